@@ -1,0 +1,13 @@
+/** The source of time. Everything that depends on time takes a `Clock`, so that a test can set it. */
+export interface Clock {
+  /** Wall-clock time in milliseconds since the Unix epoch. */
+  now(): number;
+  /** Milliseconds from an arbitrary start that never go back; for durations only. */
+  elapsed(): number;
+}
+
+/** The machine's own clock. The only place in Cairn that asks for the time. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  elapsed: () => performance.now(),
+};

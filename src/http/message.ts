@@ -1,0 +1,36 @@
+import type { Fields } from './fields.ts';
+
+/**
+ * A request as a plain value. The same shape comes from a socket, from an embedder's own server and from a test
+ * without a port; whatever is in here is untrusted.
+ */
+export interface Request {
+  /** Unique in this process and unguessable by none: a name for the log and for `instance`, never a secret. */
+  readonly id: string;
+  /** The method exactly as sent: methods are case-sensitive (RFC 9110 §9.1). */
+  readonly method: string;
+  /** The request target in origin-form exactly as sent, such as `/items/1?fields=id`; never normalised. */
+  readonly target: string;
+  readonly fields: Fields;
+  /** The caller's address after `--trust-proxy`; IPv4-mapped IPv6 is shown as IPv4. */
+  readonly address: string;
+  /** Whether the caller's connection (or the trusted proxy's) is encrypted. */
+  readonly encrypted: boolean;
+  /**
+   * Reads the whole body, of at most `bytesMax` bytes; call it at most once. An absent body is an empty buffer.
+   * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` when the caller went away
+   */
+  readonly receiveBody: (bytesMax: number) => Promise<Buffer>;
+}
+
+/** A body that is made while it is sent; the sender waits for a slow reader and calls `return` when one leaves. */
+export type StreamedBody = AsyncIterable<string>;
+
+/** An answer as a plain value. */
+export interface Reply {
+  readonly status: number;
+  /** Names and values in turn, ready for the wire; without `Date`, `Content-Length` and connection fields. */
+  readonly fields: readonly string[];
+  /** `undefined`: no content at all (204, 304). For HEAD the sender drops the content and keeps its length. */
+  readonly body: string | Buffer | StreamedBody | undefined;
+}

@@ -1,0 +1,97 @@
+import type { JsonObject } from '../base/json.ts';
+
+/** What every record has: its id, and the sequence of the commit that last wrote it. */
+export interface StoredRecord {
+  /** Positive, monotonic in its collection, never reused. */
+  readonly id: number;
+  /** The sequence number of the commit that wrote this version; two versions of a record never share one. */
+  readonly revision: number;
+}
+
+/** What the caller gives to `insert` and `replace`; the store adds `id` and `revision`. */
+export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
+
+/** Declares a collection. The store knows nothing of what its records mean. */
+export interface CollectionDefinition<R extends StoredRecord> {
+  /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
+  readonly name: string;
+  /** Turns a record as it stands on disk into a typed one; `undefined` when it does not fit. */
+  readonly parse: (record: JsonObject) => R | undefined;
+  /** Unique indexes by name: the key of a record, or `undefined` where it takes no part. */
+  readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
+  /** Indexes by name whose keys several records may share. */
+  readonly groups?: { readonly [index: string]: (record: R) => string | number | undefined };
+}
+
+/** A collection as it is published: committed and durable. Reads are synchronous and see nothing that is pending. */
+export interface Collection<R extends StoredRecord> {
+  readonly name: string;
+  readonly size: number;
+  /** The sequence of the last commit that changed the collection; 0 before the first. */
+  readonly revision: number;
+  get(id: number): R | undefined;
+  /** The record whose key in this unique index is `key`. */
+  find(index: string, key: string): R | undefined;
+  /** The records whose key in this group index is `key`, by ascending id. */
+  members(index: string, key: string | number): R[];
+  /** All records at this moment, by ascending id, unchanged by later writes until `close` is called. */
+  view(): View<R>;
+}
+
+/** A point-in-time view. Holding it open costs a copy of each block of records that is changed meanwhile. */
+export interface View<R extends StoredRecord> {
+  readonly size: number;
+  readonly revision: number;
+  /** The records in blocks of at most 1,024, by ascending id; never an empty block. */
+  blocks(): Iterable<readonly R[]>;
+  close(): void;
+}
+
+/**
+ * One transaction, inside the single writer. It sees committed and pending state, its own changes included. It runs
+ * synchronously: what it decides (uniqueness, preconditions, who may) still holds when it is written.
+ */
+export interface Transaction {
+  get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined;
+  find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined;
+  members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[];
+  size<R extends StoredRecord>(collection: Collection<R>): number;
+  /** @throws UniqueKeyError */
+  insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R;
+  /** @throws UniqueKeyError; InvariantError when there is no such record */
+  replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R;
+  /** Does nothing where there is no such record. */
+  remove<R extends StoredRecord>(collection: Collection<R>, id: number): void;
+}
+
+/** Another record has this key already. The caller decides what that means (`email_taken`, say). */
+export class UniqueKeyError extends Error {
+  override readonly name = 'UniqueKeyError';
+  readonly collection: string;
+  readonly index: string;
+
+  constructor(collection: string, index: string) {
+    super(`Cannot write to ${collection}: its index ${index} has this key already`);
+    this.collection = collection;
+    this.index = index;
+  }
+}
+
+export interface Store {
+  /** New at the first start and after a restore, a repair or an accepted hand edit: old entity tags never match. */
+  readonly epoch: string;
+  /** Registers a collection; every collection is registered before `start`. */
+  collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R>;
+  /** Locks the directory, recovers what is on disk and publishes it. */
+  start(): Promise<void>;
+  /**
+   * Runs `work` as one transaction; resolves with its result once it is durable and visible. What `work` throws
+   * rejects the promise, and nothing is written.
+   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `overloaded`
+   */
+  write<T>(work: (transaction: Transaction) => T): Promise<T>;
+  /** Writes snapshots of everything and starts a new journal. */
+  checkpoint(): Promise<void>;
+  /** Checkpoints, marks the stop as clean, unlocks. Writes that wait are answered first. */
+  close(): Promise<void>;
+}
