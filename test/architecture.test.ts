@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { join, posix } from 'node:path';
+import { test } from 'node:test';
+import { filesBelow, projectDirectory, readSource, withoutLiterals, type SourceFile } from './source.ts';
+
+/** The house: a file imports from a lower floor or from its own folder. Floor 5 is one folder: it is the wiring. */
+const floors: Readonly<Record<string, number>> = {
+  'src/base': 1,
+  'src/schema': 2,
+  'src/http': 2,
+  'src/auth': 2,
+  'src/store': 2,
+  'src/resources': 3,
+  'src/api': 4,
+  src: 5,
+  'src/cli': 5,
+  'src/web': 5,
+};
+
+const totalLinesMax = 7000;
+const fileLinesMax = 320;
+const lineWidthMax = 120;
+
+/** What may stand in one file only, so that a test can put its own in that place. */
+const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
+  { what: 'Date.now', pattern: /\bDate\s*\.\s*now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/, only: 'src/base/clock.ts' },
+  { what: 'performance', pattern: /\bperformance\s*\.|\bhrtime\b/, only: 'src/base/clock.ts' },
+  { what: 'randomness', pattern: /\bMath\s*\.\s*random\b/, only: 'src/base/random.ts' },
+  {
+    what: 'randomness',
+    pattern: /\b(randomBytes|randomUUID|randomInt|randomFill|randomFillSync|getRandomValues|generateKeySync)\b/,
+    only: 'src/base/random.ts',
+  },
+  { what: 'process.env', pattern: /\bprocess\s*(\.\s*env\b|\[)|\benv\b[^;]*\bfrom ' *'/, only: 'src/config.ts' },
+];
+
+/** What strict types are worth nothing with. `text` looks at comments too. */
+const banned: readonly { what: string; pattern: RegExp; in: 'code' | 'text' }[] = [
+  { what: 'any', pattern: /[:<,|&=(\[]\s*any\b(?!\s*([:(]|=>))/, in: 'code' },
+  { what: 'a cast', pattern: /[\w)\]}'"`]\s+as\s+(?!const\b)/, in: 'code' },
+  { what: 'a cast in angle brackets', pattern: /[=(,:]\s*<[\w.[\]]+>\s*[A-Za-z_$[{]/, in: 'code' },
+  { what: 'a non-null assertion', pattern: /[\w)\]]!(?=[.,;)\]\s[(}])(?!\s*==?)/, in: 'code' },
+  { what: 'eval', pattern: /\beval\(|\bnew Function\b/, in: 'code' },
+  { what: 'a compiler switch', pattern: /@ts-(ignore|expect-error|nocheck)/, in: 'text' },
+  { what: 'a barrel', pattern: /^\s*export\s+(type\s+)?(\*|\{[^}]*\})\s*(as\s+\w+\s+)?from\b/m, in: 'code' },
+  { what: 'an enum', pattern: /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/m, in: 'code' },
+];
+
+const source = filesBelow('src', '.ts').map(readSource);
+const byPath = new Map(source.map((file) => [file.path, file]));
+
+test('every source file stands on a floor', () => {
+  const homeless = source.map((file) => posix.dirname(file.path)).filter((folder) => floors[folder] === undefined);
+  assert.deepEqual(homeless, []);
+});
+
+test('imports go to a lower floor, or stay in the folder', () => {
+  const wrong: string[] = [];
+  for (const file of source) {
+    for (const target of ownImports(file)) {
+      const [from, to] = [posix.dirname(file.path), posix.dirname(target)];
+      const [floorFrom, floorTo] = [floors[from] ?? 0, floors[to] ?? 0];
+      const allowed = from === to || floorTo < floorFrom || (floorFrom === 5 && floorTo === 5);
+      if (!allowed) wrong.push(`${file.path} → ${target}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+test('imports name a file that exists, a part of Node.js with "node:", and no package', () => {
+  const wrong: string[] = [];
+  for (const file of source) {
+    for (const specifier of file.imports) {
+      const good = specifier.startsWith('.')
+        ? byPath.has(resolveImport(file, specifier))
+        : specifier.startsWith('node:') && isBuiltin(specifier);
+      if (!good) wrong.push(`${file.path}: ${specifier}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+test('no import cycles, those of types included', () => {
+  assert.deepEqual(findCycle(new Map(source.map((file) => [file.path, ownImports(file)]))), []);
+  assert.deepEqual(findCycle(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']]])), ['b', 'c', 'b']);
+});
+
+test('every file is reached from main.ts or index.ts', () => {
+  const roots = ['src/main.ts', 'src/index.ts'];
+  if (!roots.every((root) => byPath.has(root))) return;
+  const reached = new Set(roots);
+  for (const path of reached) {
+    for (const target of ownImports(byPath.get(path))) reached.add(target);
+  }
+  assert.deepEqual(source.map((file) => file.path).filter((path) => !reached.has(path)), []);
+});
+
+test('time, randomness and the environment are asked for in one file each', () => {
+  const wrong: string[] = [];
+  for (const { what, pattern, only } of reserved) {
+    for (const file of source) {
+      const line = lineOf(file.code, pattern);
+      if (file.path !== only && line > 0) wrong.push(`${file.path}:${line}: ${what} belongs in ${only}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+test('nothing weakens the types', () => {
+  const wrong: string[] = [];
+  for (const rule of banned) {
+    for (const file of source) {
+      const line = lineOf(rule.in === 'text' ? file.text : withoutRenames(file.code), rule.pattern);
+      if (line > 0) wrong.push(`${file.path}:${line}: ${rule.what}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+test('the rules themselves catch what they name, and let pass what is fine', () => {
+  const caught: readonly [string, string][] = [
+    ['any', 'const a: any = 1;'], ['any', 'let b: Map<string, any>;'], ['a cast', 'const c = d as string;'],
+    ['a cast', 'f(x as unknown as Y)'], ['a cast in angle brackets', 'const e = <Foo>bar;'],
+    ['a non-null assertion', 'a.b!.c'], ['a non-null assertion', 'f(x[0]!)'], ['eval', 'eval("1")'],
+    ['a compiler switch', '// @ts-ignore'], ['a barrel', "export * from './a.ts';"],
+    ['a barrel', "export { a } from './a.ts';"], ['an enum', 'export const enum A {}'],
+  ];
+  for (const [what, text] of caught) {
+    const code = withoutRenames(withoutLiterals(text));
+    assert.ok(banned.some((rule) => rule.what === what && rule.pattern.test(rule.in === 'text' ? text : code)), text);
+  }
+  const fine = [
+    'const a = [1] as const;', "import { a as b } from './a.ts';", 'if (a !== b && !c) d();', "const s = 'x as string';",
+    '// as any, as ever', 'const f = <T>(x: T) => x;', '/a as b/.test(s)', '`${a} as ${b}`', 'x satisfies Y',
+    'a != null',
+  ];
+  for (const text of fine) {
+    const code = withoutRenames(withoutLiterals(text));
+    const trips = banned.filter((rule) => rule.pattern.test(rule.in === 'text' ? text : code));
+    assert.deepEqual(trips.map((rule) => rule.what), [], text);
+  }
+  const calls = ['Date.now()', 'new Date()', 'performance.now()', 'Math.random()', 'randomUUID()', 'process.env.X'];
+  for (const text of calls) {
+    assert.ok(reserved.some((rule) => rule.pattern.test(text)), text);
+  }
+});
+
+test('files and the whole stay small enough to be read', () => {
+  const measured = source.filter((file) => !file.path.startsWith('src/web/'));
+  const long = measured.filter((file) => file.lineCount > fileLinesMax);
+  assert.deepEqual(long.map((file) => `${file.path}: ${file.lineCount} lines`), []);
+  const total = measured.reduce((sum, file) => sum + file.lineCount, 0);
+  assert.ok(total <= totalLinesMax, `${total} lines`);
+});
+
+test('no line is wider than a screen', () => {
+  const files = [...source, ...filesBelow('test', '.ts').map(readSource)];
+  const wide = files.flatMap((file) => file.text.split('\n')
+    .flatMap((line, index) => (line.length > lineWidthMax ? [`${file.path}:${index + 1}`] : [])));
+  assert.deepEqual(wide, []);
+});
+
+test('no packages at run time, and three to develop with', () => {
+  const manifest: unknown = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
+  assert.ok(typeof manifest === 'object' && manifest !== null);
+  assert.deepEqual('dependencies' in manifest ? manifest.dependencies : {}, {});
+  for (const kind of ['optionalDependencies', 'peerDependencies', 'bundleDependencies', 'bundledDependencies']) {
+    assert.ok(!(kind in manifest), kind);
+  }
+  assert.ok('devDependencies' in manifest && typeof manifest.devDependencies === 'object');
+  assert.deepEqual(Object.keys(manifest.devDependencies ?? {}).sort(), ['@types/node', 'tsx', 'typescript']);
+  assert.ok('scripts' in manifest && typeof manifest.scripts === 'object');
+  const runUnasked = /^(pre|post)?(install|pack|publish)|^prepare/;
+  assert.deepEqual(Object.keys(manifest.scripts ?? {}).filter((name) => runUnasked.test(name)), []);
+});
+
+test('the top of the project holds what was agreed, and nothing else', () => {
+  const agreed = ['src', 'test', 'data', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md'];
+  const made = ['node_modules', 'dist'];
+  const names = readdirSync(projectDirectory).filter((name) => !name.startsWith('.') && !name.endsWith('.tgz'));
+  assert.deepEqual(names.filter((name) => !agreed.includes(name) && !made.includes(name)), []);
+  assert.ok(existsSync(join(projectDirectory, 'package-lock.json')));
+});
+
+function resolveImport(file: SourceFile, specifier: string): string {
+  return posix.join(posix.dirname(file.path), specifier);
+}
+
+function ownImports(file: SourceFile | undefined): string[] {
+  if (file === undefined) return [];
+  return file.imports.flatMap((specifier) => (specifier.startsWith('.') ? [resolveImport(file, specifier)] : []));
+}
+
+/** The first cycle of the graph as a path that ends where it began; empty where there is none. */
+function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const visit = (node: string, path: readonly string[]): string[] => {
+    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node];
+    if (done.has(node)) return [];
+    for (const next of edges.get(node) ?? []) {
+      const cycle = visit(next, [...path, node]);
+      if (cycle.length > 0) return cycle;
+    }
+    done.add(node);
+    return [];
+  };
+  for (const node of edges.keys()) {
+    const cycle = visit(node, []);
+    if (cycle.length > 0) return cycle;
+  }
+  return [];
+}
+
+/** `import { a as b }` and `import * as a` rename; they cast nothing. */
+function withoutRenames(code: string): string {
+  return code.replace(/\bimport\b[^;'"]*?\bfrom\b/g, (clause) => clause.replace(/\bas\b/g, '  '));
+}
+
+/** The number of the first line where `pattern` begins; 0 where it does not occur. */
+function lineOf(text: string, pattern: RegExp): number {
+  const match = pattern.exec(text);
+  return match === null ? 0 : text.slice(0, match.index).split('\n').length;
+}
