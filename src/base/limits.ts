@@ -7,4 +7,31 @@ export const limits = {
   bodyBytesMax: 1024 * 1024,
   /** How deep a JSON body may nest: `[]` is 1. */
   jsonDepthMax: 32,
+
+  // Requests and connections (src/http)
+  /** The request line and all fields together; Node's parser answers 431 beyond it. */
+  fieldsBytesMax: 16 * 1024,
+  fieldsCountMax: 100,
+  /** From the connection (or the answer before) to the end of the fields, once their first byte is there. */
+  headersTimeoutMs: 10_000,
+  /** From the first byte of a request to the last one of its body: 1 MiB at 140 kbit/s. */
+  requestTimeoutMs: 60_000,
+  /** How long an idle connection is kept: longer than the 60 s after which usual load balancers drop theirs. */
+  keepAliveTimeoutMs: 75_000,
+  /** How long a reader may take for each 64 KiB of an answer: 17 kbit/s. */
+  slowReaderTimeoutMs: 30_000,
+  connectionsMax: 8192,
+  /** Of one address that is no trusted proxy's. */
+  connectionsPerAddressMax: 1024,
+  /** Then the connection is closed, so that load spreads anew over several servers now and then. */
+  requestsPerConnectionMax: 10_000,
+  /** Requests of one connection that wait for the answers before theirs; beyond it, no more are read. */
+  pipelinedRequestsMax: 64,
+  /** Requests that wait for something, such as a disk or a hash; beyond it 503. */
+  requestsInFlightMax: 2048,
+  /** Unread content of a refused request that is still taken in, so that its sender gets to read the answer. */
+  lingerBytesMax: 1024 * 1024,
+  lingerTimeoutMs: 1000,
+  /** How long a stopping server waits for the requests in flight. */
+  drainTimeoutMs: 30_000,
 } as const;

@@ -1,11 +1,12 @@
+import type { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
 /**
  * A request as a plain value. The same shape comes from a socket, from an embedder's own server and from a test
- * without a port; whatever is in here is untrusted.
+ * without a port; whatever is in here is untrusted, but its framing has been checked (`head.ts`).
  */
 export interface Request {
-  /** Unique in this process and unguessable by none: a name for the log and for `instance`, never a secret. */
+  /** Unique: a UUID, a name for the log and for `instance`, never a secret. */
   readonly id: string;
   /** The method exactly as sent: methods are case-sensitive (RFC 9110 §9.1). */
   readonly method: string;
@@ -20,7 +21,7 @@ export interface Request {
    * Reads the whole body, of at most `bytesMax` bytes; call it at most once. An absent body is an empty buffer.
    * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` when the caller went away
    */
-  readonly receiveBody: (bytesMax: number) => Promise<Buffer>;
+  receiveBody(bytesMax: number): Promise<Buffer>;
 }
 
 /** A body that is made while it is sent; the sender waits for a slow reader and calls `return` when one leaves. */
@@ -34,3 +35,9 @@ export interface Reply {
   /** `undefined`: no content at all (204, 304). For HEAD the sender drops the content and keeps its length. */
   readonly body: string | Buffer | StreamedBody | undefined;
 }
+
+/** Answers a request. A reply that needs no waiting is returned as it is: the sender then waits for nothing either. */
+export type Handle = (request: Request) => Reply | Promise<Reply>;
+
+/** Makes the reply to a request that failed; `requestId` is absent where there never was a request. */
+export type Refuse = (error: CairnError, requestId?: string) => Reply;

@@ -1,0 +1,57 @@
+import { BlockList, isIP } from 'node:net';
+
+import type { Fields } from './fields.ts';
+
+/** Whose `X-Forwarded-*` fields are believed: the addresses and networks of one's own proxies. */
+export interface TrustedProxies {
+  has(address: string): boolean;
+}
+
+/** Nobody's. */
+export const noProxies: TrustedProxies = { has: () => false };
+
+/**
+ * Reads a list of addresses and CIDR networks (RFC 4632 §3.1), such as `['127.0.0.1', 'fd00::/8']`.
+ * @throws RangeError with the entry that is neither
+ */
+export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
+  const list = new BlockList();
+  for (const entry of entries) {
+    const [, address = '', prefix] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
+    const family = isIP(address);
+    const bits = family === 4 ? 32 : 128;
+    if (family === 0 || Number(prefix ?? bits) > bits) {
+      throw new RangeError(`Cannot trust "${entry}": it is neither an address nor a network`);
+    }
+    list.addSubnet(address, Number(prefix ?? bits), family === 4 ? 'ipv4' : 'ipv6');
+  }
+  return { has: (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') };
+}
+
+/** An address in one spelling: IPv4-mapped IPv6 (RFC 4291 §2.5.5.2), which dual-stack sockets show, becomes IPv4. */
+export function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+/** Who is calling: the peer itself, or whom trusted proxies name. */
+export interface Caller {
+  readonly address: string;
+  readonly encrypted: boolean;
+}
+
+/**
+ * Resolves the caller behind trusted proxies. `X-Forwarded-For` is read from its end: each proxy adds the address that
+ * it saw, so the last one that is not a trusted proxy's own is the caller, and whatever stands before it is hearsay.
+ */
+export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProxies): Caller {
+  if (!proxies.has(peer.address)) return peer;
+  let address = peer.address;
+  for (const hop of (fields.get('x-forwarded-for') ?? '').split(',').reverse()) {
+    const named = plainAddress(hop.trim());
+    if (isIP(named) === 0) break;
+    address = named;
+    if (!proxies.has(address)) break;
+  }
+  const scheme = fields.get('x-forwarded-proto')?.split(',').at(-1)?.trim().toLowerCase();
+  return { address, encrypted: scheme === undefined ? peer.encrypted : scheme === 'https' };
+}

@@ -1,0 +1,110 @@
+import { CairnError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
+import type { Fields } from './fields.ts';
+import { repeatedField } from './fields.ts';
+
+/**
+ * What Node's parser lets through and a server must refuse (RFC 9112, RFC 9110 §7.2): each of these is a way to make
+ * two servers in a row disagree about where a message ends, to whom it goes, or what it asks for.
+ */
+export interface Head {
+  readonly method: string;
+  /** The request target as received, in any form (RFC 9112 §3.2). */
+  readonly target: string;
+  /** `1.0` or `1.1`, unless the caller is odd. */
+  readonly version: string;
+  readonly fields: Fields;
+}
+
+/** What a checked head comes down to. */
+export interface CheckedHead {
+  /** In origin-form, or `*` of `OPTIONS *`. */
+  readonly target: string;
+  /** Whether content is announced, be it empty in the end. */
+  readonly hasContent: boolean;
+  /** The announced length; `undefined` for chunked content. */
+  readonly contentLength: number | undefined;
+}
+
+/** The caller of `checkHead` closes the connection after such an error: what follows on it cannot be trusted. */
+function malformed(what: string): CairnError {
+  return new CairnError('malformed_request', `Cannot read the request: ${what}`);
+}
+
+/**
+ * Checks a head once, before anything acts on it.
+ * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`, `method_not_allowed`,
+ *   `http_version_not_supported`, `not_implemented`, `expectation_failed`
+ */
+export function checkHead({ method, target, version, fields }: Head): CheckedHead {
+  if (version !== '1.1' && version !== '1.0') {
+    throw new CairnError('http_version_not_supported', 'Cannot read the request: its HTTP version is not 1.0 or 1.1');
+  }
+  if (fields.raw.length > 2 * limits.fieldsCountMax) {
+    throw new CairnError('fields_too_large', `Cannot read the request: it has over ${limits.fieldsCountMax} fields`);
+  }
+  const repeated = repeatedField(fields.raw);
+  if (repeated !== undefined) throw malformed(`the field ${repeated} occurs twice`);
+  const host = fields.get('host');
+  if (host === undefined ? version === '1.1' : !isAuthority(host)) throw malformed('its Host is absent or malformed');
+  if (method === 'TRACE' || method === 'CONNECT') {
+    throw new CairnError('method_not_allowed', `Cannot ${method}: the method is not supported`);
+  }
+  const expectation = fields.get('expect');
+  if (expectation !== undefined && expectation.toLowerCase() !== '100-continue') {
+    throw new CairnError('expectation_failed', 'Cannot meet the expectation: only 100-continue is known');
+  }
+  const contentLength = checkFraming(method, version, fields);
+  return {
+    target: isOriginForm(target) ? target : otherForm(method, target, host),
+    hasContent: contentLength !== 0,
+    contentLength,
+  };
+}
+
+/** RFC 9112 §6: the announced length, 0 where nothing is announced, `undefined` for chunked content. */
+function checkFraming(method: string, version: string, fields: Fields): number | undefined {
+  const coding = fields.get('transfer-encoding');
+  const length = fields.get('content-length');
+  if (coding === undefined && length === undefined) return 0;
+  let contentLength: number | undefined;
+  if (coding !== undefined) {
+    if (length !== undefined) throw malformed('it has both Transfer-Encoding and Content-Length');
+    if (version === '1.0') throw malformed('Transfer-Encoding is unknown to HTTP/1.0');
+    if (coding.toLowerCase() !== 'chunked') {
+      if (!/,[\t ]*chunked$/i.test(coding)) throw malformed('its Transfer-Encoding does not end in chunked');
+      throw new CairnError('not_implemented', 'Cannot read the body: its only transfer coding may be chunked');
+    }
+  } else {
+    if (!/^\d{1,15}$/.test(length ?? '')) throw malformed('its Content-Length is malformed');
+    contentLength = Number(length);
+  }
+  if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) throw malformed(`${method} takes no content`);
+  return contentLength;
+}
+
+const authorityGrammar = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5})?$/;
+
+function isAuthority(value: string): boolean {
+  return authorityGrammar.test(value);
+}
+
+/** Visible ASCII without "#"; where a "%" stands in the path, two hexadecimal digits follow. */
+const originForm = /^\/[\x21\x22\x24-\x7e]*$/;
+const badPercent = /^[^?]*%(?![0-9A-Fa-f]{2})/;
+
+function isOriginForm(target: string): boolean {
+  return originForm.test(target) && !(target.includes('%') && badPercent.test(target));
+}
+
+/** RFC 9112 §3.2.2 absolute-form, which every server must accept, and §3.2.4 `OPTIONS *`. */
+function otherForm(method: string, target: string, host: string | undefined): string {
+  if (target === '*' && method === 'OPTIONS') return target;
+  const [, authority, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  const inner = rest.startsWith('/') ? rest : `/${rest}`;
+  if (authority === undefined || !isOriginForm(inner)) throw malformed('its target is malformed');
+  if (authority.toLowerCase() !== (host ?? authority).toLowerCase()) {
+    throw new CairnError('misdirected_request', 'Cannot answer for another authority than that of Host');
+  }
+  return inner;
+}
