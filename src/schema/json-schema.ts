@@ -1,0 +1,89 @@
+import { unreachable } from '../base/invariant.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Field, Rule, Shape } from './field.ts';
+import { emailLengthMax, textPattern } from './rules.ts';
+
+/** `representation`: what is shown; `selection`: the same under `fields=`; the others: bodies that are sent. */
+export type Purpose = 'representation' | 'selection' | 'create' | 'replace' | 'patch';
+
+/** JSON Schema 2020-12 for a resource of this shape. Lengths there are code points too (Validation §6.3.1). */
+export function jsonSchema(shape: Shape, purpose: Purpose): JsonObject {
+  const members = Object.entries(shape).filter(([, field]) => takesPart(field, purpose));
+  const required = members.filter(([, field]) => isRequired(field, purpose)).map(([name]) => name);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(members.map(([name, field]) => [name, fieldSchema(field, purpose)])),
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+}
+
+/** The schema of one field's value, as a body or a representation has it. */
+function fieldSchema(field: Field, purpose: Purpose): JsonObject {
+  const rule = ruleSchema(field.rule);
+  const removable = purpose === 'patch' && field.presence === 'optional' && field.access !== 'read-only';
+  return {
+    ...rule,
+    ...(removable && typeof rule['type'] === 'string' && { type: [rule['type'], 'null'] }),
+    ...(removable && Array.isArray(rule['enum']) && { enum: [...rule['enum'], null] }),
+    ...(field.description !== undefined && { description: field.description }),
+    ...(purpose === 'create' && field.fallback !== undefined && { default: field.fallback }),
+    ...(field.access === 'read-only' && { readOnly: true }),
+    ...(field.access === 'write-only' && { writeOnly: true }),
+    examples: [field.example],
+  };
+}
+
+/** The schema of a value that keeps `rule`. */
+export function ruleSchema(rule: Rule): JsonObject {
+  switch (rule.kind) {
+    case 'text':
+      return { type: 'string', minLength: rule.min, maxLength: rule.max, pattern: textPattern };
+    case 'email':
+      return { type: 'string', format: 'email', maxLength: emailLengthMax };
+    case 'password':
+      return { type: 'string', format: 'password', minLength: rule.min, maxLength: rule.bytesMax };
+    case 'number':
+    case 'integer':
+      return {
+        type: rule.kind,
+        ...(rule.min > -Number.MAX_VALUE && { minimum: rule.min }),
+        ...(rule.max < Number.MAX_VALUE && { maximum: rule.max }),
+      };
+    case 'boolean':
+      return { type: 'boolean' };
+    case 'choice':
+      return { type: 'string', enum: rule.values };
+    case 'timestamp':
+      return { type: 'string', format: 'date-time' };
+    default:
+      return unreachable(rule);
+  }
+}
+
+function takesPart(field: Field, purpose: Purpose): boolean {
+  switch (purpose) {
+    case 'representation':
+    case 'selection':
+      return field.access !== 'write-only';
+    case 'create':
+      return field.access !== 'read-only';
+    case 'replace':
+    case 'patch':
+      return true;
+    default:
+      return unreachable(purpose);
+  }
+}
+
+function isRequired(field: Field, purpose: Purpose): boolean {
+  if (purpose === 'patch' || purpose === 'selection') return false;
+  if (purpose === 'representation') return field.presence !== 'optional';
+  return field.presence === 'required' && field.access !== 'read-only';
+}
+
+/** What a resource of this shape looks like, for the examples of an OpenAPI document. */
+export function example(shape: Shape, purpose: Purpose): JsonObject {
+  const members = Object.entries(shape).filter(([, field]) => takesPart(field, purpose));
+  return Object.fromEntries(members.map(([name, field]) => [name, field.example]));
+}

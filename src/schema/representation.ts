@@ -1,0 +1,30 @@
+import type { Scalar, Shape } from './field.ts';
+
+/** The names of the fields that are shown, in order. */
+export function readableNames(shape: Shape): string[] {
+  return Object.keys(shape).filter((name) => shape[name]?.access !== 'write-only');
+}
+
+/**
+ * The one place that turns a record into the JSON text that callers see: exactly the fields of `names`, in the
+ * shape's order, and nothing else that the record may hold.
+ */
+export function representationWriter(shape: Shape, names: readonly string[] = readableNames(shape)): (record: object) => string {
+  const members = readableNames(shape)
+    .filter((name) => names.includes(name))
+    .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
+  return (record) => {
+    let json = '';
+    for (const { name, prefix } of members) {
+      const value = fieldValue(record, name);
+      if (value === undefined) continue;
+      json += `${json === '' ? '{' : ','}${prefix}${typeof value === 'string' ? JSON.stringify(value) : value}`;
+    }
+    return json === '' ? '{}' : `${json}}`;
+  };
+}
+
+/** The value of a field of a record; `undefined` where an optional one is absent. */
+export function fieldValue(record: object, name: string): Scalar | undefined {
+  return Object.hasOwn(record, name) ? Reflect.get(record, name) : undefined;
+}

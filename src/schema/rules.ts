@@ -1,0 +1,110 @@
+import { unreachable } from '../base/invariant.ts';
+import type { JsonValue } from '../base/json.ts';
+import type { Rule } from './field.ts';
+
+/** Why a value breaks a rule: an issue that does not know yet where it is. */
+export interface Fault {
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** The longest address that SMTP carries (RFC 5321 §4.5.3.1.3). */
+export const emailLengthMax = 254;
+
+const label = '[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?';
+/** HTML, "valid e-mail address": ASCII alone, no quoting, no comments; labels by RFC 1034 §3.5. */
+const emailPattern = new RegExp(`^[a-zA-Z0-9.!#$%&'*+/=?^_\`{|}~-]+@${label}(?:\\.${label})*$`);
+
+const plainAscii = /^[\x20-\x7e]*$/;
+/** The embeddings, overrides and isolates of UAX #9, which can make a text look like another one. */
+const bidiCharacter = /[\u202a-\u202e\u2066-\u2069]/;
+const controlCharacter = /\p{Cc}/u;
+const loneSurrogate = /\p{Surrogate}/u;
+
+/** The rule about single characters of a text as a regular expression of JSON Schema. */
+export const textPattern = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]*$';
+
+/** What `value` breaks in `rule`, or `undefined`. No value is coerced, and no detail quotes one. */
+export function faultOf(rule: Rule, value: JsonValue): Fault | undefined {
+  switch (rule.kind) {
+    case 'text':
+      return typeof value === 'string' ? lengthFault(value, rule.min, rule.max) ?? characterFault(value) : notA('string');
+    case 'email':
+      return typeof value === 'string' ? emailFault(value) : notA('string');
+    case 'password':
+      return typeof value === 'string' ? passwordFault(value, rule.min, rule.bytesMax) : notA('string');
+    case 'number':
+      return typeof value === 'number' ? numberFault(value, rule.min, rule.max) : notA('number');
+    case 'integer':
+      if (typeof value !== 'number') return notA('whole number');
+      return numberFault(value, rule.min, rule.max) ?? (Number.isInteger(value) ? undefined : notA('whole number'));
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : { code: 'wrong_type', detail: 'must be true or false' };
+    case 'choice':
+      if (typeof value !== 'string') return notA('string');
+      return rule.values.includes(value) ? undefined : fault('not_allowed', `must be one of ${rule.values.join(', ')}`);
+    case 'timestamp':
+      if (typeof value !== 'string') return notA('string');
+      return isTimestamp(value) ? undefined : fault('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
+    default:
+      return unreachable(rule);
+  }
+}
+
+function fault(code: string, detail: string): Fault {
+  return { code, detail };
+}
+
+const notA = (type: string): Fault => fault('wrong_type', `must be a ${type}`);
+
+function numberFault(value: number, min: number, max: number): Fault | undefined {
+  if (Number.isNaN(value)) return fault('inexact', 'must have no more digits than a double-precision number keeps');
+  if (!Number.isFinite(value)) return fault('not_finite', 'must be a finite number');
+  if (value < min) return fault('too_small', `must be at least ${min}`);
+  if (value > max) return fault('too_large', `must be at most ${max}`);
+  return undefined;
+}
+
+function lengthFault(value: string, min: number, max: number): Fault | undefined {
+  if (isShorter(value, min)) return fault('too_short', `must be at least ${characters(min)} long`);
+  if (!isShorter(value, max + 1)) return fault('too_long', `must be at most ${characters(max)} long`);
+  return undefined;
+}
+
+/** Whether `value` has fewer than `points` code points; it counts only where the code units leave it open. */
+function isShorter(value: string, points: number): boolean {
+  if (value.length < points) return true;
+  if (value.length >= 2 * points) return false;
+  let count = 0;
+  for (const _ of value) count += 1;
+  return count < points;
+}
+
+const characters = (count: number): string => (count === 1 ? '1 character' : `${count} characters`);
+
+function characterFault(value: string): Fault | undefined {
+  if (plainAscii.test(value)) return undefined;
+  if (controlCharacter.test(value)) return fault('control_character', 'must not contain control characters');
+  if (bidiCharacter.test(value)) return fault('bidi_character', 'must not contain bidirectional control characters');
+  if (loneSurrogate.test(value)) return fault('lone_surrogate', 'must not contain half of a surrogate pair');
+  return undefined;
+}
+
+function emailFault(value: string): Fault | undefined {
+  if (value.length > emailLengthMax) return fault('too_long', `must be at most ${characters(emailLengthMax)} long`);
+  return emailPattern.test(value) ? undefined : fault('not_an_email', 'must be an e-mail address');
+}
+
+function passwordFault(value: string, min: number, bytesMax: number): Fault | undefined {
+  if (isShorter(value, min)) return fault('too_short', `must be at least ${characters(min)} long`);
+  if (Buffer.byteLength(value) > bytesMax) return fault('too_long', `must be at most ${bytesMax} bytes long`);
+  if (loneSurrogate.test(value)) return fault('lone_surrogate', 'must not contain half of a surrogate pair');
+  return undefined;
+}
+
+/** Only the form that `Date.toISOString` gives, so that the order of the texts is the order of the moments. */
+function isTimestamp(value: string): boolean {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value)) return false;
+  const date = new Date(value);
+  return !Number.isNaN(date.valueOf()) && date.toISOString() === value;
+}

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseJson } from '../../src/base/json.ts';
+import type { JsonObject, JsonValue } from '../../src/base/json.ts';
+import { check, conformance } from '../../src/schema/check.ts';
+import type { Mode } from '../../src/schema/check.ts';
+import * as fields from '../../src/schema/field.ts';
+import type { Input, Representation } from '../../src/schema/field.ts';
+
+const item = {
+  id: fields.id(),
+  name: fields.text({ min: 1, max: 200 }),
+  price: fields.number({ min: 0, max: 1e12 }),
+};
+
+const user = {
+  id: fields.id(),
+  name: fields.text({ min: 1, max: 200 }),
+  email: fields.email(),
+  role: fields.defaulted(fields.choice(['admin', 'member']), 'member'),
+  nickname: fields.optional(fields.text({ min: 1, max: 20 })),
+  password: fields.optional(fields.password({ min: 15 })),
+};
+
+const storedItem = { id: 7, revision: 12, name: 'Cup', price: 4.5, owner: 3 };
+const ada: Representation<typeof user> & { passwordHash: string } = {
+  id: 1,
+  name: 'Ada',
+  email: 'ada@example.org',
+  role: 'admin',
+  nickname: 'A',
+  passwordHash: '$scrypt$…',
+};
+
+const create: Mode = { kind: 'create' };
+
+/** `pointer code` of every issue, or the value. */
+function outcome(shape: fields.Shape, body: JsonValue, mode: Mode, locked: string[] = []): unknown {
+  const checked = check(shape, body, mode, locked);
+  return checked.ok ? checked.value : checked.issues.map(({ pointer, code }) => `${pointer} ${code}`);
+}
+
+describe('a body that creates', () => {
+  test('gives the writable fields, typed', () => {
+    const checked = check(item, { name: 'Cup', price: 4.5 }, create);
+    assert.ok(checked.ok);
+    const value: Input<typeof item> = checked.value;
+    assert.deepEqual(value, { name: 'Cup', price: 4.5 });
+  });
+
+  test('fills in a default and leaves out what is optional', () => {
+    assert.deepEqual(outcome(user, { name: 'Bo', email: 'b@x' }, create), { name: 'Bo', email: 'b@x', role: 'member' });
+  });
+
+  test('has all its issues reported at once', () => {
+    assert.deepEqual(outcome(item, { name: '', price: -1, id: 5, 'a/b~c': 0 }, create), [
+      '/id read_only',
+      '/name too_short',
+      '/price too_small',
+      '/a~1b~0c unknown_field',
+    ]);
+    assert.deepEqual(outcome(item, {}, create), ['/name required', '/price required']);
+  });
+
+  test('is an object, or has one issue', () => {
+    for (const body of [[], [{}], 'x', 1, true, null]) {
+      assert.deepEqual(outcome(item, body, create), [' wrong_type'], JSON.stringify(body));
+      assert.deepEqual(outcome(item, body, { kind: 'patch', stored: storedItem }), [' wrong_type']);
+      assert.deepEqual(outcome(item, body, { kind: 'replace', stored: storedItem }), [' wrong_type']);
+    }
+  });
+
+  test('finds no field in Object.prototype', () => {
+    const body = parseJson('{"name":"Cup","price":1,"__proto__":{"x":1},"constructor":1,"toString":1}');
+    assert.deepEqual(outcome(item, body, create), [
+      '/__proto__ unknown_field',
+      '/constructor unknown_field',
+      '/toString unknown_field',
+    ]);
+    assert.deepEqual(outcome({ toString: fields.text() }, {}, create), ['/toString required']);
+  });
+
+  test('is answered with a hundred issues at most', () => {
+    const body = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`field${index}`, 1]));
+    const checked = check(item, body, create);
+    assert.ok(!checked.ok);
+    assert.equal(checked.issues.length, 100);
+  });
+
+  test('may carry a locked field only with its default', () => {
+    const body = { name: 'Bo', email: 'b@x', role: 'member' };
+    assert.deepEqual(outcome(user, body, create, ['role']), body);
+    assert.deepEqual(outcome(user, { ...body, role: 'admin' }, create, ['role']), ['/role read_only']);
+    assert.deepEqual(outcome(user, { name: 'Bo', email: 'b@x' }, create, ['role']), body);
+  });
+});
+
+describe('a body that replaces', () => {
+  const mode: Mode = { kind: 'replace', stored: ada };
+
+  test('keeps a default that it leaves out, and drops an optional field', () => {
+    assert.deepEqual(outcome(user, { name: 'Bo', email: 'b@x' }, mode), { name: 'Bo', email: 'b@x', role: 'admin' });
+  });
+
+  test('may repeat read-only fields as they are', () => {
+    assert.deepEqual(outcome(item, { id: 7, name: 'Cup', price: 5 }, { kind: 'replace', stored: storedItem }), {
+      name: 'Cup',
+      price: 5,
+    });
+    assert.deepEqual(outcome(item, { id: 8, name: 'Cup', price: 5 }, { kind: 'replace', stored: storedItem }), [
+      '/id read_only',
+    ]);
+  });
+
+  test('knows nothing of what is stored beside the fields', () => {
+    const body = { name: 'Ada', email: 'ada@example.org', passwordHash: '$scrypt$…', owner: 3 };
+    assert.deepEqual(outcome(user, body, mode), ['/passwordHash unknown_field', '/owner unknown_field']);
+  });
+
+  test('needs its required fields', () => {
+    assert.deepEqual(outcome(user, { name: 'Ada' }, mode), ['/email required']);
+    assert.deepEqual(outcome(user, { name: 'Ada', email: null }, mode), ['/email wrong_type']);
+  });
+});
+
+describe('a merge patch', () => {
+  const mode: Mode = { kind: 'patch', stored: ada };
+  const { id: _id, passwordHash: _hash, ...writable } = ada;
+
+  test('changes only what it names', () => {
+    assert.deepEqual(outcome(user, {}, mode), writable);
+    assert.deepEqual(outcome(user, { name: 'Lovelace' }, mode), { ...writable, name: 'Lovelace' });
+    assert.deepEqual(outcome(user, { password: 'a long enough one' }, mode), {
+      ...writable,
+      password: 'a long enough one',
+    });
+  });
+
+  test('removes an optional field with null, and no other', () => {
+    const { nickname: _nickname, ...rest } = writable;
+    assert.deepEqual(outcome(user, { nickname: null }, mode), rest);
+    assert.deepEqual(outcome(user, { name: null, role: null, id: null }, mode), [
+      '/id read_only',
+      '/name required',
+      '/role required',
+    ]);
+  });
+
+  test('names no unknown field, not even to remove it', () => {
+    assert.deepEqual(outcome(user, { age: null, passwordHash: null }, mode), [
+      '/age unknown_field',
+      '/passwordHash unknown_field',
+    ]);
+  });
+
+  test('does not reach into a scalar', () => {
+    assert.deepEqual(outcome(user, { name: { a: null } }, mode), ['/name wrong_type']);
+  });
+
+  test('changes no read-only and no locked field', () => {
+    assert.deepEqual(outcome(user, { id: 1, role: 'admin' }, mode, ['role']), writable);
+    assert.deepEqual(outcome(user, { id: 2, role: 'member' }, mode, ['role']), ['/id read_only', '/role read_only']);
+    assert.deepEqual(outcome(user, { id: null, role: null }, mode, ['role']), ['/id read_only', '/role read_only']);
+  });
+
+  test('is not stopped by a stored value that a newer rule would refuse', () => {
+    const stored = { ...storedItem, price: 2e12 };
+    assert.deepEqual(outcome(item, { name: 'Mug' }, { kind: 'patch', stored }), { name: 'Mug', price: 2e12 });
+    assert.deepEqual(outcome(item, { price: 3e12 }, { kind: 'patch', stored }), ['/price too_large']);
+  });
+});
+
+describe('a record from a file', () => {
+  const conforms = conformance(user);
+  const record: JsonObject = { revision: 3, ...ada };
+
+  test('conforms with the fields that are shown, of the right types', () => {
+    assert.ok(conforms(record));
+    const { nickname: _nickname, ...bare } = record;
+    assert.ok(conforms(bare));
+  });
+
+  test('does not without one of them, or with another type', () => {
+    const { role: _role, ...roleless } = record;
+    for (const bad of [roleless, { ...record, role: 'owner' }, { ...record, name: 1 }, { ...record, id: '1' }]) {
+      assert.ok(!conforms(bad), JSON.stringify(bad));
+    }
+    assert.ok(!conformance(item)({ id: 1, name: 'x', price: NaN }));
+  });
+});
