@@ -213,9 +213,9 @@ function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] {
   return [];
 }
 
-/** `import { a as b }` and `import * as a` rename; they cast nothing. */
+/** `import { a as b }`, `import * as a` and `[K in keyof T as …]` rename; they cast nothing. */
 function withoutRenames(code: string): string {
-  return code.replace(/\bimport\b[^;'"]*?\bfrom\b/g, (clause) => clause.replace(/\bas\b/g, '  '));
+  return code.replace(/\bimport\b[^;'"]*?\bfrom\b|\bin keyof \w+ as\b/g, (clause) => clause.replace(/\bas\b/g, '  '));
 }
 
 /** The number of the first line where `pattern` begins; 0 where it does not occur. */

@@ -1,4 +1,5 @@
 import type { Issue } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
 import { isJsonObject, mergePatch, pointerTo } from '../base/json.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import type { Field, Input, Representation, Scalar, Shape } from './field.ts';
@@ -46,7 +47,9 @@ export function check<S extends Shape>(
     const readOnly = field.access === 'read-only';
     if (readOnly || locked.includes(name)) {
       if (Object.hasOwn(body, name) && after !== before) report(name, 'read_only', 'must be left as it is');
-      if (!readOnly && isScalar(before)) value[name] = before;
+      if (readOnly) continue;
+      if (isScalar(before)) value[name] = before;
+      else if (field.presence !== 'optional') report(name, 'required', 'must be given');
     } else if (after === undefined) {
       const kept = keepsStored(field, mode) ? before : undefined;
       if (isScalar(kept)) value[name] = kept;
@@ -60,15 +63,24 @@ export function check<S extends Shape>(
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(shape, name)) report(name, 'unknown_field', 'must be left out: there is no such field');
   }
-  // The loop above is the parse that the type states; TypeScript cannot follow it through the names.
-  return issues.length > 0 ? { ok: false, issues } : { ok: true, value: value as Input<S> };
+  if (issues.length > 0) return { ok: false, issues };
+  invariant(isComplete(shape, value), 'a body without issues has all the fields it needs');
+  return { ok: true, value };
+}
+
+function isComplete<S extends Shape>(shape: S, value: object): value is Input<S> {
+  return Object.entries(shape).every(
+    ([name, field]) => field.access === 'read-only' || field.presence === 'optional' || Object.hasOwn(value, name),
+  );
 }
 
 /**
  * A test of whether a record that was read from a file has the fields of `shape` that are shown, each of the right
  * type. Bounds are not checked: they may have been others when the record was written.
  */
-export function conformance<S extends Shape>(shape: S): (record: JsonObject) => record is JsonObject & Representation<S> {
+export function conformance<S extends Shape>(
+  shape: S,
+): (record: JsonObject) => record is JsonObject & Representation<S> {
   const fields = Object.entries(shape).filter(([, field]) => field.access !== 'write-only');
   return (record): record is JsonObject & Representation<S> =>
     fields.every(([name, field]) => {

@@ -9,7 +9,10 @@ export function readableNames(shape: Shape): string[] {
  * The one place that turns a record into the JSON text that callers see: exactly the fields of `names`, in the
  * shape's order, and nothing else that the record may hold.
  */
-export function representationWriter(shape: Shape, names: readonly string[] = readableNames(shape)): (record: object) => string {
+export function representationWriter(
+  shape: Shape,
+  names: readonly string[] = readableNames(shape),
+): (record: object) => string {
   const members = readableNames(shape)
     .filter((name) => names.includes(name))
     .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));

@@ -28,7 +28,8 @@ export const textPattern = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2
 export function faultOf(rule: Rule, value: JsonValue): Fault | undefined {
   switch (rule.kind) {
     case 'text':
-      return typeof value === 'string' ? lengthFault(value, rule.min, rule.max) ?? characterFault(value) : notA('string');
+      if (typeof value !== 'string') return notA('string');
+      return lengthFault(value, rule.min, rule.max) ?? characterFault(value);
     case 'email':
       return typeof value === 'string' ? emailFault(value) : notA('string');
     case 'password':
