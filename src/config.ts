@@ -1,0 +1,197 @@
+import { readFileSync } from 'node:fs';
+import { isIPv4 } from 'node:net';
+import { choice, duration, integer, isNetwork, isOrigin, list, size, text, toggle, UsageError } from './options.ts';
+import type { Option } from './options.ts';
+
+const host = [/^[\w.:%-]+$/, 'an IP address or a host name'] as const;
+
+/** Every option of the server, once: flag, variable, help, check and the README's list are made of this. */
+export const options = {
+  host: text('host', 'address to listen on', 'ADDRESS', '127.0.0.1', host[1], host[0]),
+  port: integer('port', 'port to listen on; 0 takes any free one', 'PORT', 0, 65_535, 3000),
+  data: text('data', 'directory of the data files', 'DIRECTORY', 'data'),
+  adminEmail: text(
+    'admin-email', 'e-mail of the administrator that the first start makes', 'EMAIL', 'admin@localhost.localdomain',
+    'an e-mail address', /^[^\s@]+@[^\s@]+$/,
+  ),
+  registration: choice(
+    'registration', 'who may create users: administrators only, or anyone', ['closed', 'open'], 'closed',
+  ),
+  auth: choice(
+    'auth', 'none makes every caller an administrator, for prototyping on loopback', ['required', 'none'], 'required',
+  ),
+  log: choice('log', 'form of the log', ['pretty', 'json', 'none'], undefined, 'pretty on a terminal, else json'),
+  logLevel: choice(
+    'log-level', 'least severe lines to log; security events are always logged', ['info', 'warn', 'error'], 'info',
+  ),
+  opsHost: text('ops-host', 'address of the operations listener', 'ADDRESS', '127.0.0.1', host[1], host[0]),
+  opsPort: integer(
+    'ops-port', 'port of the operations listener (/metrics, /livez, /readyz); without it there is none',
+    'PORT', 0, 65_535, undefined,
+  ),
+  tlsCert: text('tls-cert', 'certificate chain in PEM; read again on SIGHUP', 'FILE', undefined),
+  tlsKey: text('tls-key', 'private key in PEM; read again on SIGHUP', 'FILE', undefined),
+  corsOrigin: list(
+    'cors-origin', 'web origins whose pages may call the API', 'ORIGIN,…',
+    'origins such as https://app.example, between commas', isOrigin,
+  ),
+  trustProxy: list(
+    'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed', 'NETWORK,…',
+    'addresses or networks such as 10.0.0.0/8, between commas', isNetwork,
+  ),
+  accessTokenTtl: duration('access-token-ttl', 'life of a bearer token, which cannot be revoked', '10s', '24h', '15m'),
+  sessionIdle: duration('session-idle', 'how long a cookie session lives without a request', '1m', '90d', '12h'),
+  sessionMax: duration('session-max', 'how long a cookie session lives at most', '1m', '365d', '7d'),
+  passwordMin: integer('password-min', 'shortest password, in characters', 'LENGTH', 8, 128, 15),
+  scryptCost: integer('scrypt-cost', "exponent of scrypt's N for new password hashes", 'EXPONENT', 14, 20, 15),
+  bodyMax: size('body-max', 'largest request body', '1KiB', '64MiB', '1MiB'),
+  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
+} as const;
+
+/** What must not be seen by others on the machine: environment, or a file named by the environment, never a flag. */
+export const secrets = {
+  CAIRN_SECRET: 'signing key, at least 32 bytes; without it one is made and kept in the data directory',
+  CAIRN_ADMIN_PASSWORD: 'password of the administrator that the first start makes; without it one is generated',
+} as const;
+
+const secretBytesMin = 32;
+
+/** What the options came to. Times are in seconds, sizes in bytes. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  readonly dataDirectory: string;
+  readonly adminEmail: string;
+  readonly adminPassword: string | undefined;
+  /** The signing key's bytes where the operator brings one. */
+  readonly secret: Buffer | undefined;
+  readonly registration: 'closed' | 'open';
+  readonly auth: 'required' | 'none';
+  readonly log: 'pretty' | 'json' | 'none' | undefined;
+  readonly logLevel: 'info' | 'warn' | 'error';
+  readonly opsHost: string;
+  readonly opsPort: number | undefined;
+  readonly tls: TlsFiles | undefined;
+  readonly corsOrigins: readonly string[];
+  readonly trustedProxies: readonly string[];
+  readonly accessTokenLifetimeSeconds: number;
+  readonly sessionIdleSeconds: number;
+  readonly sessionLifetimeSeconds: number;
+  readonly passwordLengthMin: number;
+  readonly scryptCost: number;
+  readonly bodyBytesMax: number;
+  readonly requireIfMatch: boolean;
+}
+
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Variables by name; what `process.env` is. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The process's own variables. The only place in Cairn that asks for them. */
+export const systemEnvironment: Environment = process.env;
+
+/**
+ * Makes one configuration of flags (by name, without dashes) and variables.
+ * @throws UsageError naming the option and what is allowed
+ */
+export function readConfig(flags: ReadonlyMap<string, string>, environment: Environment): Config {
+  const read = <T>(option: Option<T>): T => readOption(option, flags, environment);
+  const certFile = read(options.tlsCert);
+  const keyFile = read(options.tlsKey);
+  const config: Config = {
+    host: read(options.host),
+    port: read(options.port),
+    dataDirectory: read(options.data),
+    adminEmail: read(options.adminEmail),
+    adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
+    secret: readSigningKey(environment),
+    registration: read(options.registration),
+    auth: read(options.auth),
+    log: read(options.log),
+    logLevel: read(options.logLevel),
+    opsHost: read(options.opsHost),
+    opsPort: read(options.opsPort),
+    tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
+    corsOrigins: read(options.corsOrigin),
+    trustedProxies: read(options.trustProxy),
+    accessTokenLifetimeSeconds: read(options.accessTokenTtl),
+    sessionIdleSeconds: read(options.sessionIdle),
+    sessionLifetimeSeconds: read(options.sessionMax),
+    passwordLengthMin: read(options.passwordMin),
+    scryptCost: read(options.scryptCost),
+    bodyBytesMax: read(options.bodyMax),
+    requireIfMatch: read(options.requireIfMatch),
+  };
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    throw new UsageError('Cannot use --tls-cert and --tls-key: each needs the other');
+  }
+  if (config.sessionIdleSeconds > config.sessionLifetimeSeconds) {
+    throw new UsageError('Cannot use --session-idle: must not be longer than --session-max');
+  }
+  if (config.auth === 'none' && !isLoopback(config.host)) {
+    throw new UsageError('Cannot use --auth: none is allowed only with --host 127.0.0.1, ::1 or localhost');
+  }
+  return config;
+}
+
+/** Variables that look like options and are none: most likely a slip of the pen. */
+export function unknownVariables(environment: Environment): string[] {
+  const known = new Set([
+    ...Object.values(options).map((option) => variableOf(option.name)),
+    ...Object.keys(secrets).flatMap((name) => [name, `${name}_FILE`]),
+  ]);
+  return Object.keys(environment).filter((name) => name.startsWith('CAIRN_') && !known.has(name)).sort();
+}
+
+/** `--access-token-ttl` is `CAIRN_ACCESS_TOKEN_TTL`. */
+export function variableOf(flag: string): string {
+  return `CAIRN_${flag.replaceAll('-', '_').toUpperCase()}`;
+}
+
+/** Whether a listener on this host can be reached from this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+}
+
+/** @throws UsageError naming the flag or the variable that has the wrong value */
+export function readOption<T>(
+  option: Option<T>, flags: ReadonlyMap<string, string>, environment: Environment,
+): T {
+  const flag = flags.get(option.name);
+  const variable = variableOf(option.name);
+  const given = flag ?? (environment[variable] || undefined);
+  if (given === undefined) return option.default;
+  const value = option.parse(given);
+  if (value !== undefined) return value;
+  const shown = JSON.stringify(given.length > 60 ? `${given.slice(0, 60)}…` : given);
+  const source = flag === undefined ? variable : `--${option.name}`;
+  throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
+}
+
+/** @throws UsageError where both ways are used or the file cannot be read; never quotes a secret */
+function readSecret(name: keyof typeof secrets, environment: Environment): string | undefined {
+  const value = environment[name] || undefined;
+  const file = environment[`${name}_FILE`] || undefined;
+  if (file === undefined) return value;
+  if (value !== undefined) throw new UsageError(`Cannot use ${name}_FILE: ${name} is set as well`);
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    throw new UsageError(`Cannot use ${name}_FILE: the file cannot be read (${reason})`);
+  }
+}
+
+function readSigningKey(environment: Environment): Buffer | undefined {
+  const secret = readSecret('CAIRN_SECRET', environment);
+  if (secret === undefined) return undefined;
+  const key = Buffer.from(secret, 'utf8');
+  if (key.length < secretBytesMin) {
+    throw new UsageError(`Cannot use CAIRN_SECRET: must be at least ${secretBytesMin} bytes, and has ${key.length}`);
+  }
+  return key;
+}

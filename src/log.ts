@@ -1,0 +1,232 @@
+import { createWriteStream, fstatSync } from 'node:fs';
+import type { Writable } from 'node:stream';
+import type { Clock } from './base/clock.ts';
+
+/**
+ * The log: lines of JSON, or text for a person at a terminal. One value, one line: whatever a caller sent is escaped.
+ *
+ * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId"}`
+ * A security event: `{"time","level","kind":"security","event",…}`, never dropped and never filtered by level.
+ * A message: `{"time","level","kind":"message","message",…}`
+ *
+ * Lines are gathered and written at the end of the loop turn, one write at a time, so that a slow reader delays
+ * nothing. When more than `logBytesMax` wait for it, lines are dropped and counted, and the next line that gets
+ * through tells how many.
+ */
+export interface Log {
+  request(entry: RequestEntry): void;
+  security(event: SecurityEvent, details: LogDetails): void;
+  message(level: LogLevel, message: string, details?: LogDetails): void;
+  /** How many lines were dropped so far. */
+  readonly dropped: number;
+  /** Resolves when all lines are written, or after `timeoutMs` when the reader does not take them. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+export interface RequestEntry {
+  readonly id: string;
+  readonly method: string;
+  /** The pattern of the route, such as `/items/{id}`; `undefined` where none matched. */
+  readonly route: string | undefined;
+  readonly status: number;
+  readonly durationMs: number;
+  /** Length of the content that was sent. */
+  readonly bytes: number;
+  /** Who called; `undefined` where nobody is known. */
+  readonly userId: number | undefined;
+}
+
+/** What happened to accounts, credentials and keys. The names are stable: alarms are built on them. */
+export type SecurityEvent =
+  | 'login'
+  | 'login_failed'
+  | 'login_throttled'
+  | 'logout'
+  | 'refresh_token_reused'
+  | 'session_ended'
+  | 'password_changed'
+  | 'role_changed'
+  | 'user_created'
+  | 'user_removed'
+  | 'keys_rotated'
+  | 'administrator_created';
+
+export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
+export type LogLevel = 'info' | 'warn' | 'error';
+type LineKind = 'message' | 'security';
+const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
+
+const logBytesMax = 1024 * 1024;
+const flushBytes = 64 * 1024;
+
+export interface LogOptions {
+  readonly format: 'pretty' | 'json';
+  readonly level: LogLevel;
+  readonly clock: Clock;
+  /** Where lines go. It may be slow, and it may fail: then the log falls silent, and the server goes on. */
+  readonly sink: Writable;
+}
+
+/** Says nothing, for `--log none` and for embedded apps without a log. */
+export const silentLog: Log = {
+  request: () => undefined,
+  security: () => undefined,
+  message: () => undefined,
+  dropped: 0,
+  close: () => Promise.resolve(),
+};
+
+export function createLog({ format, level, clock, sink }: LogOptions): Log {
+  const least = severity[level];
+  const queue = createQueue(sink, (lines) => {
+    message('warn', 'Lines were dropped: the log is read too slowly', { lines });
+  });
+  const write = format === 'json' ? jsonLine : prettyLine;
+  let stampedMs = NaN;
+  let stamp = '';
+  const time = (): string => {
+    const now = clock.now();
+    if (now !== stampedMs) {
+      stampedMs = now;
+      stamp = new Date(now).toISOString();
+    }
+    return stamp;
+  };
+  const message = (of: LogLevel, text: string, details: LogDetails = {}): void => {
+    if (severity[of] >= least) queue.add(write(time(), of, 'message', text, details), of !== 'info');
+  };
+  return {
+    request(entry) {
+      const of: LogLevel = entry.status >= 500 ? 'error' : 'info';
+      if (severity[of] < least) return;
+      queue.add(format === 'json' ? jsonRequest(time(), of, entry) : prettyRequest(time(), entry), false);
+    },
+    security(event, details) {
+      const of: LogLevel = event === 'refresh_token_reused' || event.startsWith('login_') ? 'warn' : 'info';
+      queue.add(write(time(), of, 'security', event, details), true);
+    },
+    message,
+    get dropped() {
+      return queue.dropped;
+    },
+    close: queue.close,
+  };
+}
+
+/**
+ * Standard output as a stream that never blocks the loop: Node.js writes to pipes and sockets without waiting, but
+ * to files and terminals it waits, so those get a stream whose writes run in the thread pool.
+ */
+export function standardOutput(): Writable {
+  const kind = fstatSync(1);
+  return kind.isFIFO() || kind.isSocket() ? process.stdout : createWriteStream('', { fd: 1, autoClose: false });
+}
+
+interface Queue {
+  add(line: string, always: boolean): void;
+  readonly dropped: number;
+  close(timeoutMs: number): Promise<void>;
+}
+
+/** Gathers lines and writes them one batch at a time. `always`: the line is kept even when too many wait. */
+function createQueue(sink: Writable, tellDropped: (count: number) => void): Queue {
+  let waiting = '';
+  let writing = false;
+  let scheduled = false;
+  let failed = false;
+  let dropped = 0;
+  let told = 0;
+  let whenEmpty: (() => void) | undefined;
+  const written = (error?: Error | null): void => {
+    writing = false;
+    if (error) fail();
+    if (dropped > told && !failed) {
+      const count = dropped - told;
+      told = dropped;
+      tellDropped(count);
+    }
+    flush();
+  };
+  const fail = (): void => {
+    failed = true;
+    waiting = '';
+  };
+  const flush = (): void => {
+    scheduled = false;
+    if (writing) return;
+    if (waiting === '') {
+      whenEmpty?.();
+      return;
+    }
+    const batch = waiting;
+    waiting = '';
+    writing = true;
+    sink.write(batch, written);
+  };
+  sink.on('error', fail);
+  return {
+    add(line, always) {
+      if (failed || (!always && waiting.length > logBytesMax)) {
+        dropped += 1;
+        return;
+      }
+      waiting += line;
+      if (waiting.length >= flushBytes) flush();
+      else if (!scheduled) {
+        scheduled = true;
+        setImmediate(flush);
+      }
+    },
+    get dropped() {
+      return dropped;
+    },
+    close(timeoutMs) {
+      return new Promise((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs);
+        whenEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+        flush();
+      });
+    },
+  };
+}
+
+/** Route patterns and ids are Cairn's own and need no escape; a method may be anything that a caller thought of. */
+function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
+  const method = plain.test(entry.method) ? `"${entry.method}"` : JSON.stringify(entry.method);
+  const route = entry.route === undefined ? 'null' : `"${entry.route}"`;
+  return `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}","method":${method},` +
+    `"route":${route},"status":${entry.status},"durationMs":${shortMs(entry.durationMs)},"bytes":${entry.bytes},` +
+    `"userId":${entry.userId ?? null}}\n`;
+}
+
+function jsonLine(time: string, level: LogLevel, kind: LineKind, text: string, details: LogDetails): string {
+  return `${JSON.stringify({ time, level, kind, [kind === 'security' ? 'event' : 'message']: text, ...details })}\n`;
+}
+
+function prettyRequest(time: string, entry: RequestEntry): string {
+  const who = entry.userId === undefined ? '' : ` user ${entry.userId}`;
+  return `${time.slice(11, 23)} ${entry.status} ${shown(entry.method)} ${entry.route ?? '(no route)'} ` +
+    `${shortMs(entry.durationMs)} ms ${entry.bytes} B${who} ${entry.id}\n`;
+}
+
+function prettyLine(time: string, level: LogLevel, kind: LineKind, text: string, details: LogDetails): string {
+  const pairs = Object.entries(details).flatMap(([name, value]) =>
+    value === undefined ? [] : [` ${name}=${shown(String(value))}`]);
+  const head = kind === 'security' ? `security ${text}` : text;
+  return `${time.slice(11, 23)} ${level === 'info' ? '' : `${level.toUpperCase()} `}${head}${pairs.join('')}\n`;
+}
+
+const plain = /^[\w!#$%&'*+.^`|~/:@-]+$/;
+
+/** A value that cannot break its line, move the cursor, or pass for something else. */
+function shown(value: string): string {
+  return plain.test(value) ? value : JSON.stringify(value).replace(/[^\x20-\x7e]/g, (character) =>
+    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function shortMs(milliseconds: number): number {
+  return Math.round(milliseconds * 1000) / 1000;
+}
