@@ -20,7 +20,6 @@ export const problems: Record<ErrorCode, ProblemType> = {
   not_owner: { status: 403, title: 'Only the owner or an administrator may do this' },
   actor_changed: { status: 403, title: 'The caller was removed or has another role now' },
   cross_site: { status: 403, title: 'Cross-site requests are not allowed' },
-  wrong_current_password: { status: 403, title: 'The current password is not right' },
   not_found: { status: 404, title: 'There is no such resource' },
   method_not_allowed: { status: 405, title: 'The resource does not have this method' },
   not_acceptable: { status: 406, title: 'No acceptable representation' },

@@ -17,7 +17,6 @@ export type ErrorCode =
   | 'not_owner'
   | 'actor_changed'
   | 'cross_site'
-  | 'wrong_current_password'
   // 404 to 431: what is asked for
   | 'not_found'
   | 'method_not_allowed'

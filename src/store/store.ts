@@ -34,6 +34,8 @@ export interface Collection<R extends StoredRecord> {
   find(index: string, key: string): R | undefined;
   /** The records whose key in this group index is `key`, by ascending id. */
   members(index: string, key: string | number): R[];
+  /** The newest records, the one with the highest id first. */
+  latest(count: number): R[];
   /** All records at this moment, by ascending id, unchanged by later writes until `close` is called. */
   view(): View<R>;
 }

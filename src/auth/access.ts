@@ -1,0 +1,36 @@
+import { CairnError } from '../base/errors.ts';
+import type { Principal } from './principal.ts';
+
+/**
+ * Who may use a route.
+ *
+ * - `public`: everybody; credentials are never looked at, so a stale token harms nothing
+ * - `optional`: everybody, but credentials that are sent must be good
+ * - `user`: whoever is signed in
+ * - `admin`: administrators
+ * - `self`: the user whose id the path names, and administrators; to all others that user does not exist
+ * - `owner`: like `user` here; that the record is one's own is decided with the record, inside the transaction
+ * - `session`: whoever is signed in by a session cookie
+ */
+export type Access = 'public' | 'optional' | 'user' | 'admin' | 'self' | 'owner' | 'session';
+
+/**
+ * Lets `principal` pass or refuses them. `id` is the one in the path, for `self`.
+ * @throws CairnError `authentication_required`, `insufficient_scope`, `session_required`, `not_found`
+ */
+export function authorize(access: Access, principal: Principal, id: number): void {
+  if (access === 'public' || access === 'optional') return;
+  if (principal.kind === 'anonymous') {
+    throw new CairnError('authentication_required', 'Cannot do this for just anybody: sign in or send a bearer token');
+  }
+  if (access === 'session' && principal.kind !== 'session') {
+    throw new CairnError('session_required', 'Cannot show this by a bearer token: sign in at /login');
+  }
+  if (principal.role === 'admin') return;
+  if (access === 'admin') {
+    throw new CairnError('insufficient_scope', 'Cannot do this: it takes the role "admin"');
+  }
+  if (access === 'self' && principal.userId !== id) {
+    throw new CairnError('not_found', 'Cannot find the resource: there is none at this path');
+  }
+}

@@ -1,0 +1,27 @@
+import { CairnError, type Issue } from '../base/errors.ts';
+import type { JsonValue } from '../base/json.ts';
+import { check, type Mode } from '../schema/check.ts';
+import type { Input, Shape } from '../schema/field.ts';
+
+/**
+ * The body as `shape` types it. `locked` names fields that this caller may send only as they are stored; `further`
+ * gives issues that no single field shows, so that all of them are reported at once.
+ * @throws CairnError `validation_failed` with every issue
+ */
+export function accept<S extends Shape>(
+  shape: S,
+  body: JsonValue,
+  mode: Mode,
+  locked: readonly (keyof S)[] = [],
+  further: (value: Input<S>) => readonly Issue[] = () => [],
+): Input<S> {
+  const checked = check(shape, body, mode, locked);
+  const issues = checked.ok ? further(checked.value) : checked.issues;
+  if (checked.ok && issues.length === 0) return checked.value;
+  throw invalid(issues);
+}
+
+export function invalid(issues: readonly Issue[]): CairnError {
+  const fields = issues.length === 1 ? '1 field breaks a rule' : `${issues.length} fields break a rule`;
+  return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, { issues });
+}

@@ -1,0 +1,163 @@
+import type { Principal } from '../auth/principal.ts';
+import { CairnError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import type { Access } from '../auth/access.ts';
+import { conformance } from '../schema/check.ts';
+import { id, type Scalar, type Shape } from '../schema/field.ts';
+import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
+import { accept } from './accept.ts';
+import { writeWithHooks, type Hooks } from './hooks.ts';
+import { notFound, type Precondition } from './precondition.ts';
+
+/** Who may do what with a collection's records. */
+export interface CollectionAccess {
+  readonly list: Access;
+  readonly create: Access;
+  readonly read: Access;
+  readonly replace: Access;
+  readonly patch: Access;
+  readonly remove: Access;
+}
+
+/** A collection as data: routes, validation, storage and the OpenAPI document are all derived from it. */
+export interface CollectionDeclaration {
+  /** The plural, in lower case: the path `/<name>` and the file `<name>.json`. */
+  readonly name: string;
+  /** One of them, for operation ids and messages. */
+  readonly singular: string;
+  /** In the order in which they are shown, after `id`. */
+  readonly fields: Shape;
+  readonly access: CollectionAccess;
+}
+
+/** A record of a declared collection: its fields, and who created it (stored, never shown; 0 is nobody). */
+export interface Entry extends StoredRecord {
+  readonly ownerId: number;
+  readonly [field: string]: Scalar;
+}
+
+const reserved = ['id', 'revision', 'ownerId'];
+
+/**
+ * Declares a collection of your own, `/<name>` and `/<name>/{id}`; `items` is declared by this very function.
+ * Everybody who is signed in may read and create, the owner and administrators may change, unless `access` says else.
+ * @throws InvariantError for a name that no path or file can have, or a field name that is taken
+ */
+export function defineCollection(
+  declaration: Omit<CollectionDeclaration, 'access'> & { readonly access?: Partial<CollectionAccess> },
+): CollectionDeclaration {
+  const { name, singular, fields, access } = declaration;
+  invariant(/^[a-z][a-z0-9-]{0,62}$/.test(name), `a collection is named in lower case, not "${name}"`);
+  invariant(/^[a-z][A-Za-z0-9]{0,62}$/.test(singular), `one of "${name}" is a single word, not "${singular}"`);
+  for (const field of Object.keys(fields)) {
+    invariant(!reserved.includes(field), `"${field}" in "${name}" is a name that every record has already`);
+    invariant(/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field), `a field is named by letters and digits, not "${field}"`);
+  }
+  const standard: CollectionAccess = {
+    list: 'user',
+    create: 'user',
+    read: 'user',
+    replace: 'owner',
+    patch: 'owner',
+    remove: 'owner',
+  };
+  return { name, singular, fields: { id: id(), ...fields }, access: { ...standard, ...access } };
+}
+
+/** What is done with the records of a declared collection. */
+export class CollectionResource {
+  readonly name: string;
+  readonly declaration: CollectionDeclaration;
+  readonly records: Collection<Entry>;
+  readonly #store: Store;
+  readonly #hooks: Hooks;
+
+  constructor(declaration: CollectionDeclaration, store: Store, hooks: Hooks) {
+    this.name = declaration.name;
+    this.declaration = declaration;
+    this.#store = store;
+    this.#hooks = hooks;
+    const conforms = conformance(declaration.fields);
+    this.records = store.collection<Entry>({
+      name: declaration.name,
+      parse: (record) => (conforms(record) && isEntry(record) ? record : undefined),
+    });
+  }
+
+  /** What a caller sees of a record: the declared fields and nothing else. */
+  present(entry: Entry): JsonObject {
+    const representation: { [field: string]: JsonValue } = {};
+    for (const field in this.declaration.fields) {
+      const value = entry[field];
+      if (value !== undefined) representation[field] = value;
+    }
+    return representation;
+  }
+
+  /** @throws CairnError `not_found` */
+  read(id: number): Entry {
+    const entry = this.records.get(id);
+    if (entry === undefined) throw notFound();
+    return entry;
+  }
+
+  /** @throws CairnError `validation_failed`, `write_refused`, and what `Store.write` throws */
+  async create(principal: Principal, body: JsonValue): Promise<Entry> {
+    const fields = accept(this.declaration.fields, body, { kind: 'create' });
+    const ownerId = principal.kind === 'anonymous' ? nobody : principal.userId;
+    const { after } = await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => ({
+      after: transaction.insert(this.records, { ...fields, ownerId }),
+    }));
+    return after;
+  }
+
+  /** Replaces (PUT) or patches (PATCH) a record. @throws CairnError in the order that `Precondition` tells */
+  async change(
+    principal: Principal,
+    id: number,
+    body: JsonValue,
+    kind: 'replace' | 'patch',
+    precondition: Precondition,
+  ): Promise<Entry> {
+    const { after } = await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
+      const before = this.#target(transaction, principal, this.declaration.access[kind], id);
+      precondition.demand();
+      const fields = accept(this.declaration.fields, body, { kind, stored: before });
+      precondition.check(before.revision);
+      return { before, after: transaction.replace(this.records, id, { ...fields, ownerId: before.ownerId }) };
+    });
+    return after;
+  }
+
+  /** @throws CairnError in the order that `Precondition` tells */
+  async remove(principal: Principal, id: number, precondition: Precondition): Promise<void> {
+    await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
+      const before = this.#target(transaction, principal, this.declaration.access.remove, id);
+      precondition.demand();
+      precondition.check(before.revision);
+      transaction.remove(this.records, id);
+      return { before };
+    });
+  }
+
+  /** The record that is to be changed. @throws CairnError `not_found`, `not_owner` */
+  #target(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
+    const entry = transaction.get(this.records, id);
+    if (entry === undefined) throw notFound();
+    if (access === 'owner' && !owns(principal, entry)) {
+      throw new CairnError('not_owner', `Cannot change the ${this.declaration.singular}: somebody else created it`);
+    }
+    return entry;
+  }
+}
+
+function owns(principal: Principal, entry: Entry): boolean {
+  return principal.kind !== 'anonymous' && (principal.role === 'admin' || principal.userId === entry.ownerId);
+}
+
+const nobody = 0;
+
+function isEntry(record: JsonObject): record is JsonObject & Entry {
+  return [record['id'], record['revision'], record['ownerId']].every(Number.isSafeInteger);
+}

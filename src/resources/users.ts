@@ -1,0 +1,212 @@
+import type { Passwords } from '../auth/passwords.ts';
+import { roles, type Principal, type Role } from '../auth/principal.ts';
+import { CairnError, type Issue } from '../base/errors.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import { conformance } from '../schema/check.ts';
+import { choice, defaulted, email, emailKey, id, optional, password, text, type Input } from '../schema/field.ts';
+import { UniqueKeyError, type Collection, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
+import { accept, invalid } from './accept.ts';
+import { writeWithHooks, type Hooks, type Written } from './hooks.ts';
+import { notFound, type Precondition } from './precondition.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface UserRecord extends StoredRecord {
+  readonly name: string;
+  readonly email: string;
+  readonly role: Role;
+  /** A PHC string; a user without one cannot sign in. */
+  readonly passwordHash?: string;
+}
+
+/** What a user is and what may be sent to create one. */
+export const userFields = {
+  id: id(),
+  name: text({ min: 1, max: 200, example: 'Ada Lovelace' }),
+  email: email(),
+  role: defaulted(choice(roles, { example: 'member' }), 'member'),
+  password: optional(password()),
+};
+
+/** What may be sent to change one: a person who sets a new password of their own proves the current one. */
+export const userChangeFields = { ...userFields, currentPassword: optional(password()) };
+
+type UserChange = Input<typeof userChangeFields>;
+
+/** What is done with users, and to their sessions with them. Who may ask for it is decided before. */
+export class Users {
+  readonly name = 'users';
+  readonly records: Collection<UserRecord>;
+  readonly #store: Store;
+  readonly #hooks: Hooks;
+  readonly #sessions: Sessions;
+  readonly #passwords: Passwords;
+
+  constructor(store: Store, hooks: Hooks, sessions: Sessions, passwords: Passwords) {
+    this.#store = store;
+    this.#hooks = hooks;
+    this.#sessions = sessions;
+    this.#passwords = passwords;
+    const conforms = conformance(userFields);
+    this.records = store.collection<UserRecord>({
+      name: 'users',
+      parse: (record) => (conforms(record) && isUser(record) ? record : undefined),
+      unique: { email: (user) => emailKey(user.email) },
+      groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
+    });
+  }
+
+  present({ id, name, email, role }: UserRecord): JsonObject {
+    return { id, name, email, role };
+  }
+
+  /** @throws CairnError `not_found` */
+  read(userId: number): UserRecord {
+    const user = this.records.get(userId);
+    if (user === undefined) throw notFound();
+    return user;
+  }
+
+  /** @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `overloaded`, and as `Store.write` */
+  async create(principal: Principal, body: JsonValue): Promise<UserRecord> {
+    const accepted = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (user) =>
+      this.#passwordIssues(user),
+    );
+    const { password, ...fields } = accepted;
+    const passwordHash = password === undefined ? undefined : await this.#passwords.hash(password);
+    const { after } = await this.#write(principal, (transaction) => ({
+      after: transaction.insert(this.records, userOf(fields, passwordHash)),
+    }));
+    return after;
+  }
+
+  /**
+   * Replaces (PUT) or patches (PATCH) a user. A new password or role ends the user's other sessions with it.
+   * @throws CairnError in the order that `Precondition` tells; also `last_admin`, `email_taken`, `overloaded`
+   */
+  async change(
+    principal: Principal,
+    userId: number,
+    body: JsonValue,
+    kind: 'replace' | 'patch',
+    precondition: Precondition,
+  ): Promise<UserRecord> {
+    const seen = this.read(userId);
+    precondition.demand();
+    const asked = this.#acceptChange(principal, seen, body, kind);
+    const newHash = await this.#newPasswordHash(principal, seen, asked);
+    const { after } = await this.#write(principal, (transaction) => {
+      const before = transaction.get(this.records, userId);
+      if (before === undefined) throw notFound();
+      const { password: _, currentPassword: __, ...fields } = this.#acceptChange(principal, before, body, kind);
+      precondition.check(before.revision);
+      if (fields.role !== 'admin') this.#keepAnAdministrator(transaction, before);
+      const after = transaction.replace(this.records, userId, userOf(fields, newHash ?? before.passwordHash));
+      if (newHash !== undefined || after.role !== before.role) {
+        this.#sessions.endAll(transaction, userId, sessionOf(principal));
+      }
+      return { before, after };
+    });
+    return after;
+  }
+
+  /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
+  async remove(principal: Principal, userId: number, precondition: Precondition): Promise<void> {
+    await this.#write(principal, (transaction) => {
+      const before = transaction.get(this.records, userId);
+      if (before === undefined) throw notFound();
+      precondition.demand();
+      precondition.check(before.revision);
+      this.#keepAnAdministrator(transaction, before);
+      this.#sessions.endAll(transaction, userId);
+      transaction.remove(this.records, userId);
+      return { before };
+    });
+  }
+
+  /** The very first user, made by the installation itself. */
+  async createFirst(email: string, password: string): Promise<UserRecord> {
+    const passwordHash = await this.#passwords.hash(password);
+    return this.#store.write((transaction) =>
+      transaction.insert(this.records, { name: 'Administrator', email, role: 'admin', passwordHash }),
+    );
+  }
+
+  /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
+  async #write<W extends Written<UserRecord>>(
+    principal: Principal,
+    work: (transaction: Transaction) => W,
+  ): Promise<W> {
+    try {
+      return await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
+        this.checkActor(transaction, principal);
+        return work(transaction);
+      });
+    } catch (error) {
+      if (!(error instanceof UniqueKeyError)) throw error;
+      throw new CairnError('email_taken', 'Cannot keep the user: another one has this e-mail address', {
+        cause: error,
+      });
+    }
+  }
+
+  /** A token outlives a demotion, so a write to users or sessions looks once more. @throws CairnError `actor_changed` */
+  checkActor(transaction: Transaction, principal: Principal): void {
+    if (principal.kind === 'anonymous') return;
+    if (transaction.get(this.records, principal.userId)?.role === principal.role) return;
+    throw new CairnError('actor_changed', 'Cannot write: the caller was removed or has another role now');
+  }
+
+  #acceptChange(principal: Principal, stored: UserRecord, body: JsonValue, kind: 'replace' | 'patch'): UserChange {
+    return accept(userChangeFields, body, { kind, stored }, lockedFor(principal), (user) => this.#passwordIssues(user));
+  }
+
+  #passwordIssues(user: { name: string; email: string; password?: string }): readonly Issue[] {
+    return user.password === undefined ? [] : this.#passwords.check(user.password, user);
+  }
+
+  /** @throws CairnError `validation_failed` unless a person who changes their own password knows the current one */
+  async #newPasswordHash(principal: Principal, user: UserRecord, change: UserChange): Promise<string | undefined> {
+    if (change.password === undefined) return undefined;
+    if (isSelf(principal, user) && user.passwordHash !== undefined) {
+      const current = change.currentPassword;
+      if (current === undefined) throw invalid([issue('required', 'must be given to set a new password')]);
+      if (!(await this.#passwords.verify(current, user.passwordHash))) {
+        throw invalid([issue('wrong_password', 'must be the current password')]);
+      }
+    }
+    return this.#passwords.hash(change.password);
+  }
+
+  /** @throws CairnError `last_admin` when `leaving` is the only administrator */
+  #keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
+    if (leaving.role !== 'admin') return;
+    if (transaction.members(this.records, 'administrators', 'admin').length > 1) return;
+    throw new CairnError('last_admin', 'Cannot do without the last administrator: make another one first');
+  }
+}
+
+const issue = (code: string, detail: string): Issue => ({ pointer: '/currentPassword', code, detail });
+
+function lockedFor(principal: Principal): readonly 'role'[] {
+  return principal.kind !== 'anonymous' && principal.role === 'admin' ? [] : ['role'];
+}
+
+function isSelf(principal: Principal, user: UserRecord): boolean {
+  return principal.kind !== 'anonymous' && principal.userId === user.id;
+}
+
+function sessionOf(principal: Principal): number | undefined {
+  return principal.kind === 'session' ? principal.sessionId : undefined;
+}
+
+function userOf(
+  { name, email, role }: Pick<UserRecord, 'name' | 'email' | 'role'>,
+  passwordHash: string | undefined,
+): Omit<UserRecord, 'id' | 'revision'> {
+  return { name, email, role, ...(passwordHash !== undefined && { passwordHash }) };
+}
+
+function isUser(record: JsonObject): record is JsonObject & UserRecord {
+  const hash = record['passwordHash'];
+  return [record['id'], record['revision']].every(Number.isSafeInteger) && (hash === undefined || typeof hash === 'string');
+}
