@@ -33,8 +33,8 @@ function malformed(what: string): CairnError {
 
 /**
  * Checks a head once, before anything acts on it.
- * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`, `method_not_allowed`,
- *   `http_version_not_supported`, `not_implemented`, `expectation_failed`
+ * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`, `not_implemented`,
+ *   `http_version_not_supported`, `expectation_failed`
  */
 export function checkHead({ method, target, version, fields }: Head): CheckedHead {
   if (version !== '1.1' && version !== '1.0') {
@@ -47,9 +47,6 @@ export function checkHead({ method, target, version, fields }: Head): CheckedHea
   if (repeated !== undefined) throw malformed(`the field ${repeated} occurs twice`);
   const host = fields.get('host');
   if (host === undefined ? version === '1.1' : !isAuthority(host)) throw malformed('its Host is absent or malformed');
-  if (method === 'TRACE' || method === 'CONNECT') {
-    throw new CairnError('method_not_allowed', `Cannot ${method}: the method is not supported`);
-  }
   const expectation = fields.get('expect');
   if (expectation !== undefined && expectation.toLowerCase() !== '100-continue') {
     throw new CairnError('expectation_failed', 'Cannot meet the expectation: only 100-continue is known');

@@ -1,0 +1,250 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import { CairnError } from '../base/errors.ts';
+import type { Caller } from './caller.ts';
+import { Fields } from './fields.ts';
+import type { CheckedHead } from './head.ts';
+import { checkHead } from './head.ts';
+import type { Reply, Request, StreamedBody } from './message.ts';
+
+/** What all exchanges of a server share. */
+export interface ExchangeContext {
+  readonly nextId: () => string;
+  /** How long a reader may take for each 64 KiB of a reply. */
+  readonly slowReaderTimeoutMs: number;
+  /** How long, and for how much, unread content is still taken in after the reply. */
+  readonly lingerTimeoutMs: number;
+  readonly lingerBytesMax: number;
+}
+
+/** How a reply went out. `aborted`: the caller left, or was cut off as a slow reader, before it had all of it. */
+export type OnSent = (status: number, bytes: number, aborted: boolean) => void;
+
+const slowReaderUnitBytes = 64 * 1024;
+const noContent: CheckedHead = { target: '', hasContent: false, contentLength: 0 };
+const empty = Buffer.alloc(0);
+
+/** One request on a socket, and the sending of its reply. */
+export class Exchange implements Request {
+  readonly startedMs: number;
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly fields: Fields;
+  readonly method: string;
+  target: string;
+  address: string;
+  encrypted: boolean;
+  readonly #context: ExchangeContext;
+  #id: string | undefined;
+  #head = noContent;
+  /** The caller waits for "100 Continue" before it sends its content. */
+  #awaitsContinue: boolean;
+  #failure: CairnError | undefined;
+  #onFailure: ((failure: CairnError) => void) | undefined;
+
+  constructor(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    peer: Caller,
+    startedMs: number,
+    context: ExchangeContext,
+    awaitsContinue: boolean,
+  ) {
+    this.incoming = incoming;
+    this.outgoing = outgoing;
+    this.startedMs = startedMs;
+    this.fields = new Fields(incoming.rawHeaders);
+    this.method = incoming.method ?? '';
+    this.target = incoming.url ?? '';
+    this.address = peer.address;
+    this.encrypted = peer.encrypted;
+    this.#context = context;
+    this.#awaitsContinue = awaitsContinue;
+  }
+
+  get id(): string {
+    return (this.#id ??= this.#context.nextId());
+  }
+
+  /** Checks the head and takes over what it comes down to. @throws what `checkHead` throws */
+  check(): void {
+    const { method, target, fields } = this;
+    this.#head = checkHead({ method, target, version: this.incoming.httpVersion, fields });
+    this.target = this.#head.target;
+  }
+
+  callFrom(caller: Caller): void {
+    this.address = caller.address;
+    this.encrypted = caller.encrypted;
+  }
+
+  /** Whether content of this request may still arrive. */
+  get isArriving(): boolean {
+    return !this.incoming.complete;
+  }
+
+  /** Little content is left to Node, which skips it and goes on; more of it, or none before a "100", ends the talk. */
+  get lingers(): boolean {
+    const { hasContent, contentLength } = this.#head;
+    if (!hasContent || this.incoming.complete) return false;
+    return this.#awaitsContinue || contentLength === undefined || contentLength > slowReaderUnitBytes;
+  }
+
+  async receiveBody(bytesMax: number): Promise<Buffer> {
+    const { hasContent, contentLength } = this.#head;
+    if (!hasContent) return empty;
+    if (this.#failure !== undefined) throw this.#failure;
+    if (contentLength !== undefined && contentLength > bytesMax) throw tooLarge(bytesMax);
+    if (this.#awaitsContinue) {
+      this.#awaitsContinue = false;
+      this.outgoing.writeContinue();
+    }
+    return await new Promise<Buffer>((resolve, reject) => {
+      const { incoming } = this;
+      const chunks: Buffer[] = [];
+      let length = 0;
+      const settle = (failure: CairnError | undefined): void => {
+        incoming.off('data', onData).off('end', onEnd).off('close', onClose);
+        this.#onFailure = undefined;
+        if (failure === undefined) return resolve(chunks.length === 1 ? (chunks[0] ?? empty) : Buffer.concat(chunks));
+        incoming.pause();
+        reject(failure);
+      };
+      const onData = (chunk: Buffer): void => {
+        length += chunk.length;
+        if (length > bytesMax) settle(tooLarge(bytesMax));
+        else chunks.push(chunk);
+      };
+      const onEnd = (): void => settle(undefined);
+      const onClose = (): void => settle(new CairnError('malformed_request', 'Cannot read the body: the caller left'));
+      this.#onFailure = settle;
+      incoming.on('data', onData).on('end', onEnd).on('close', onClose);
+    });
+  }
+
+  /** Tells that no more of the request's content can be read; the reply says so if it is still to be made. */
+  fail(failure: CairnError): void {
+    this.#failure = failure;
+    if (this.#onFailure !== undefined) this.#onFailure(failure);
+    else if (this.outgoing.writableEnded) this.incoming.socket.destroy();
+  }
+
+  /**
+   * Sends the reply; `onSent` is called once, when all of it has been handed to the system or never will be. Returns a
+   * promise only for a streamed body, which resolves when no more of it will be written; it never rejects.
+   * `close`: the connection ends with this reply; it has to where `lingers` holds.
+   */
+  send(reply: Reply, close: boolean, onSent: OnSent): Promise<void> | undefined {
+    const { outgoing } = this;
+    const { status, body } = reply;
+    const fields = [...reply.fields];
+    if (this.encrypted) fields.push('Strict-Transport-Security', 'max-age=31536000');
+    if (close) fields.push('Connection', 'close');
+    if (typeof body === 'object' && !Buffer.isBuffer(body)) {
+      outgoing.writeHead(status, fields);
+      return this.#stream(body, status, onSent);
+    }
+    const bytes = body === undefined ? 0 : Buffer.byteLength(body);
+    if (status !== 204 && status !== 304) fields.push('Content-Length', String(bytes));
+    outgoing.writeHead(status, fields);
+    const content = this.method === 'HEAD' ? undefined : body;
+    const sent = content === undefined ? 0 : bytes;
+    if (this.lingers) {
+      this.#linger(content);
+      onSent(status, sent, false);
+    } else {
+      if (content === undefined) outgoing.end();
+      else outgoing.end(content);
+      this.#awaitFlush(status, sent, onSent);
+    }
+    return undefined;
+  }
+
+  /** Destroys the connection under a reply that cannot be completed. */
+  abandon(): void {
+    this.incoming.socket.destroy();
+  }
+
+  async #stream(body: StreamedBody, status: number, onSent: OnSent): Promise<void> {
+    let bytes = 0;
+    try {
+      if (this.method === 'HEAD') {
+        await body[Symbol.asyncIterator]().return?.();
+      } else {
+        for await (const chunk of body) {
+          if (this.outgoing.destroyed) break;
+          bytes += Buffer.byteLength(chunk);
+          if (!this.outgoing.write(chunk)) await this.#drained();
+        }
+      }
+    } catch {
+      // Nothing but a broken connection tells the caller that content which has begun is not whole.
+      this.abandon();
+    }
+    this.outgoing.end();
+    this.#awaitFlush(status, bytes, onSent);
+  }
+
+  /** Resolves when more can be written, or the caller is gone; a reader that takes too long is made to go. */
+  #drained(): Promise<void> {
+    const { outgoing } = this;
+    if (outgoing.destroyed) return Promise.resolve();
+    const timer = this.#cutOffLater();
+    return new Promise((resolve) => {
+      const settle = (): void => {
+        clearTimeout(timer);
+        outgoing.off('drain', settle).off('close', settle);
+        resolve();
+      };
+      outgoing.on('drain', settle).on('close', settle);
+    });
+  }
+
+  /** A small reply is with the system already, and costs neither a timer nor a listener. */
+  #awaitFlush(status: number, bytes: number, onSent: OnSent): void {
+    const { outgoing } = this;
+    if (outgoing.destroyed) return onSent(status, bytes, true);
+    if (outgoing.writableLength === 0) return onSent(status, bytes, false);
+    const timer = this.#cutOffLater();
+    outgoing.once('close', () => {
+      clearTimeout(timer);
+      onSent(status, bytes, !outgoing.writableFinished);
+    });
+  }
+
+  /** Node itself waits for a slow reader for ever. */
+  #cutOffLater(): NodeJS.Timeout {
+    const units = Math.ceil(this.outgoing.writableLength / slowReaderUnitBytes);
+    const timeoutMs = this.#context.slowReaderTimeoutMs * Math.max(units, 1);
+    return setTimeout(() => this.abandon(), timeoutMs).unref();
+  }
+
+  /**
+   * Sends the whole reply, but holds the connection's end back while content still arrives (RFC 9112 §9.6): closing at
+   * once would reset the connection, and the caller might never read the reply.
+   */
+  #linger(content: string | Buffer | undefined): void {
+    const { incoming, outgoing } = this;
+    const { lingerBytesMax, lingerTimeoutMs } = this.#context;
+    if (content !== undefined) outgoing.write(content);
+    else outgoing.flushHeaders();
+    let length = 0;
+    const stop = (): void => {
+      clearTimeout(timer);
+      incoming.off('data', onData);
+      outgoing.end();
+      this.#awaitFlush(0, 0, () => undefined);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > lingerBytesMax) stop();
+    };
+    const timer = setTimeout(stop, lingerTimeoutMs).unref();
+    this.#onFailure = stop;
+    incoming.on('data', onData).once('close', stop).resume();
+  }
+}
+
+function tooLarge(bytesMax: number): CairnError {
+  return new CairnError('content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`);
+}

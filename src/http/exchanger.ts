@@ -1,0 +1,215 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { Clock } from '../base/clock.ts';
+import { CairnError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
+import type { TrustedProxies } from './caller.ts';
+import { noProxies, resolveCaller } from './caller.ts';
+import { Connection } from './connection.ts';
+import type { ExchangeContext } from './exchange.ts';
+import { Exchange } from './exchange.ts';
+import type { Handle, Refuse, Reply, Request } from './message.ts';
+import { apiFields } from './replies.ts';
+
+/** What is told of every reply, for a log and for metrics. */
+export interface Answered {
+  /** `undefined` where nothing readable arrived. */
+  readonly request: Request | undefined;
+  readonly address: string;
+  readonly status: number;
+  /** Of content, as sent. */
+  readonly bytes: number;
+  /** From the end of the request's fields to the handing over of the reply's last byte. */
+  readonly durationMs: number;
+  /** The caller left, or was cut off, before it had all of the reply. */
+  readonly aborted: boolean;
+}
+
+export interface ExchangerOptions {
+  readonly handle: Handle;
+  readonly refuse: Refuse;
+  readonly clock: Clock;
+  /** Makes request ids (`createRequestIds`). */
+  readonly nextId: () => string;
+  readonly proxies?: TrustedProxies | undefined;
+  /** Targets that are answered under any load, such as `/livez`. */
+  readonly unshed?: ReadonlySet<string> | undefined;
+  readonly onAnswered?: ((answered: Answered) => void) | undefined;
+  /** Bounds other than those of `limits`. */
+  readonly limits?: Partial<ExchangeLimits> | undefined;
+}
+
+export type ExchangeLimits = Record<
+  | 'slowReaderTimeoutMs'
+  | 'lingerTimeoutMs'
+  | 'lingerBytesMax'
+  | 'requestsPerConnectionMax'
+  | 'pipelinedRequestsMax'
+  | 'requestsInFlightMax',
+  number
+>;
+
+const asteriskReply: Reply = { status: 204, fields: apiFields, body: undefined };
+
+/** Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. */
+export class Exchanger {
+  /** While it is set, every reply ends its connection. */
+  draining = false;
+  readonly #options: ExchangerOptions;
+  readonly #limits: ExchangeLimits;
+  readonly #context: ExchangeContext;
+  readonly #proxies: TrustedProxies;
+  readonly #connections = new WeakMap<Socket, Connection>();
+  #inFlight = 0;
+
+  constructor(options: ExchangerOptions) {
+    this.#options = options;
+    this.#limits = { ...limits, ...options.limits };
+    this.#context = { ...this.#limits, nextId: options.nextId };
+    this.#proxies = options.proxies ?? noProxies;
+  }
+
+  /** Requests whose reply waits for something. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** The connection of a socket, known or new. */
+  connectionOf(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket)));
+    return connection;
+  }
+
+  /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
+  receive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void {
+    const connection = this.connectionOf(incoming.socket);
+    if (connection.closing) return;
+    const startedMs = this.#options.clock.elapsed();
+    const exchange = new Exchange(incoming, outgoing, connection.peer, startedMs, this.#context, awaitsContinue);
+    if (!connection.busy) return this.#begin(connection, exchange);
+    connection.waiting.push(exchange);
+    // Node itself would read on, and hand over pipelined requests without end.
+    if (connection.waiting.length >= this.#limits.pipelinedRequestsMax) connection.socket.pause();
+  }
+
+  /** Takes what makes a connection unreadable: answers it after all that came before it, and ends the connection. */
+  receiveFailure(socket: Socket, failure: CairnError, fields: readonly string[] = []): void {
+    const connection = this.connectionOf(socket);
+    if (connection.closing || connection.failure !== undefined) return;
+    connection.failure = { error: failure, fields };
+    const last = connection.waiting.at(-1) ?? connection.current;
+    if (last?.isArriving === true) last.fail(failure);
+    else if (!connection.busy) this.#answerFailure(connection);
+  }
+
+  #begin(connection: Connection, exchange: Exchange): void {
+    connection.current = exchange;
+    connection.requests += 1;
+    try {
+      exchange.check();
+    } catch (error) {
+      // After a head that is refused nothing can be trusted to be a request.
+      connection.closing = true;
+      return this.#send(connection, exchange, this.#refuse(error, exchange));
+    }
+    const { peer } = connection;
+    if (this.#proxies.has(peer.address)) exchange.callFrom(resolveCaller(peer, exchange.fields, this.#proxies));
+    let reply: Reply | Promise<Reply>;
+    try {
+      reply = this.#handle(exchange);
+    } catch (error) {
+      reply = this.#refuse(error, exchange);
+    }
+    if (reply instanceof Promise) void this.#await(connection, exchange, reply);
+    else this.#send(connection, exchange, reply);
+  }
+
+  #handle(exchange: Exchange): Reply | Promise<Reply> {
+    if (exchange.target === '*') return asteriskReply;
+    if (this.#inFlight >= this.#limits.requestsInFlightMax && this.#options.unshed?.has(exchange.target) !== true) {
+      throw new CairnError('overloaded', 'Cannot take the request: too many are in flight', { retryAfterSeconds: 1 });
+    }
+    return this.#options.handle(exchange);
+  }
+
+  async #await(connection: Connection, exchange: Exchange, reply: Promise<Reply>): Promise<void> {
+    connection.busy = true;
+    this.#inFlight += 1;
+    let settled: Reply;
+    try {
+      settled = await reply;
+    } catch (error) {
+      settled = this.#refuse(error, exchange);
+    }
+    this.#inFlight -= 1;
+    connection.busy = false;
+    this.#send(connection, exchange, settled);
+    this.#continue(connection);
+  }
+
+  #refuse(error: unknown, exchange: Exchange): Reply {
+    const known =
+      error instanceof CairnError
+        ? error
+        : new CairnError('internal', 'Cannot answer the request: the server failed', { cause: error });
+    return this.#options.refuse(known, exchange.id);
+  }
+
+  #send(connection: Connection, exchange: Exchange, reply: Reply): void {
+    const unreadable = connection.failure !== undefined && exchange.isArriving;
+    const last = connection.requests >= this.#limits.requestsPerConnectionMax;
+    if (last || unreadable || this.draining || exchange.lingers) connection.closing = true;
+    const { onAnswered, clock } = this.#options;
+    const streaming = exchange.send(reply, connection.closing, (status, bytes, aborted) => {
+      const durationMs = clock.elapsed() - exchange.startedMs;
+      onAnswered?.({ request: exchange, address: exchange.address, status, bytes, durationMs, aborted });
+    });
+    if (streaming === undefined) return;
+    connection.busy = true;
+    void streaming.then(() => {
+      connection.busy = false;
+      this.#continue(connection);
+    });
+  }
+
+  /** Takes the requests that waited, until one of them has to wait itself. */
+  #continue(connection: Connection): void {
+    const { socket, waiting } = connection;
+    while (!connection.busy && !connection.closing) {
+      const next = waiting.shift();
+      if (next === undefined) break;
+      this.#begin(connection, next);
+    }
+    if (connection.closing) waiting.length = 0;
+    else if (socket.isPaused() && waiting.length < this.#limits.pipelinedRequestsMax) socket.resume();
+    if (!connection.busy && !connection.closing && connection.failure !== undefined) this.#answerFailure(connection);
+  }
+
+  #answerFailure(connection: Connection): void {
+    const { current } = connection;
+    if (current === undefined || current.outgoing.destroyed) this.#writeFailure(connection);
+    else current.outgoing.once('close', () => this.#writeFailure(connection));
+  }
+
+  /** There is no `ServerResponse` for what never became a request, so the reply is written by hand. */
+  #writeFailure(connection: Connection): void {
+    const { socket, failure, peer } = connection;
+    if (failure === undefined || connection.closing) return;
+    connection.closing = true;
+    if (!socket.writable) return void socket.destroy();
+    const { status, body, fields } = this.#options.refuse(failure.error);
+    const content = typeof body === 'string' ? body : '';
+    const bytes = Buffer.byteLength(content);
+    const raw = [...fields, ...failure.fields, 'Content-Length', String(bytes), 'Connection', 'close'];
+    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
+    raw.forEach((part, index) => (head += index % 2 === 0 ? `${part}: ` : `${part}\r\n`));
+    socket.end(`${head}\r\n${content}`);
+    const timer = setTimeout(() => socket.destroy(), this.#limits.lingerTimeoutMs).unref();
+    socket.once('close', () => clearTimeout(timer));
+    const aborted = false;
+    this.#options.onAnswered?.({ request: undefined, address: peer.address, status, bytes, durationMs: 0, aborted });
+  }
+}

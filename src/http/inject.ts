@@ -1,0 +1,59 @@
+import { CairnError } from '../base/errors.ts';
+import { Fields } from './fields.ts';
+import { checkHead } from './head.ts';
+import type { Handle, Refuse, Request } from './message.ts';
+
+/** A request in plain values. */
+export interface PlainRequest {
+  readonly method?: string;
+  /** In origin-form, such as `/items/1`. */
+  readonly target: string;
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+  readonly address?: string;
+  readonly encrypted?: boolean;
+}
+
+/** A reply with all of its body gathered. */
+export interface PlainReply {
+  readonly status: number;
+  readonly fields: Fields;
+  readonly body: string;
+}
+
+/**
+ * Asks a handler without a socket or a port: the request passes the same checks as one that arrived on a connection.
+ * `Host` is `localhost` and `Content-Length` is right, unless `fields` say otherwise.
+ */
+export async function inject(
+  handle: Handle,
+  refuse: Refuse,
+  nextId: () => string,
+  plain: PlainRequest,
+): Promise<PlainReply> {
+  const { method = 'GET', address = '127.0.0.1', encrypted = false } = plain;
+  const body = Buffer.from(plain.body ?? '');
+  const named = Object.entries(plain.fields ?? {});
+  const has = (name: string): boolean => named.some(([own]) => own.toLowerCase() === name);
+  if (!has('host')) named.push(['Host', 'localhost']);
+  if (plain.body !== undefined && !has('content-length')) named.push(['Content-Length', String(body.length)]);
+  const fields = new Fields(named.flat());
+  const id = nextId();
+  const receiveBody = async (bytesMax: number): Promise<Buffer> => {
+    if (body.length <= bytesMax) return body;
+    throw new CairnError('content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`);
+  };
+  let reply;
+  try {
+    const { target } = checkHead({ method, target: plain.target, version: '1.1', fields });
+    const request: Request = { id, method, target, fields, address, encrypted, receiveBody };
+    reply = await handle(request);
+  } catch (error) {
+    if (!(error instanceof CairnError)) throw error;
+    reply = refuse(error, id);
+  }
+  let text = '';
+  if (typeof reply.body === 'string' || Buffer.isBuffer(reply.body)) text = reply.body.toString();
+  else for await (const chunk of reply.body ?? []) text += chunk;
+  return { status: reply.status, fields: new Fields(reply.fields), body: method === 'HEAD' ? '' : text };
+}

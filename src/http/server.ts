@@ -1,0 +1,167 @@
+import { createServer as createHttpServer } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+
+import type { ErrorCode } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import { limits } from '../base/limits.ts';
+import type { ExchangeLimits, ExchangerOptions } from './exchanger.ts';
+import { Exchanger } from './exchanger.ts';
+
+export interface ServerOptions extends Omit<ExchangerOptions, 'limits'> {
+  /** PEM texts; with them the server speaks HTTPS only. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** Bounds other than those of `limits`. */
+  readonly limits?: Partial<ServerLimits> | undefined;
+}
+
+export type ServerLimits = ExchangeLimits &
+  Record<
+    | 'fieldsBytesMax'
+    | 'headersTimeoutMs'
+    | 'requestTimeoutMs'
+    | 'keepAliveTimeoutMs'
+    | 'connectionsMax'
+    | 'connectionsPerAddressMax',
+    number
+  >;
+
+/** An HTTP/1.1 listener: bounded in what it takes in, and answering whatever comes with a reply or a closed door. */
+export class HttpServer {
+  readonly #server: Server;
+  readonly #exchanger: Exchanger;
+  readonly #limits: ServerLimits;
+  readonly #isProxy: (address: string) => boolean;
+  readonly #sockets = new Set<Socket>();
+  readonly #perAddress = new Map<string, number>();
+
+  constructor(options: ServerOptions) {
+    this.#limits = { ...limits, ...options.limits };
+    this.#exchanger = new Exchanger(options);
+    this.#isProxy = (address) => options.proxies?.has(address) === true;
+    this.#server = createNodeServer(options.tls, this.#limits);
+    const receive = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
+      this.#exchanger.receive(incoming, outgoing);
+    this.#server
+      .on('request', receive)
+      .on('checkExpectation', receive)
+      .on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) =>
+        this.#exchanger.receive(incoming, outgoing, true),
+      )
+      .on('connect', (_incoming: IncomingMessage, socket: Socket) => {
+        const refusal = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
+        this.#exchanger.receiveFailure(socket, refusal, ['Allow', '']);
+      })
+      .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#receiveError(error, socket))
+      // A TLS socket is counted when it connects, before its handshake has cost anything.
+      .on('connection', (socket: Socket) => this.#admit(socket))
+      // Whoever is idle makes room for whoever is not.
+      .on('drop', () => this.#server.closeIdleConnections());
+  }
+
+  /** Requests whose reply waits for something. */
+  get inFlight(): number {
+    return this.#exchanger.inFlight;
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Whether `drain` has begun: time to tell load balancers that this server is not ready. */
+  get draining(): boolean {
+    return this.#exchanger.draining;
+  }
+
+  /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
+  async listen(port: number, host: string): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject).listen(port, host, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+    const address: AddressInfo | string | null = this.#server.address();
+    invariant(typeof address === 'object' && address !== null, 'a server that listens on TCP has an address');
+    return address.port;
+  }
+
+  /**
+   * Stops in good order: for `graceMs` everything goes on, so that load balancers can look elsewhere, but each reply
+   * ends its connection; then nothing new is accepted, idle connections are closed, and the requests in flight are
+   * answered. Resolves when the last connection is closed, with the number of those that `timeoutMs` cut off.
+   */
+  async drain(graceMs: number, timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
+    this.#exchanger.draining = true;
+    await new Promise((resolve) => setTimeout(resolve, graceMs));
+    let cutOff = 0;
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.#server.closeIdleConnections();
+    for (const socket of this.#sockets) {
+      if (socket.bytesRead === 0) socket.destroy();
+    }
+    const timer = setTimeout(() => {
+      cutOff = this.#sockets.size;
+      for (const socket of this.#sockets) socket.destroy();
+    }, timeoutMs);
+    await closed;
+    clearTimeout(timer);
+    return cutOff;
+  }
+
+  #admit(socket: Socket): void {
+    const address = socket.remoteAddress ?? '';
+    const count = (this.#perAddress.get(address) ?? 0) + 1;
+    if (count > this.#limits.connectionsPerAddressMax && !this.#isProxy(address)) return void socket.destroy();
+    this.#perAddress.set(address, count);
+    this.#sockets.add(socket);
+    socket.once('close', () => {
+      this.#sockets.delete(socket);
+      const left = (this.#perAddress.get(address) ?? 1) - 1;
+      if (left === 0) this.#perAddress.delete(address);
+      else this.#perAddress.set(address, left);
+    });
+  }
+
+  #receiveError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const code = error.code ?? '';
+    // Bytes that follow "Connection: close" are no request, and the reply before them ends the connection.
+    if (code === 'HPE_CLOSED_CONNECTION') return;
+    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy();
+    const [known, what] = failures[code] ?? ['malformed_request', 'it is not HTTP/1.1'];
+    this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
+  }
+}
+
+/** What Node's parser reports, beside everything that is simply malformed. */
+const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  HPE_HEADER_OVERFLOW: ['fields_too_large', 'its target and fields are too large'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['content_too_large', 'its chunk extensions are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'it took too long to arrive'],
+};
+
+function createNodeServer(tls: ServerOptions['tls'], bounds: ServerLimits): Server {
+  const options = {
+    maxHeaderSize: bounds.fieldsBytesMax,
+    headersTimeout: bounds.headersTimeoutMs,
+    requestTimeout: bounds.requestTimeoutMs,
+    keepAliveTimeout: bounds.keepAliveTimeoutMs,
+    // How late a timeout may be noticed.
+    connectionsCheckingInterval: Math.min(bounds.headersTimeoutMs / 4, 1000),
+    insecureHTTPParser: false,
+    // Checked with everything else about the head, so that the reply is like any other.
+    requireHostHeader: false,
+    noDelay: true,
+  };
+  const server =
+    tls === undefined
+      ? createHttpServer(options)
+      : createHttpsServer({ ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: bounds.headersTimeoutMs });
+  server.maxConnections = bounds.connectionsMax;
+  // Node drops fields beyond this number silently; the head check bounds them aloud.
+  server.maxHeadersCount = 0;
+  // A caller that has sent its request may close its half of the connection and still wait for the reply.
+  return Object.assign(server, { httpAllowHalfOpen: true });
+}
