@@ -52,9 +52,10 @@ export type SecurityEvent =
   | 'administrator_created';
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
-export type LogLevel = 'info' | 'warn' | 'error';
+/** A notice is told at every level: that the server listens, that it stops. */
+export type LogLevel = 'info' | 'warn' | 'error' | 'notice';
 type LineKind = 'message' | 'security';
-const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
+const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2, notice: 3 };
 
 const logBytesMax = 1024 * 1024;
 const flushBytes = 64 * 1024;
@@ -215,15 +216,21 @@ function prettyRequest(time: string, entry: RequestEntry): string {
 function prettyLine(time: string, level: LogLevel, kind: LineKind, text: string, details: LogDetails): string {
   const pairs = Object.entries(details).flatMap(([name, value]) =>
     value === undefined ? [] : [` ${name}=${shown(String(value))}`]);
-  const head = kind === 'security' ? `security ${text}` : text;
-  return `${time.slice(11, 23)} ${level === 'info' ? '' : `${level.toUpperCase()} `}${head}${pairs.join('')}\n`;
+  const head = kind === 'security' ? `security ${text}` : escapeControls(text);
+  const alarm = level === 'warn' || level === 'error' ? `${level.toUpperCase()} ` : '';
+  return `${time.slice(11, 23)} ${alarm}${head}${pairs.join('')}\n`;
 }
 
 const plain = /^[\w!#$%&'*+.^`|~/:@-]+$/;
 
-/** A value that cannot break its line, move the cursor, or pass for something else. */
+/** A value that cannot break its line or pass for something else. */
 function shown(value: string): string {
-  return plain.test(value) ? value : JSON.stringify(value).replace(/[^\x20-\x7e]/g, (character) =>
+  return plain.test(value) ? value : escapeControls(JSON.stringify(value));
+}
+
+/** Control and direction characters by their numbers, so that no text moves the cursor of who reads it. */
+function escapeControls(value: string): string {
+  return value.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (character) =>
     `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

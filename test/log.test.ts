@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
+import { test } from 'node:test';
+import type { Clock } from '../src/base/clock.ts';
+import { createLog, type Log, type LogOptions, type RequestEntry } from '../src/log.ts';
+
+const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
+const entry: RequestEntry = {
+  id: 'r-1', method: 'GET', route: '/items/{id}', status: 200, durationMs: 0.12345, bytes: 52, userId: 3,
+};
+
+/** A sink that takes what it is given, or only when `take` is called. */
+function createSink(slow = false): { stream: Writable; batches: string[]; take: () => void } {
+  const batches: string[] = [];
+  let pending: (() => void) | undefined;
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      batches.push(String(chunk));
+      if (slow) pending = done;
+      else done();
+    },
+  });
+  return { stream, batches, take: () => pending?.() };
+}
+
+function logTo(stream: Writable, options: Partial<LogOptions> = {}): Log {
+  return createLog({ format: 'json', level: 'info', clock, sink: stream, ...options });
+}
+
+test('a request is one line of JSON', async () => {
+  const { stream, batches } = createSink();
+  const log = logTo(stream);
+  log.request(entry);
+  log.request({ ...entry, route: undefined, userId: undefined, status: 404 });
+  await log.close(1000);
+  const lines = batches.join('').split('\n');
+  assert.equal(lines.pop(), '');
+  assert.deepEqual(lines.map((line): unknown => JSON.parse(line)), [
+    {
+      time: '2030-01-02T03:04:05.006Z', level: 'info', kind: 'request', id: 'r-1', method: 'GET', route: '/items/{id}',
+      status: 200, durationMs: 0.123, bytes: 52, userId: 3,
+    },
+    {
+      time: '2030-01-02T03:04:05.006Z', level: 'info', kind: 'request', id: 'r-1', method: 'GET', route: null,
+      status: 404, durationMs: 0.123, bytes: 52, userId: null,
+    },
+  ]);
+});
+
+test('lines of one loop turn are one write', async () => {
+  const { stream, batches } = createSink();
+  const log = logTo(stream);
+  for (let i = 0; i < 10; i += 1) log.request(entry);
+  assert.equal(batches.length, 0);
+  await turn();
+  assert.equal(batches.length, 1);
+});
+
+for (const format of ['json', 'pretty'] as const) {
+  test(`a value with line ends and control characters stays one ${format} line`, async () => {
+    const { stream, batches } = createSink();
+    const log = logTo(stream, { format });
+    const hostile = 'x\r\n{"kind":"security"}\u001b[2J\u2028\u202e"\\';
+    log.request({ ...entry, method: hostile });
+    log.security('login_failed', { email: hostile, address: '::1' });
+    log.message('warn', hostile, { detail: hostile });
+    await log.close(1000);
+    const text = batches.join('');
+    assert.equal(text.split('\n').length, 4);
+    assert.doesNotMatch(text, /[\r\u001b]/);
+    if (format === 'pretty') assert.match(text, /^[\x20-\x7e\n]+$/, text);
+    else for (const line of text.trimEnd().split('\n')) assert.equal(typeof JSON.parse(line), 'object');
+  });
+}
+
+test('the level hides requests and messages below it, but never a security event or a notice', async () => {
+  const { stream, batches } = createSink();
+  const log = logTo(stream, { level: 'error', format: 'pretty' });
+  log.request(entry);
+  log.request({ ...entry, status: 503 });
+  log.message('info', 'hidden');
+  log.message('warn', 'hidden');
+  log.message('error', 'shown');
+  log.message('notice', 'told');
+  log.security('login', { userId: 1 });
+  await log.close(1000);
+  assert.deepEqual(batches.join('').split('\n'), [
+    '03:04:05.006 503 GET /items/{id} 0.123 ms 52 B user 3 r-1', '03:04:05.006 ERROR shown', '03:04:05.006 told',
+    '03:04:05.006 security login userId=1', '',
+  ]);
+});
+
+test('a slow reader: memory stays bounded, dropped lines are counted and told, security events are kept', async () => {
+  const { stream, batches, take } = createSink(true);
+  const log = logTo(stream);
+  log.request(entry);
+  await turn();
+  for (let i = 0; i < 20_000; i += 1) log.request(entry);
+  const dropped = log.dropped;
+  assert.ok(dropped > 0);
+  for (let i = 0; i < 100; i += 1) log.security('login_failed', { attempt: i });
+  assert.equal(log.dropped, dropped);
+  for (let i = 0; i < 5; i += 1) {
+    take();
+    await turn();
+  }
+  const lines = batches.join('').trimEnd().split('\n');
+  assert.ok(batches.join('').length < 2 * 1024 * 1024);
+  assert.equal(lines.filter((line) => line.includes('"security"')).length, 100);
+  assert.equal(lines.filter((line) => line.includes(`"lines":${dropped}`)).length, 1);
+  assert.equal(lines.filter((line) => line.includes('"request"')).length + dropped, 20_001);
+});
+
+test('a reader that went away silences the log and disturbs nothing', async () => {
+  const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
+  const log = logTo(stream);
+  log.request(entry);
+  await turn();
+  await turn();
+  log.request(entry);
+  log.security('login', {});
+  assert.equal(log.dropped, 2);
+  await log.close(1000);
+});
+
+test('closing waits for a reader, but not for ever', async () => {
+  const { stream } = createSink(true);
+  const log = logTo(stream);
+  log.request(entry);
+  await log.close(10);
+});
