@@ -34,4 +34,22 @@ export const limits = {
   lingerTimeoutMs: 1000,
   /** How long a stopping server waits for the requests in flight. */
   drainTimeoutMs: 30_000,
+
+  // Callers (src/auth)
+  accessTokenBytesMax: 4096,
+  accessTokenLifetimeSecondsMax: 24 * 60 * 60,
+  /** How far a signer's clock may be ahead of ours. */
+  clockSkewSecondsMax: 60,
+  /** Access tokens that are remembered as verified; some 500 bytes each. */
+  verifiedTokensMax: 10_000,
+  /** As long as the hash of HS256 (RFC 7518 §3.2). */
+  keyBytesMin: 32,
+  keyBytesMax: 1024,
+  passwordBytesMax: 1024,
+  /** Code points. */
+  passwordLengthMin: 8,
+  /** At once; a third one would delay the store's syncs, which share the threads. */
+  passwordHashesMax: 2,
+  /** Hashes that wait for their turn: some 4 s at the usual cost; beyond it 503. */
+  passwordQueueLengthMax: 32,
 } as const;

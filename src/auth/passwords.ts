@@ -1,0 +1,93 @@
+import type { Issue } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
+import type { Random } from '../base/random.ts';
+import { passwordIssues } from './password-rules.ts';
+import type { PasswordOwner } from './password-rules.ts';
+import { formatPhc, parsePhc, saltBytes, scrypt, verifyScrypt } from './scrypt.ts';
+import type { ScryptHash } from './scrypt.ts';
+
+/** Passwords as they are hashed, verified and chosen. Hashes are PHC strings. */
+export interface Passwords {
+  /** @throws CairnError `overloaded` with `retryAfterSeconds` */
+  hash(password: string): Promise<string>;
+  /**
+   * Whether `password` is the one that was hashed. Where there is no hash (an unknown user, a user without a
+   * password) or it cannot be read, the answer is false after the time that a wrong password would have taken.
+   * @throws CairnError `overloaded` with `retryAfterSeconds`
+   */
+  verify(password: string, phc: string | undefined): Promise<boolean>;
+  /** Whether `phc` was made at another cost than is configured; to be asked after a login that succeeded. */
+  needsRehash(phc: string): boolean;
+  /** What is wrong with a password that `owner` wants to have; `pointer` says where it stands in the body. */
+  check(password: string, owner: PasswordOwner, pointer?: string): Issue[];
+}
+
+export interface PasswordOptions {
+  readonly random: Random;
+  /** N is 2 to this power, with r=8 and p=3: 15 is OWASP's choice, some 240 ms and 32 MiB. */
+  readonly costExponent: number;
+  /** Code points. */
+  readonly lengthMin: number;
+}
+
+/** Makes the hasher. All of a process share one, because it bounds how many hashes run at once. */
+export function createPasswords({ random, costExponent, lengthMin }: PasswordOptions): Passwords {
+  const cost = { exponent: costExponent, r: 8, p: 3 };
+  const nobody: ScryptHash = { cost, salt: random(saltBytes), hash: random(32) };
+  const enqueue = createQueue(limits.passwordHashesMax, limits.passwordQueueLengthMax);
+
+  return {
+    hash(password) {
+      const salt = random(saltBytes);
+      return enqueue(async () => formatPhc({ cost, salt, hash: await scrypt(normalise(password), salt, cost) }));
+    },
+    verify(password, phc) {
+      // Longer than any that was ever hashed: it costs what others cost, but is not worth normalising.
+      const candidate = Buffer.byteLength(password) > limits.passwordBytesMax * 3 ? '' : normalise(password);
+      const expected = phc === undefined ? undefined : parsePhc(phc);
+      return enqueue(async () => (await verifyScrypt(candidate, expected ?? nobody)) && expected !== undefined);
+    },
+    needsRehash(phc) {
+      const made = parsePhc(phc)?.cost;
+      return made?.exponent !== cost.exponent || made.r !== cost.r || made.p !== cost.p;
+    },
+    check(password, owner, pointer = '/password') {
+      return passwordIssues(normalise(password), owner, lengthMin).map((issue) => ({ pointer, ...issue }));
+    },
+  };
+}
+
+/**
+ * One form for what looks the same, whichever keyboard it was typed on: RFC 8265 §4.2.2 (OpaqueString), that is NFC,
+ * and every space an ASCII one. NFKC would make different characters the same, and shorten what was chosen.
+ */
+function normalise(password: string): string {
+  return password.replace(/\p{Zs}/gu, ' ').normalize('NFC');
+}
+
+/** Runs at most `runningMax` tasks at once, and lets at most `waitingMax` wait for their turn. */
+function createQueue(runningMax: number, waitingMax: number) {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async <T>(task: () => Promise<T>): Promise<T> => {
+    if (running < runningMax) {
+      running += 1;
+    } else {
+      if (waiting.length >= waitingMax) {
+        throw new CairnError('overloaded', 'Cannot check the password: too many are being checked', {
+          retryAfterSeconds: 5,
+        });
+      }
+      // Whoever ends hands its place over, so that nobody slips in between.
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running -= 1;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../src/base/clock.ts';
+import type { Random } from '../../src/base/random.ts';
+
+/** A clock that stands still until it is moved. */
+export class TestClock implements Clock {
+  time = Date.UTC(2026, 0, 2, 3, 4, 5);
+  readonly now = () => this.time;
+  readonly elapsed = () => this.time;
+  advance(seconds: number): void {
+    this.time += seconds * 1000;
+  }
+}
+
+/** Bytes that look random and are the same in every run. */
+export function testRandom(seed: string): Random {
+  let counter = 0;
+  return (size) => {
+    const blocks: Buffer[] = [];
+    for (let made = 0; made < size; made += 32) {
+      counter += 1;
+      blocks.push(createHash('sha256').update(`${seed} ${counter}`).digest());
+    }
+    return Buffer.concat(blocks).subarray(0, size);
+  };
+}
+
+export const base64url = (text: string | Buffer) => Buffer.from(text).toString('base64url');
