@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { CairnError } from '../../src/base/errors.ts';
+import { negotiate, parsePrefer } from '../../src/http/accept.ts';
+import { checkContentType } from '../../src/http/body.ts';
+import { noProxies, parseTrustedProxies, plainAddress, resolveCaller } from '../../src/http/caller.ts';
+import { readCookie, serializeCookie } from '../../src/http/cookies.ts';
+import { corsFields, isCrossSite, isPreflight } from '../../src/http/cross-site.ts';
+import { Fields, repeatedField } from '../../src/http/fields.ts';
+import { parseQuery } from '../../src/http/query.ts';
+import { createRequestIds } from '../../src/http/request-id.ts';
+
+function fields(named: Record<string, string>): Fields {
+  return new Fields(Object.entries(named).flat());
+}
+
+function throwsCode(code: string, work: () => unknown, message: string): void {
+  assert.throws(work, (error) => error instanceof CairnError && error.code === code, message);
+}
+
+test('fields are found in any case, and repeated ones are combined', () => {
+  const sent = new Fields(['Accept', 'a', 'X', '1', 'ACCEPT', 'b', '__proto__', 'p', 'constructor', 'c']);
+  assert.equal(sent.get('accept'), 'a, b');
+  assert.equal(sent.get('x'), '1');
+  assert.equal(sent.get('__proto__'), 'p');
+  assert.equal(sent.get('accepted'), undefined);
+  assert.equal(sent.get('tostring'), undefined);
+});
+
+test('a field that must not be repeated is noticed', () => {
+  const names = ['Authorization', 'content-type', 'HOST', 'Content-Length', 'Cookie', 'Origin', 'Transfer-Encoding'];
+  for (const name of [...names, 'Sec-Fetch-Site']) {
+    assert.equal(repeatedField([name, 'a', 'X', 'b', name.toLowerCase(), 'a']), name.toLowerCase());
+    assert.equal(repeatedField([name, 'a', 'X', 'b', 'X', 'c']), undefined);
+  }
+});
+
+test('queries keep repetition visible and are decoded strictly', () => {
+  const rows: [string, [string, string[]][]][] = [
+    ['', []],
+    ['&&', []],
+    ['a=1', [['a', ['1']]]],
+    ['a', [['a', ['']]]],
+    ['=1', [['', ['1']]]],
+    ['a=1&b=2&a=3', [['a', ['1', '3']], ['b', ['2']]]],
+    ['a=1&%61=2', [['a', ['1', '2']]]],
+    ['price:gte=10&sort=-price,name', [['price:gte', ['10']], ['sort', ['-price,name']]]],
+    ['a=b=c', [['a', ['b=c']]]],
+    ['a=x+y%2Bz%20', [['a', ['x y+z ']]]],
+    ['n=%C3%A4%00', [['n', ['ä\0']]]],
+    ['__proto__=1', [['__proto__', ['1']]]],
+  ];
+  for (const [query, expected] of rows) assert.deepEqual([...parseQuery(query)], expected, query);
+  for (const query of ['a=%', 'a=%2', 'a=%zz', '%=1', 'a=%ff', 'a=%C3', 'a=%ed%a0%80', 'a=%c0%80']) {
+    throwsCode('invalid_query', () => parseQuery(query), query);
+  }
+});
+
+test('cookies are read by name, and two of one name are refused', () => {
+  const rows: [string | undefined, string | undefined][] = [
+    [undefined, undefined],
+    ['', undefined],
+    ['sid=abc', 'abc'],
+    ['a=1; sid=abc; b=2', 'abc'],
+    ['a=1;sid=abc', 'abc'],
+    ['sid=', ''],
+    ['sid="abc"', '"abc"'],
+    ['sid=a=b', 'a=b'],
+    ['SID=abc', undefined],
+    ['xsid=abc; sidx=abc', undefined],
+    ['sid', undefined],
+  ];
+  for (const [value, expected] of rows) {
+    assert.equal(readCookie(value === undefined ? fields({}) : fields({ Cookie: value }), 'sid'), expected, value);
+  }
+  for (const value of ['sid=a; sid=a', 'sid=a; x=1; sid=b', 'sid=; sid =']) {
+    throwsCode('malformed_request', () => readCookie(fields({ Cookie: value }), 'sid'), value);
+  }
+  assert.equal(
+    serializeCookie('sid', 'abc', 60),
+    'sid=abc; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Strict',
+  );
+  assert.throws(() => serializeCookie('sid', 'a;b', 60));
+  assert.throws(() => serializeCookie('sid', 'a\r\nb', 60));
+});
+
+test('the cross-site rule', () => {
+  const allowed = new Set(['https://app.example']);
+  const rows: [Record<string, string>, boolean][] = [
+    [{}, false],
+    [{ 'Sec-Fetch-Site': 'same-origin' }, false],
+    [{ 'Sec-Fetch-Site': 'none' }, false],
+    [{ 'Sec-Fetch-Site': 'same-site' }, true],
+    [{ 'Sec-Fetch-Site': 'cross-site' }, true],
+    [{ 'Sec-Fetch-Site': '' }, true],
+    [{ 'Sec-Fetch-Site': 'Same-Origin' }, true],
+    [{ 'Sec-Fetch-Site': 'cross-site', Origin: 'https://app.example' }, false],
+    [{ 'Sec-Fetch-Site': 'cross-site', Origin: 'https://api.example' }, true],
+    [{ 'Sec-Fetch-Site': 'same-origin', Origin: 'https://evil.example' }, false],
+    [{ Origin: 'https://api.example' }, false],
+    [{ Origin: 'http://API.example' }, false],
+    [{ Origin: 'https://app.example' }, false],
+    [{ Origin: 'http://app.example' }, true],
+    [{ Origin: 'https://api.example:8443' }, true],
+    [{ Origin: 'https://api.example.evil.example' }, true],
+    [{ Origin: 'https://evil.example/api.example' }, true],
+    [{ Origin: 'https://user@api.example' }, true],
+    [{ Origin: 'null' }, true],
+    [{ Origin: '' }, true],
+    [{ Origin: 'ftp://api.example' }, true],
+  ];
+  for (const [sent, expected] of rows) {
+    assert.equal(isCrossSite(fields({ Host: 'api.example', ...sent }), allowed), expected, JSON.stringify(sent));
+  }
+  assert.equal(isCrossSite(fields({ Origin: 'https://api.example' }), allowed), true, 'without a Host nothing is own');
+});
+
+test('CORS answers allowed origins only, and never allows credentials', () => {
+  const allowed = new Set(['https://app.example']);
+  const names = (raw: readonly string[]): string[] => raw.filter((_, index) => index % 2 === 0);
+  assert.deepEqual(corsFields(fields({ Origin: 'https://app.example' }), new Set()), []);
+  assert.deepEqual(corsFields(fields({ Origin: 'https://evil.example' }), allowed), ['Vary', 'Origin']);
+  assert.deepEqual(corsFields(fields({}), allowed), ['Vary', 'Origin']);
+  assert.deepEqual(names(corsFields(fields({ Origin: 'https://app.example' }), allowed)), [
+    'Vary',
+    'Access-Control-Allow-Origin',
+    'Access-Control-Expose-Headers',
+  ]);
+  const preflight = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'PUT' };
+  assert.equal(isPreflight('OPTIONS', fields(preflight)), true);
+  assert.equal(isPreflight('GET', fields(preflight)), false);
+  assert.equal(isPreflight('OPTIONS', fields({ Origin: 'https://app.example' })), false);
+});
+
+test('RFC 9110 §12.5.1: Accept picks the most wanted of what is offered', () => {
+  const offered = ['application/json', 'text/html'] as const;
+  const rows: [string | undefined, string | undefined][] = [
+    [undefined, 'application/json'],
+    ['', 'application/json'],
+    ['*/*', 'application/json'],
+    ['text/html', 'text/html'],
+    ['TEXT/HTML', 'text/html'],
+    ['text/*', 'text/html'],
+    ['application/json; charset=utf-8', 'application/json'],
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
+    ['text/html;q=0.5, application/json;q=0.4', 'text/html'],
+    ['text/*;q=0.3, text/html;q=0.1, application/json;q=0.2', 'application/json'],
+    ['*/*, application/json;q=0', 'text/html'],
+    ['application/xml', undefined],
+    ['application/json;q=0', undefined],
+    ['application/json;q=2', undefined],
+    ['nonsense', undefined],
+    ['application/jso*', undefined],
+  ];
+  for (const [accept, expected] of rows) assert.equal(negotiate(accept, offered), expected, accept);
+});
+
+test('RFC 7240 §2: preferences', () => {
+  assert.deepEqual([...parsePrefer('Count=exact, respond-async; wait=10, a="b c", count=other, "bad"')], [
+    ['count', 'exact'],
+    ['respond-async', ''],
+    ['a', 'b c'],
+  ]);
+  assert.equal(parsePrefer(undefined).size, 0);
+});
+
+test('content types: the named media types in UTF-8, without a content coding', () => {
+  const types = ['application/json', 'application/merge-patch+json'];
+  const good = ['application/json', 'Application/JSON', 'application/merge-patch+json', 'application/json ;charset=utf-8'];
+  for (const value of [...good, 'application/json; charset="UTF-8"', 'application/json; v=1', 'application/json;']) {
+    assert.doesNotThrow(() => checkContentType(fields({ 'Content-Type': value }), types), value);
+  }
+  const bad = ['', 'text/plain', 'json', 'application/jsonx', 'application/json, text/plain', 'application/json x'];
+  for (const value of [...bad, 'application/json; charset=latin1', 'application/json; charset=', '*/*']) {
+    throwsCode('unsupported_media_type', () => checkContentType(fields({ 'Content-Type': value }), types), value);
+  }
+  throwsCode('unsupported_media_type', () => checkContentType(fields({}), types), 'absent');
+  for (const coding of ['gzip', 'identity', '']) {
+    const sent = fields({ 'Content-Type': 'application/json', 'Content-Encoding': coding });
+    throwsCode('unsupported_media_type', () => checkContentType(sent, types), coding);
+  }
+});
+
+test('the caller behind trusted proxies is the last address that is none of theirs', () => {
+  const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::1', '127.0.0.1']);
+  const rows: [string, string | undefined, string][] = [
+    ['203.0.113.9', '198.51.100.1', '203.0.113.9'],
+    ['10.1.2.3', '198.51.100.1', '198.51.100.1'],
+    ['10.1.2.3', undefined, '10.1.2.3'],
+    ['10.1.2.3', '', '10.1.2.3'],
+    ['10.1.2.3', '1.1.1.1, 198.51.100.1', '198.51.100.1'],
+    ['10.1.2.3', '1.1.1.1, 198.51.100.1,10.9.9.9', '198.51.100.1'],
+    ['10.1.2.3', '10.7.7.7, 10.9.9.9', '10.7.7.7'],
+    ['10.1.2.3', '198.51.100.1, unknown', '10.1.2.3'],
+    ['10.1.2.3', 'evil, 198.51.100.1, 10.0.0.2', '198.51.100.1'],
+    ['2001:db8::1', '::ffff:198.51.100.1', '198.51.100.1'],
+    ['2001:db8::2', '198.51.100.1', '2001:db8::2'],
+  ];
+  for (const [address, forwarded, expected] of rows) {
+    const sent: Record<string, string> = forwarded === undefined ? {} : { 'X-Forwarded-For': forwarded };
+    const caller = resolveCaller({ address, encrypted: false }, fields(sent), proxies);
+    assert.equal(caller.address, expected, `${address} ${forwarded}`);
+  }
+  const over = (address: string, proto: string): boolean =>
+    resolveCaller({ address, encrypted: false }, fields({ 'X-Forwarded-Proto': proto }), proxies).encrypted;
+  assert.equal(over('10.1.2.3', 'https'), true);
+  assert.equal(over('10.1.2.3', 'https, http'), false);
+  assert.equal(over('203.0.113.9', 'https'), false);
+  assert.equal(noProxies.has('127.0.0.1'), false);
+  assert.equal(plainAddress('::ffff:192.0.2.1'), '192.0.2.1');
+  for (const entry of ['', 'localhost', '10.0.0.0/33', '::/129', '10.0.0', '10.0.0.0/8/8', '10.0.0.0/-1']) {
+    assert.throws(() => parseTrustedProxies([entry]), RangeError, entry);
+  }
+});
+
+test('RFC 9562 §5.8: request ids are version 8 UUIDs, and never the same twice', () => {
+  const next = createRequestIds((size) => Buffer.alloc(size, 0xff));
+  assert.equal(next(), 'ffffffff-ffff-8fff-bfff-000000000001');
+  assert.equal(next(), 'ffffffff-ffff-8fff-bfff-000000000002');
+  const zero = createRequestIds((size) => Buffer.alloc(size));
+  assert.equal(zero(), '00000000-0000-8000-8000-000000000001');
+});

@@ -1,0 +1,65 @@
+import { problems } from '../../src/api/problems.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { CairnError } from '../../src/base/errors.ts';
+import type { Answered } from '../../src/http/exchanger.ts';
+import type { Handle, Refuse, Reply } from '../../src/http/message.ts';
+import { apiFields, problemReply } from '../../src/http/replies.ts';
+import { createRequestIds } from '../../src/http/request-id.ts';
+import { Router } from '../../src/http/router.ts';
+import { HttpServer } from '../../src/http/server.ts';
+import type { ServerOptions } from '../../src/http/server.ts';
+
+export const refuse: Refuse = (error, requestId) => {
+  const { status, title } = problems[error.code];
+  const retry = error.retryAfterSeconds === undefined ? [] : ['Retry-After', String(error.retryAfterSeconds)];
+  const problem = { status, title, code: error.code, detail: error.message, requestId, errors: error.issues };
+  return problemReply(problem, retry);
+};
+
+export function text(body: string): Reply {
+  return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
+}
+
+/** Enough of an application to ask a listener everything; `/echo` takes 1,000 bytes of content. */
+export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Handle {
+  const all: Readonly<Record<string, Handle>> = {
+    'GET /items/{id}': (request) => text(`item ${request.target}`),
+    'POST /echo': async (request) => text((await request.receiveBody(1000)).toString('latin1')),
+    'POST /ignore': () => text('ignored'),
+    ...routes,
+  };
+  const router = new Router(
+    Object.entries(all).map(([name, value]) => {
+      const [method = '', pattern = ''] = name.split(' ');
+      return { method, pattern, value };
+    }),
+  );
+  return (request) => {
+    const match = router.match(request.method, request.target);
+    if (match.kind === 'found') return match.value(request);
+    if (match.kind === 'not-found') throw new CairnError('not_found', 'Cannot find it: there is none');
+    const reply = refuse(new CairnError('method_not_allowed', 'Cannot do it: no such method'), request.id);
+    return { ...reply, fields: [...reply.fields, 'Allow', match.allow] };
+  };
+}
+
+export interface Listener {
+  readonly server: HttpServer;
+  readonly port: number;
+  readonly answered: Answered[];
+}
+
+/** Starts a listener on a free port. */
+export async function startListener(options: Partial<ServerOptions> = {}): Promise<Listener> {
+  const answered: Answered[] = [];
+  let drawn = 0;
+  const server = new HttpServer({
+    handle: createHandle(),
+    refuse,
+    clock: systemClock,
+    nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
+    onAnswered: (one) => answered.push(one),
+    ...options,
+  });
+  return { server, port: await server.listen(0, '127.0.0.1'), answered };
+}

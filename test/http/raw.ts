@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+
+/** One reply as it came over a socket. */
+export interface RawReply {
+  readonly status: number;
+  /** By lower-case name; several of one name are joined by ", ". */
+  readonly fields: ReadonlyMap<string, string>;
+  readonly body: string;
+}
+
+/** A client that sends just the bytes it is told to, and reads replies strictly (RFC 9112). */
+export class RawClient {
+  readonly socket: Socket;
+  /** Resolves when both directions are closed, or the connection broke. */
+  readonly closed: Promise<void>;
+  readonly #timeoutMs: number;
+  #received = '';
+  #ended = false;
+  #wake: (() => void) | undefined;
+
+  constructor(port: number, timeoutMs = 5000) {
+    this.#timeoutMs = timeoutMs;
+    this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+    this.socket.setEncoding('latin1');
+    this.socket.on('data', (text) => {
+      this.#received += String(text);
+      this.#wake?.();
+    });
+    this.closed = new Promise((resolve) => {
+      const done = (): void => {
+        this.#ended = true;
+        this.#wake?.();
+        resolve();
+      };
+      this.socket.on('end', done).on('close', done).on('error', done);
+    });
+  }
+
+  send(bytes: string | Buffer): this {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    return this;
+  }
+
+  /** What has been received and not been read as a reply. */
+  get unread(): string {
+    return this.#received;
+  }
+
+  /** The next reply; 100 Continue counts. `method` is that of its request. */
+  async reply(method = 'GET'): Promise<RawReply> {
+    for (;;) {
+      const found = parseReply(this.#received, method, this.#ended);
+      if (found !== undefined) {
+        this.#received = this.#received.slice(found.length);
+        return found.reply;
+      }
+      assert.ok(!this.#ended, `the connection ended within a reply: ${JSON.stringify(this.#received)}`);
+      await this.#more();
+    }
+  }
+
+  /** Waits for the server to end the connection, and returns what came after the replies that were read. */
+  async rest(): Promise<string> {
+    await within(this.#timeoutMs, this.closed, 'the server did not end the connection');
+    this.socket.destroy();
+    return this.#received;
+  }
+
+  #more(): Promise<void> {
+    const woken = new Promise<void>((resolve) => (this.#wake = resolve));
+    return within(this.#timeoutMs, woken, `no reply; so far: ${JSON.stringify(this.#received)}`);
+  }
+}
+
+/** Rejects with `what` when the promise takes longer. */
+export async function within<T>(timeoutMs: number, promise: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Parses one reply strictly; `undefined` when it is not complete. @throws AssertionError when it is malformed */
+export function parseReply(
+  text: string,
+  method: string,
+  ended: boolean,
+): { reply: RawReply; length: number } | undefined {
+  const end = text.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [line = '', ...lines] = text.slice(0, end).split('\r\n');
+  const status = Number(/^HTTP\/1\.1 ([1-5]\d\d) [\x20-\x7e]*$/.exec(line)?.[1]);
+  assert.ok(status >= 100, `a status line: ${JSON.stringify(line)}`);
+  const fields = new Map<string, string>();
+  for (const field of lines) {
+    const [, name = '', value = ''] = /^([!#$%&'*+.^_`|~\w-]+): ?([\x20-\x7e\t]*)$/.exec(field) ?? [];
+    assert.ok(name !== '', `a field: ${JSON.stringify(field)}`);
+    const before = fields.get(name.toLowerCase());
+    fields.set(name.toLowerCase(), before === undefined ? value : `${before}, ${value}`);
+  }
+  const start = end + 4;
+  if (status < 200 || status === 204 || status === 304 || method === 'HEAD') {
+    return { reply: { status, fields, body: '' }, length: start };
+  }
+  if (fields.get('transfer-encoding') === 'chunked') return parseChunks(text, start, status, fields);
+  const announced = fields.get('content-length');
+  if (announced === undefined) {
+    return ended ? { reply: { status, fields, body: text.slice(start) }, length: text.length } : undefined;
+  }
+  assert.match(announced, /^\d+$/);
+  const length = start + Number(announced);
+  return text.length < length ? undefined : { reply: { status, fields, body: text.slice(start, length) }, length };
+}
+
+function parseChunks(
+  text: string,
+  start: number,
+  status: number,
+  fields: ReadonlyMap<string, string>,
+): { reply: RawReply; length: number } | undefined {
+  let body = '';
+  let at = start;
+  for (;;) {
+    const lineEnd = text.indexOf('\r\n', at);
+    if (lineEnd === -1) return undefined;
+    assert.match(text.slice(at, lineEnd), /^[0-9a-f]+$/i);
+    const size = Number.parseInt(text.slice(at, lineEnd), 16);
+    const chunkEnd = lineEnd + 2 + size;
+    if (text.length < chunkEnd + 2) return undefined;
+    assert.equal(text.slice(chunkEnd, chunkEnd + 2), '\r\n');
+    body += text.slice(lineEnd + 2, chunkEnd);
+    at = chunkEnd + 2;
+    if (size === 0) return { reply: { status, fields, body }, length: at };
+  }
+}
