@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
-import { choice, duration, integer, isNetwork, isOrigin, list, size, text, toggle, UsageError } from './options.ts';
+import { parseTrustedProxies } from './http/caller.ts';
 import type { Option } from './options.ts';
+import { choice, duration, integer, isOrigin, list, size, text, toggle, UsageError } from './options.ts';
 
 const host = [/^[\w.:%-]+$/, 'an IP address or a host name'] as const;
 
@@ -152,6 +153,15 @@ export function variableOf(flag: string): string {
   return `CAIRN_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
+function isNetwork(entry: string): boolean {
+  try {
+    parseTrustedProxies([entry]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Whether a listener on this host can be reached from this machine alone. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
@@ -163,7 +173,7 @@ export function readOption<T>(
 ): T {
   const flag = flags.get(option.name);
   const variable = variableOf(option.name);
-  const given = flag ?? (environment[variable] || undefined);
+  const given = flag ?? (option.flagOnly === true ? undefined : environment[variable] || undefined);
   if (given === undefined) return option.default;
   const value = option.parse(given);
   if (value !== undefined) return value;

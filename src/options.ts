@@ -1,5 +1,3 @@
-import { isIP } from 'node:net';
-
 /**
  * One option of the command line: what it takes, what it means, and how its text becomes a value. The same
  * declaration makes the flag, the environment variable, the help, the check and the README's list.
@@ -7,6 +5,8 @@ import { isIP } from 'node:net';
 export interface Option<T> {
   /** The flag without its dashes; in capitals behind `CAIRN_` it is the environment variable. */
   readonly name: string;
+  /** Only on the command line: it belongs to one use of a command and not to an installation. */
+  readonly flagOnly?: boolean;
   /** A switch stands alone on the command line; anything else takes a value. */
   readonly kind: 'switch' | 'value';
   /** The value's name in the help, such as `PORT`. */
@@ -106,12 +106,9 @@ export function isOrigin(value: string): boolean {
   return /^https?:\/\//.test(value) && URL.canParse(value) && new URL(value).origin === value;
 }
 
-/** An address such as `10.0.0.1` or `::1`, or a network such as `10.0.0.0/8`. */
-export function isNetwork(value: string): boolean {
-  const [address = '', bits, ...rest] = value.split('/');
-  const family = isIP(address);
-  if (family === 0 || rest.length > 0) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+/** The same option, without its environment variable. */
+export function flagOnly<T>(option: Option<T>): Option<T> {
+  return { ...option, flagOnly: true };
 }
 
 function within(value: number, min: number, max: number): number | undefined {

@@ -1,0 +1,114 @@
+import { parseArgs } from 'node:util';
+import type { Config, Environment } from '../config.ts';
+import { readConfig, readOption } from '../config.ts';
+import type { Option } from '../options.ts';
+import { UsageError } from '../options.ts';
+
+/** How Cairn ends, after sysexits.h: scripts and service managers tell causes apart by these. */
+export const exitCodes = {
+  done: 0,
+  /** A wrong option, value or argument: nothing was done. */
+  usage: 64,
+  /** A bug of Cairn's own. */
+  bug: 70,
+  /** A disk, a port or a file that does not do what it should. */
+  io: 74,
+  /** The data or the set-up is not as it should be: an operator has to decide. */
+  config: 78,
+} as const;
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** What a command does, and how it is called. */
+export interface Command {
+  /** One word or two, such as `user add`. */
+  readonly name: string;
+  /** One sentence without a full stop. */
+  readonly summary: string;
+  /** The names of its operands; each of them is required. */
+  readonly operands: readonly string[];
+  readonly options: readonly Option<unknown>[];
+  /** Whether the secrets of the environment matter to it. */
+  readonly usesSecrets?: boolean;
+  run(call: Call): Promise<ExitCode>;
+}
+
+/** Where a command reads and writes: a process's own streams, or a test's. */
+export interface Terminal {
+  readonly input: NodeJS.ReadableStream & { isTTY?: boolean; setRawMode?(mode: boolean): unknown };
+  readonly environment: Environment;
+  out(text: string): void;
+  err(text: string): void;
+  /** Whether a person reads what `err` writes. */
+  readonly interactive: boolean;
+}
+
+/** One use of a command: its operands and options, checked. */
+export interface Call {
+  readonly terminal: Terminal;
+  /** As many as the command names. */
+  readonly operands: readonly string[];
+  /** @throws UsageError */
+  read<T>(option: Option<T>): T;
+  /** All of the server's options together. @throws UsageError */
+  config(): Config;
+}
+
+/**
+ * Reads the words behind the command's name.
+ * @throws UsageError for an unknown, repeated or incomplete option and for too many or too few operands
+ */
+export function parseCall(command: Command, words: readonly string[], terminal: Terminal): Call {
+  const known = new Map(command.options.map((option) => [option.name, option]));
+  const flags = new Map<string, string>();
+  const operands: string[] = [];
+  const parsed = parseArgs({
+    args: [...words],
+    options: Object.fromEntries(command.options.map(({ name, kind }) => [name, { type: typeOf(kind) }])),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  for (const token of parsed.tokens) {
+    if (token.kind === 'positional') operands.push(token.value);
+    if (token.kind !== 'option') continue;
+    const option = known.get(token.name);
+    if (option === undefined || !token.rawName.startsWith('--')) throw unknownOption(token.rawName, command);
+    if (flags.has(option.name)) throw new UsageError(`Cannot use --${option.name}: it is given twice`);
+    flags.set(option.name, valueOf(option, token.value, token.inlineValue === true));
+  }
+  const wanted = command.operands.join(' ');
+  if (operands.length !== command.operands.length) {
+    const problem = wanted === '' ? `it takes no arguments, and got "${operands[0]}"` : `it takes ${wanted}`;
+    throw new UsageError(`Cannot run cairn ${command.name}: ${problem}`);
+  }
+  const { environment } = terminal;
+  return {
+    terminal,
+    operands,
+    read: (option) => readOption(option, flags, environment),
+    config: () => readConfig(flags, environment),
+  };
+}
+
+function typeOf(kind: Option<unknown>['kind']): 'boolean' | 'string' {
+  return kind === 'switch' ? 'boolean' : 'string';
+}
+
+/** A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant. */
+function valueOf(option: Option<unknown>, value: string | undefined, inline: boolean): string {
+  if (option.kind === 'switch') {
+    if (value !== undefined) throw new UsageError(`Cannot use --${option.name}: it takes no value`);
+    return 'true';
+  }
+  if (value === undefined || (value.startsWith('-') && value !== '-' && !inline)) {
+    throw new UsageError(`Cannot use --${option.name}: its value is missing; must be ${option.allowed}`);
+  }
+  return value;
+}
+
+function unknownOption(rawName: string, command: Command): UsageError {
+  const reason = /^--(secret|admin-password|password)$/.test(rawName)
+    ? 'secrets are never arguments, where others could see them; use the environment or a file'
+    : `there is no such option; see cairn ${command.name} --help`;
+  return new UsageError(`Cannot use ${rawName}: ${reason}`);
+}

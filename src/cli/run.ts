@@ -1,0 +1,64 @@
+import { CairnError } from '../base/errors.ts';
+import { UsageError } from '../options.ts';
+import type { Command, ExitCode, Terminal } from './command.ts';
+import { exitCodes, parseCall } from './command.ts';
+import { describe, overview } from './help.ts';
+
+/** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
+export async function run(
+  commands: readonly Command[],
+  version: string,
+  words: readonly string[],
+  terminal: Terminal,
+): Promise<ExitCode> {
+  try {
+    const [first = '', second = ''] = words;
+    if (first === '--version') {
+      terminal.out(`cairn ${version} on Node.js ${process.version}\n`);
+      return exitCodes.done;
+    }
+    if (first === '--help' || first === '-h' || first === 'help') {
+      terminal.out(overview(commands));
+      return exitCodes.done;
+    }
+    const [command, rest] = findCommand(commands, first, second, words);
+    if (rest.includes('--help') || rest.includes('-h')) {
+      terminal.out(describe(command));
+      return exitCodes.done;
+    }
+    return await command.run(parseCall(command, rest, terminal));
+  } catch (error) {
+    return fail(error, terminal);
+  }
+}
+
+/** Without a command, `serve` is meant: the first in the list. */
+function findCommand(
+  commands: readonly Command[],
+  first: string,
+  second: string,
+  words: readonly string[],
+): [Command, readonly string[]] {
+  const [serve] = commands;
+  if (serve !== undefined && (first === '' || first.startsWith('-'))) return [serve, words];
+  for (const command of commands) {
+    if (command.name === first) return [command, words.slice(1)];
+    if (command.name === `${first} ${second}`) return [command, words.slice(2)];
+  }
+  const family = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [`cairn ${name}`] : []));
+  const hint = family.length > 0 ? `say ${family.join(', ')}` : 'see cairn --help';
+  throw new UsageError(`Cannot run cairn ${JSON.stringify(first).slice(1, -1)}: there is no such command; ${hint}`);
+}
+
+function fail(error: unknown, terminal: Terminal): ExitCode {
+  if (error instanceof UsageError || error instanceof CairnError) {
+    terminal.err(`${error.message}\n`);
+    return error instanceof UsageError ? exitCodes.usage : exitCodes.config;
+  }
+  if (error instanceof Error && 'syscall' in error) {
+    terminal.err(`Cannot go on: ${error.message}\n`);
+    return exitCodes.io;
+  }
+  terminal.err(`Cannot go on, which is a bug of Cairn's: ${error instanceof Error ? error.stack : String(error)}\n`);
+  return exitCodes.bug;
+}

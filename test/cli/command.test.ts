@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { CairnError } from '../../src/base/errors.ts';
+import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
+import { passwordFile, readPassword } from '../../src/cli/password.ts';
+import { run } from '../../src/cli/run.ts';
+import { options, type Environment } from '../../src/config.ts';
+import { flagOnly, toggle } from '../../src/options.ts';
+
+const loud = flagOnly(toggle('loud', 'speak up'));
+
+/** A command that tells what it was called with. */
+function command(name: string, operands: readonly string[], work: (call: Call) => Promise<string> | string): Command {
+  return {
+    name, summary: `Does ${name}`, operands, options: [options.port, options.data, loud, passwordFile],
+    run: async (call): Promise<ExitCode> => {
+      call.terminal.out(`${await work(call)}\n`);
+      return 0;
+    },
+  };
+}
+
+const commands = [
+  command('serve', [], (call) => `${call.read(options.port)} ${call.read(options.data)} ${call.read(loud)}`),
+  command('copy', ['FROM', 'TO'], (call) => call.operands.join('→')),
+  command('user add', [], async (call) => `<${await readPassword(call)}>`),
+  command('user list', [], () => 'users'),
+  command('break', [], () => JSON.parse('{')),
+  command('refuse', [], () => {
+    throw new CairnError('store_failed', 'Cannot start the store: it is locked');
+  }),
+  command('fail', [], () => {
+    throw Object.assign(new Error('EACCES: permission denied, open \'x\''), { syscall: 'open', code: 'EACCES' });
+  }),
+];
+
+interface Outcome {
+  readonly code: ExitCode;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function call(
+  words: string, environment: Environment = {}, input: Terminal['input'] = stdin(''),
+): Promise<Outcome> {
+  const outcome = { out: '', err: '' };
+  const terminal: Terminal = {
+    input, environment, interactive: false,
+    out: (text) => void (outcome.out += text),
+    err: (text) => void (outcome.err += text),
+  };
+  const code = await run(commands, '1.2.3', words.split(' ').filter((word) => word !== ''), terminal);
+  return { code, ...outcome };
+}
+
+function stdin(text: string): PassThrough {
+  return new PassThrough().end(text);
+}
+
+/** A terminal at which somebody types `keys` once it is asked for them. */
+function keyboard(...answers: readonly string[]): PassThrough & { modes: boolean[] } {
+  const modes: boolean[] = [];
+  const input = new PassThrough();
+  const pending = [...answers];
+  return Object.assign(input, {
+    isTTY: true,
+    modes,
+    setRawMode: (mode: boolean) => {
+      modes.push(mode);
+      if (mode) setImmediate(() => input.write(pending.shift() ?? ''));
+    },
+  });
+}
+
+test('a command takes flags in any order and form, and variables', async () => {
+  assert.equal((await call('')).out, '3000 data false\n');
+  assert.equal((await call('serve --port 1 --data=d --loud')).out, '1 d true\n');
+  assert.equal((await call('--loud --port=1')).out, '1 data true\n');
+  assert.equal((await call('', { CAIRN_PORT: '7', CAIRN_LOUD: 'true' })).out, '7 data false\n');
+  assert.equal((await call('--data=-x')).out, '3000 -x false\n');
+  assert.equal((await call('copy a --port 1 b')).out, 'a→b\n');
+  assert.equal((await call('copy -- -a b')).out, '-a→b\n');
+  assert.equal((await call('user list')).out, 'users\n');
+});
+
+const wrong: readonly [words: string, message: string][] = [
+  ['--prot 1', 'Cannot use --prot: there is no such option; see cairn serve --help'],
+  ['-p 1', 'Cannot use -p: there is no such option; see cairn serve --help'],
+  ['--port', 'Cannot use --port: its value is missing; must be a whole number from 0 to 65535'],
+  ['--port --loud', 'Cannot use --port: its value is missing; must be a whole number from 0 to 65535'],
+  ['--port x', 'Cannot use --port "x": must be a whole number from 0 to 65535'],
+  ['--port 1 --port 2', 'Cannot use --port: it is given twice'],
+  ['--loud=true', 'Cannot use --loud: it takes no value'],
+  ['--no-loud', 'Cannot use --no-loud: there is no such option; see cairn serve --help'],
+  ['serve now', 'Cannot run cairn serve: it takes no arguments, and got "now"'],
+  ['copy a', 'Cannot run cairn copy: it takes FROM TO'],
+  ['copy a b c', 'Cannot run cairn copy: it takes FROM TO'],
+  ['fly', 'Cannot run cairn fly: there is no such command; see cairn --help'],
+  ['user', 'Cannot run cairn user: there is no such command; say cairn user add, cairn user list'],
+  ['user ad', 'Cannot run cairn user: there is no such command; say cairn user add, cairn user list'],
+];
+
+test('wrong usage is one line that says what is wrong, and exit code 64', async () => {
+  for (const [words, message] of wrong) {
+    assert.deepEqual(await call(words), { code: 64, out: '', err: `${message}\n` }, words);
+  }
+  const { err, code } = await call('--secret=hunter2hunter2');
+  assert.match(err, /^Cannot use --secret: secrets are never arguments/);
+  assert.doesNotMatch(err, /hunter2/);
+  assert.equal(code, 64);
+});
+
+test('failures have exit codes of their own, and only a bug shows its stack', async () => {
+  assert.deepEqual(await call('refuse'), { code: 78, out: '', err: 'Cannot start the store: it is locked\n' });
+  assert.deepEqual(await call('fail'), {
+    code: 74, out: '', err: "Cannot go on: EACCES: permission denied, open 'x'\n",
+  });
+  const bug = await call('break');
+  assert.equal(bug.code, 70);
+  assert.match(bug.err, /^Cannot go on, which is a bug of Cairn's: SyntaxError: .*\n {4}at /);
+});
+
+test('--version and --help say what there is', async () => {
+  assert.deepEqual(await call('--version'), { code: 0, out: `cairn 1.2.3 on Node.js ${process.version}\n`, err: '' });
+  const { out } = await call('--help');
+  for (const { name, summary } of commands) assert.ok(out.includes(name) && out.includes(summary), name);
+  const { out: help, code } = await call('user add --help --port x');
+  assert.equal(code, 0);
+  assert.match(help, /^Usage: cairn user add \[OPTIONS\]\n\nDoes user add\.\n/);
+  assert.match(help, /--port PORT, CAIRN_PORT\n {6}port to listen on; 0 takes any free one \(default: 3000\)\n/);
+  assert.match(help, /--loud\n/);
+});
+
+test('a password comes from a file, from standard input, or from a terminal that does not show it', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-password-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'password');
+  writeFileSync(file, 'from a file \n');
+  assert.equal((await call(`user add --password-file ${file}`)).out, '<from a file >\n');
+  assert.equal((await call('user add --password-file -', {}, stdin('from input\r\n'))).out, '<from input>\n');
+  assert.equal((await call('user add', {}, stdin('from a pipe'))).out, '<from a pipe>\n');
+  const typed = keyboard('secrex\u007ft wörds\r', 'secret wörds\r');
+  assert.deepEqual(await call('user add', {}, typed), {
+    code: 0, out: '<secret wörds>\n', err: 'Password: \nOnce more: \n',
+  });
+  assert.deepEqual(typed.modes, [true, false, true, false]);
+  assert.equal((await call('user add', {}, stdin('\n'))).err, 'Cannot set the password: it is empty\n');
+  assert.match((await call('user add', {}, keyboard('one\r', 'two\r'))).err, /the two were not the same\n$/);
+  const interrupted = await call('user add', {}, keyboard('half\u0003'));
+  assert.equal(interrupted.code, 64);
+});
