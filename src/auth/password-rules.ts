@@ -69,8 +69,9 @@ function worth(password: string, ownWords: readonly string[]): number {
     };
     relax(start + 1, 1);
     if (before + patternWorth >= worthMin) continue;
-    for (let end = start + 2; end <= start + (repeats[start] ?? 0); end += 1) relax(end, patternWorth);
-    for (let end = start + 3; end <= Math.min(text.length, start + pieceLengthMax); end += 1) {
+    const repeated = repeats[start] ?? 0;
+    for (let end = start + 2; end <= start + repeated; end += 1) relax(end, patternWorth);
+    for (let end = start + Math.max(3, repeated + 1); end <= Math.min(text.length, start + pieceLengthMax); end += 1) {
       relax(end, pieceWorth(text.slice(start, end), disguised.slice(start, end), ownWords));
     }
   }

@@ -137,7 +137,7 @@ const refused: Readonly<Record<string, string>> = {
   'an empty key': sign(goodHeader, good, 'sha256', ''),
   'a key of zeros': sign(goodHeader, good, 'sha256', '\0'.repeat(32)),
   'another key': sign(goodHeader, good, 'sha256', 'another secret of at least 32 bytes'),
-  'the payload of another token': `${headerPart}.${base64url(JSON.stringify({ ...good, role: 'admin' }))}.${signaturePart}`,
+  'the payload of another token': withClaims({ role: 'admin' }).replace(/[^.]*$/, signaturePart),
   'the same token under another kid':
     `${base64url(JSON.stringify({ ...goodHeader, kid }))}.${payloadPart}.${signaturePart}`,
   // Claims

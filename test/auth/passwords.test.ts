@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createPasswords } from '../../src/auth/passwords.ts';
+import { parsePhc, scrypt } from '../../src/auth/scrypt.ts';
+import { testRandom } from './helpers.ts';
+
+const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
+const setUp = (costExponent = 1, lengthMin = 15) =>
+  createPasswords({ random: testRandom('passwords'), costExponent, lengthMin });
+
+/** RFC 7914 §12: password, salt, N's exponent, r, p, and the first bytes of the hash. */
+const rfc7914 = [
+  ['', '', 4, 1, 1, '77d6576238657b203b19ca42c18a0497f16b4844e3074ae8dfdffa3fede21442'],
+  ['password', 'NaCl', 10, 8, 16, 'fdbabe1c9d3472007856e7190d01e9fe7c6ad7cbc8237830e77376634b373162'],
+  ['pleaseletmein', 'SodiumChloride', 14, 8, 1, '7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2'],
+] as const;
+
+for (const [password, salt, exponent, r, p, expected] of rfc7914) {
+  test(`RFC 7914 section 12: scrypt of "${password}"`, async () => {
+    const hash = await scrypt(password, Buffer.from(salt), { exponent, r, p }, 64);
+    assert.equal(hash.subarray(0, 32).toString('hex'), expected);
+  });
+}
+
+test('a hash is a PHC string with a salt of its own, and verifies its password only', async () => {
+  const passwords = setUp();
+  const [one, two] = await Promise.all([passwords.hash('ein gutes Passwort'), passwords.hash('ein gutes Passwort')]);
+  assert.match(one, /^\$scrypt\$ln=1,r=8,p=3\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+  assert.notEqual(one, two);
+  assert.equal(await passwords.verify('ein gutes Passwort', one), true);
+  assert.equal(await passwords.verify('ein gutes Passwort ', one), false);
+  assert.equal(await passwords.verify('', one), false);
+});
+
+test('there is no password that an unknown user could have', async () => {
+  const passwords = setUp();
+  assert.equal(await passwords.verify('', undefined), false);
+  assert.equal(await passwords.verify('anything', 'not a hash'), false);
+});
+
+test('a password is the same whichever way its characters were typed', async () => {
+  const passwords = setUp();
+  const phc = await passwords.hash('Zoe\u0308s Bru\u0308cke\u00a0am Fluss');
+  assert.equal(await passwords.verify('Zo\u00ebs Br\u00fccke am\u2003Fluss', phc), true);
+  assert.equal(await passwords.verify('Zoes Brucke am Fluss', phc), false);
+  assert.equal(await passwords.verify('ﬁ', await passwords.hash('fi')), false, 'no compatibility mapping');
+});
+
+test('a hash of another cost is verified and asks for a new one', async () => {
+  const phc = await setUp(2).hash('ein gutes Passwort');
+  assert.equal(await setUp(3).verify('ein gutes Passwort', phc), true);
+  assert.equal(setUp(3).needsRehash(phc), true);
+  assert.equal(setUp(2).needsRehash(phc), false);
+  assert.equal(setUp(2).needsRehash('not a hash'), true);
+});
+
+test('hashes that cannot be read, or would take too long, are none', () => {
+  const [salt, hash] = ['A'.repeat(22), 'A'.repeat(43)];
+  assert.ok(parsePhc(`$scrypt$ln=15,r=8,p=3$${salt}$${hash}`));
+  for (const text of [
+    '', '$scrypt$', `$argon2id$ln=15,r=8,p=3$${salt}$${hash}`, `$scrypt$ln=0,r=8,p=3$${salt}$${hash}`,
+    `$scrypt$ln=21,r=8,p=3$${salt}$${hash}`, `$scrypt$ln=15,r=33,p=3$${salt}$${hash}`,
+    `$scrypt$ln=15,r=8,p=17$${salt}$${hash}`, `$scrypt$ln=15,r=0,p=3$${salt}$${hash}`,
+    `$scrypt$ln=15,r=8,p=3$${salt}=$${hash}`, `$scrypt$ln=15,r=8,p=3$${salt}$`, `$scrypt$ln=15,r=8,p=3$AAA$${hash}`,
+    `$scrypt$ln=15,r=8,p=3$${salt}$${hash.slice(0, 20)}`, `$scrypt$ln=15,r=8,p=3$${salt}$${hash} `,
+    `$scrypt$ln=15,r=8,p=3$${salt.slice(0, -1)}B$${hash}`,
+  ]) assert.equal(parsePhc(text), undefined, text);
+});
+
+test('two hashes run at once, 32 wait in turn, and one more is refused at once', async () => {
+  const passwords = setUp(10);
+  const order: number[] = [];
+  const accepted = Array.from({ length: 34 }, async (_, index) => {
+    await passwords.verify('x', undefined);
+    order.push(index);
+  });
+  await assert.rejects(passwords.verify('x', undefined), { code: 'overloaded', retryAfterSeconds: 5 });
+  await Promise.all(accepted);
+  for (const [place, index] of order.entries()) assert.ok(Math.abs(place - index) <= 8, `${order}`);
+  assert.equal(await passwords.verify('x', undefined), false, 'there is room again');
+});
+
+test('a hash that fails leaves its place to the next', async () => {
+  const passwords = createPasswords({ random: testRandom('x'), costExponent: 60, lengthMin: 15 });
+  for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x'));
+});
+
+const good = [
+  'correct pony battery paperclip', 'Mein Fahrrad hat 3 Gänge', 'xK9#mQ2pLw7@vB4',
+  'dragonmonkeyfootballsunshine', '我喜欢在早上喝一杯热茶然后去公园散步', 'the quality of mercy is not',
+  '8205 7719 3346 0913 55', 'a1B2-x9Y8-k3L7-z0', '🦄🌵🎻🧲🪁🛶🧭🪐🦉🍋🔭🪶🥁🧵🚲',
+  `x1Kq9${'mZ3vT8pR2w'.repeat(5)}`,
+];
+for (const password of good) {
+  test(`a good password: ${password.slice(0, 40)}`, () => assert.deepEqual(setUp().check(password, owner), []));
+}
+
+const common = [
+  'passwordpassword', 'PasswordPassword1', 'P@ssw0rdP@ssw0rd', 'p4ssw0rd12345678',
+  'password!password', '123456789012345', '543210987654321', '111111111111111', 'aaaaaaaaaaaaaaaa',
+  'abababababababab', 'abcdefghijklmnop', 'qwertyuiopasdfgh', 'QWERTYUIOP123456',
+  '1q2w3e4r5t6y7u8i', '1qaz2wsx3edc4rfv', 'qazwsxedcrfvtgb', 'adminadminadmin1', 'administrator123',
+  'letmeinletmein!!', 'iloveyouiloveyou', 'iloveyou12345678', 'thisismypassword',
+  'correcthorsebatterystaple', 'changemechangeme', 'welcomewelcome1', 'Summer2024Summer2024',
+  'Liverpool2019!!!', 'dragon1990dragon', 'qwerty123qwerty123', 'asdfghjklasdfghjkl',
+  '000000000000000', 'cairncairncairn', 'superman superman', 'sunshine sunshine', 'zxcvbnmzxcvbnm,',
+  'michaeljordan23232323', '               ', 'Password Password Password', 'trustno1trustno1',
+  'a'.repeat(1024),
+];
+for (const password of common) {
+  test(`a common password: ${password.slice(0, 40)}`, () => {
+    assert.deepEqual(setUp().check(password, owner).map(({ code }) => code), ['too_common']);
+  });
+}
+
+test('own names and addresses, in any order', () => {
+  for (const password of ['Anna Maria Sorglos', 'sorglossorglossorglos', 'a.sorglos@meadowlark.example',
+    'Sorglos12345678', 's0rgl0s-meadowlark', 'Anna.Sorglos.2024', 'ANNAMARIASORGLOS!']) {
+    assert.deepEqual(setUp().check(password, owner).map(({ code }) => code), ['too_common'], password);
+    assert.deepEqual(setUp().check(`${password}, Bö7 xq`, owner), [], password);
+  }
+});
+
+test('the length counts characters, as they are kept', () => {
+  const codes = (password: string, lengthMin: number) =>
+    setUp(1, lengthMin).check(password, owner).map(({ code }) => code);
+  assert.deepEqual(codes('xK9#mQ2pLw7@vB', 15), ['too_short']);
+  assert.deepEqual(codes('🦄🌵🎻🧲🪁🛶🧭🪐🦉🍋🔭🪶🥁🧵', 15), ['too_short']);
+  assert.deepEqual(codes('xK9#mQ2', 8), ['too_short']);
+  assert.deepEqual(codes('xK9#mQ2p', 8), []);
+  assert.deepEqual(codes('e\u0308K9#mQ2', 8), ['too_short']);
+  assert.deepEqual(codes('', 8), ['too_short']);
+  assert.deepEqual(codes('password', 8), ['too_common']);
+});
+
+test('1,024 bytes at most, and no password takes long to check', () => {
+  let seed = 1;
+  const letters = Array.from({ length: 1025 }, () => {
+    seed = (seed * 48271) % 2147483647;
+    return String.fromCharCode(97 + (seed % 26));
+  }).join('');
+  assert.deepEqual(setUp().check(letters.slice(0, 1024), owner), []);
+  assert.deepEqual(setUp().check(letters, owner).map(({ code }) => code), ['too_long']);
+  assert.deepEqual(setUp().check('ж'.repeat(513), owner).map(({ code }) => code), ['too_long']);
+});
+
+test('an issue says where the password stands, and never what it is', () => {
+  const [issue] = setUp().check('hunter2', owner, '/newPassword');
+  assert.equal(issue?.pointer, '/newPassword');
+  assert.doesNotMatch(JSON.stringify(issue), /hunter2/);
+});
