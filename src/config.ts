@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
+import { limits } from './base/limits.ts';
 import { parseTrustedProxies } from './http/caller.ts';
 import type { Option } from './options.ts';
 import { choice, duration, integer, isOrigin, list, size, text, toggle, UsageError } from './options.ts';
@@ -55,8 +56,6 @@ export const secrets = {
   CAIRN_ADMIN_PASSWORD: 'password of the administrator that the first start makes; without it one is generated',
 } as const;
 
-const secretBytesMin = 32;
-
 /** What the options came to. Times are in seconds, sizes in bytes. */
 export interface Config {
   readonly host: string;
@@ -64,8 +63,8 @@ export interface Config {
   readonly dataDirectory: string;
   readonly adminEmail: string;
   readonly adminPassword: string | undefined;
-  /** The signing key's bytes where the operator brings one. */
-  readonly secret: Buffer | undefined;
+  /** The signing key where the operator brings one; its UTF-8 bytes count. */
+  readonly secret: string | undefined;
   readonly registration: 'closed' | 'open';
   readonly auth: 'required' | 'none';
   readonly log: 'pretty' | 'json' | 'none' | undefined;
@@ -196,12 +195,11 @@ function readSecret(name: keyof typeof secrets, environment: Environment): strin
   }
 }
 
-function readSigningKey(environment: Environment): Buffer | undefined {
+function readSigningKey(environment: Environment): string | undefined {
   const secret = readSecret('CAIRN_SECRET', environment);
-  if (secret === undefined) return undefined;
-  const key = Buffer.from(secret, 'utf8');
-  if (key.length < secretBytesMin) {
-    throw new UsageError(`Cannot use CAIRN_SECRET: must be at least ${secretBytesMin} bytes, and has ${key.length}`);
+  const bytes = Buffer.byteLength(secret ?? '');
+  if (secret !== undefined && bytes < limits.keyBytesMin) {
+    throw new UsageError(`Cannot use CAIRN_SECRET: must be at least ${limits.keyBytesMin} bytes, and has ${bytes}`);
   }
-  return key;
+  return secret;
 }

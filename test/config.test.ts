@@ -90,8 +90,8 @@ test('secrets come from a variable or a file, never both, and are never quoted',
   const file = join(directory, 'secret');
   const secret = 'ä'.repeat(16);
   writeFileSync(file, `${secret}\n`);
-  assert.deepEqual(readConfig(none, { CAIRN_SECRET: secret }).secret, Buffer.from(secret));
-  assert.deepEqual(readConfig(none, { CAIRN_SECRET_FILE: file }).secret, Buffer.from(secret));
+  assert.equal(readConfig(none, { CAIRN_SECRET: secret }).secret, secret);
+  assert.equal(readConfig(none, { CAIRN_SECRET_FILE: file }).secret, secret);
   assert.equal(readConfig(none, { CAIRN_ADMIN_PASSWORD_FILE: file }).adminPassword, secret);
   const message = (environment: Record<string, string>): string => {
     try {

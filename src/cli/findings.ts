@@ -1,0 +1,104 @@
+import { createHmac, scryptSync } from 'node:crypto';
+import { open, readdir, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+
+/** One thing that `cairn check` looked at. A warning is worth knowing, a failure has to be mended. */
+export interface Finding {
+  readonly level: 'ok' | 'warning' | 'failure';
+  readonly text: string;
+}
+
+const ok = (text: string): Finding => ({ level: 'ok', text });
+const warning = (text: string): Finding => ({ level: 'warning', text });
+const failure = (text: string): Finding => ({ level: 'failure', text });
+
+const supportedMajors: readonly number[] = [20, 22, 24, 26];
+const clockBehindMaxMs = 60_000;
+const freeBytesMin = 64 * 1024 * 1024;
+
+/** The kinds of `statfs` on Linux that do not keep Cairn's promises, from <linux/magic.h> and the kernel's sources. */
+const fileSystems: ReadonlyMap<number, Finding> = new Map([
+  [0x6969, failure('The data directory is on NFS: locks and syncs do not hold there')],
+  [0xff534d42, failure('The data directory is on CIFS: locks and syncs do not hold there')],
+  [0xfe534d42, failure('The data directory is on SMB: locks and syncs do not hold there')],
+  [0x01021997, failure('The data directory is on 9P: locks and syncs do not hold there')],
+  [0x01021994, warning('The data directory is on tmpfs: all is gone when the machine restarts')],
+  [0x794c7630, warning("The data directory is in a container's own layer, and goes with it: use a volume")],
+  [0x65735546, warning('The data directory is on FUSE: whether a sync reaches the disk depends on what is behind it')],
+]);
+
+export function checkFileSystem(kind: number): Finding {
+  return fileSystems.get(kind) ?? ok('The file system is a local one');
+}
+
+/** `version` as in `process.version`. */
+export function checkNodeVersion(version: string): Finding {
+  const [major = 0, minor = 0] = version.slice(1).split('.').map(Number);
+  if (major < 20 || (major === 20 && minor < 15)) return failure(`Node.js ${version} is too old: 20.15 is needed`);
+  if (supportedMajors.includes(major)) return ok(`Node.js ${version}`);
+  return warning(`Node.js ${version} is none of the tested ones: ${supportedMajors.join(', ')}`);
+}
+
+/** Whether what this process calculates with gives the published answers. */
+export function checkAlgorithms(): Finding[] {
+  const answers: readonly [name: string, actual: string, expected: string][] = [
+    [
+      'HMAC-SHA-256 (RFC 4231, case 2)',
+      createHmac('sha256', 'Jefe').update('what do ya want for nothing?').digest('hex'),
+      '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+    ],
+    [
+      'scrypt (RFC 7914 §12)',
+      scryptSync('password', 'NaCl', 64, { N: 1024, r: 8, p: 16 }).toString('hex').slice(0, 64),
+      'fdbabe1c9d3472007856e7190d01e9fe7c6ad7cbc8237830e77376634b373162',
+    ],
+    ['CRC-32 (check value of "123456789")', crc32('123456789').toString(16), 'cbf43926'],
+  ];
+  return answers.map(([name, actual, expected]) =>
+    actual === expected ? ok(name) : failure(`${name} gives a wrong answer: do not trust this machine`));
+}
+
+/** What operators get wrong around a data directory that exists. `now`: milliseconds since the Unix epoch. */
+export async function checkDirectory(directory: string, now: number): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const { type, bavail, bsize } = await statfs(directory);
+  findings.push(checkFileSystem(type));
+  const freeMiB = Math.floor((bavail * bsize) / 1024 ** 2);
+  const room = bavail * bsize >= freeBytesMin ? ok : warning;
+  findings.push(room(`${freeMiB} MiB are free for the data`));
+  findings.push(await checkDirectorySync(directory));
+  const names = await readdir(directory);
+  const entries = await Promise.all(['.', ...names].map((name) => describe(directory, name)));
+  const loose = entries.filter(({ mode }) => process.platform !== 'win32' && (mode & 0o077) !== 0);
+  for (const { name, mode } of loose) {
+    const octal = (mode & 0o777).toString(8).padStart(4, '0');
+    const what = name === '.' ? 'The data directory' : name;
+    findings.push(failure(`${what} can be read by other users of this machine (mode ${octal}): chmod go= it`));
+  }
+  if (loose.length === 0) findings.push(ok('Only its owner can read the data'));
+  const newest = Math.max(...entries.map(({ modifiedAt }) => modifiedAt));
+  findings.push(
+    newest - now > clockBehindMaxMs
+      ? failure('The clock is behind the newest file: sessions and tokens end at wrong times')
+      : ok('The clock is not behind the data'),
+  );
+  return findings;
+}
+
+async function describe(directory: string, name: string): Promise<{ name: string; mode: number; modifiedAt: number }> {
+  const { mode, mtimeMs } = await stat(join(directory, name));
+  return { name, mode, modifiedAt: mtimeMs };
+}
+
+async function checkDirectorySync(directory: string): Promise<Finding> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+    return ok('The directory can be synced');
+  } catch {
+    return warning('The directory cannot be synced: after a power cut, a new file may be missing');
+  } finally {
+    await handle.close();
+  }
+}

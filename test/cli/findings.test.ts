@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { checkAlgorithms, checkDirectory, checkFileSystem, checkNodeVersion } from '../../src/cli/findings.ts';
+
+test('RFC 4231 case 2, RFC 7914 §12 and the CRC-32 check value come out right', () => {
+  assert.deepEqual(checkAlgorithms().map(({ level }) => level), ['ok', 'ok', 'ok']);
+});
+
+test('Node.js: too old, tested, or untested', () => {
+  const levels = ['v18.20.0', 'v20.14.0', 'v20.15.0', 'v22.0.0', 'v23.1.0', 'v26.10.0', 'v27.0.0']
+    .map((version) => checkNodeVersion(version).level);
+  assert.deepEqual(levels, ['failure', 'failure', 'ok', 'ok', 'warning', 'ok', 'warning']);
+});
+
+test('file systems that do not keep promises are told apart', () => {
+  const nfs = 0x6969;
+  const tmpfs = 0x01021994;
+  const ext4 = 0xef53;
+  assert.deepEqual([nfs, tmpfs, ext4].map((kind) => checkFileSystem(kind).level), ['failure', 'warning', 'ok']);
+});
+
+test('a directory: modes that let others in, and a clock that is behind', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-findings-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'users.json');
+  writeFileSync(file, '', { mode: 0o600 });
+  const written = Date.now();
+  const failures = async (now: number): Promise<string[]> =>
+    (await checkDirectory(directory, now)).filter(({ level }) => level === 'failure').map(({ text }) => text);
+  assert.deepEqual(await failures(written), []);
+  assert.match((await failures(written - 3_600_000)).join(), /^The clock is behind the newest file/);
+  chmodSync(file, 0o640);
+  chmodSync(directory, 0o755);
+  assert.deepEqual(await failures(written), [
+    'The data directory can be read by other users of this machine (mode 0755): chmod go= it',
+    'users.json can be read by other users of this machine (mode 0640): chmod go= it',
+  ]);
+});
