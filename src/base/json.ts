@@ -3,13 +3,17 @@ import { CairnError } from './errors.ts';
 import { limits } from './limits.ts';
 
 /** Any value that JSON can carry (RFC 8259). Objects have no prototype surprises: keys are data. */
-export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;
+export type JsonValue = Scalar | null | readonly JsonValue[] | JsonObject;
+export type Scalar = string | number | boolean;
 export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
 export const isJsonObject = (value: JsonValue | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const isScalar = (value: unknown): value is Scalar =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /**
  * Parses bytes that must be UTF-8 without a byte order mark (RFC 8259 §8.1).

@@ -52,4 +52,19 @@ export const limits = {
   passwordHashesMax: 2,
   /** Hashes that wait for their turn: some 4 s at the usual cost; beyond it 503. */
   passwordQueueLengthMax: 32,
+  // Lists (src/resources)
+  /** How long a list, a sort or a scan holds the event loop at a time. */
+  sliceMs: 2,
+  /** The most records of a page. */
+  pageRecordsMax: 1000,
+  /** Fields in one `sort`. */
+  sortTermsMax: 3,
+  /** Texts that may be longer cannot be sorted by: a cursor carries them, and has to fit into a request line. */
+  sortableTextMax: 500,
+  /** Sorted orders that are kept for each collection; one of 1,000,000 records takes 8 MB. */
+  sortedOrdersMax: 4,
+  /** Collections with fewer records are sorted when they are asked for; no order of theirs is kept. */
+  sortedOrderRecordsMin: 4096,
+  /** What was written since an order was made is taken into its base beyond so many records, or 1/64 of them all. */
+  recentRecordsMin: 1024,
 } as const;

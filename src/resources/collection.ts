@@ -1,10 +1,10 @@
 import type { Principal } from '../auth/principal.ts';
 import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
-import type { JsonObject, JsonValue } from '../base/json.ts';
+import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { Access } from '../auth/access.ts';
 import { conformance } from '../schema/check.ts';
-import { id, type Scalar, type Shape } from '../schema/field.ts';
+import { id, type Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { accept } from './accept.ts';
 import { writeWithHooks, type Hooks } from './hooks.ts';

@@ -1,8 +1,8 @@
 import type { Issue } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
-import { isJsonObject, mergePatch, pointerTo } from '../base/json.ts';
-import type { JsonObject, JsonValue } from '../base/json.ts';
-import type { Field, Input, Representation, Scalar, Shape } from './field.ts';
+import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
+import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import type { Field, Input, Representation, Shape } from './field.ts';
 import { faultOf } from './rules.ts';
 
 /** What is done with a body. `stored` is the record that it is for; only members that the shape shows are looked at. */
@@ -101,9 +101,6 @@ function shown(shape: Shape, record: object): JsonObject {
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;
-
-const isScalar = (value: unknown): value is Scalar =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /** Whether a field that a body leaves out is filled in. In a patch, to leave it out of the result is to remove it. */
 function keepsStored(field: Field, mode: Mode): boolean {

@@ -1,4 +1,5 @@
 import { invariant } from '../base/invariant.ts';
+import type { Scalar } from '../base/json.ts';
 
 /**
  * Fields as data that can be looked at: `check.ts` validates by them, `json-schema.ts` describes them. A shape names
@@ -8,9 +9,7 @@ export interface Shape {
   readonly [name: string]: Field;
 }
 
-/** A field's value. Fields do not nest. */
-export type Scalar = string | number | boolean;
-
+/** One field, whose values are of type `T`. Fields do not nest. */
 export interface Field<T extends Scalar = Scalar, P extends Presence = Presence, A extends Access = Access> {
   readonly rule: Rule;
   readonly presence: P;

@@ -1,4 +1,5 @@
-import type { Scalar, Shape } from './field.ts';
+import type { Scalar } from '../base/json.ts';
+import type { Shape } from './field.ts';
 
 /** The names of the fields that are shown, in order. */
 export function readableNames(shape: Shape): string[] {

@@ -1,0 +1,301 @@
+import { crc32 } from 'node:zlib';
+import { CairnError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import { isScalar, parseJsonBytes } from '../base/json.ts';
+import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
+import type { Query } from '../http/query.ts';
+import type { Rule, Shape } from '../schema/field.ts';
+import { ruleSchema } from '../schema/json-schema.ts';
+import { readableNames } from '../schema/representation.ts';
+import { faultOf } from '../schema/rules.ts';
+
+/** What is asked of a list, checked against the shape of its records. */
+export interface ListQuery {
+  /** `undefined`: all records. */
+  readonly limit: number | undefined;
+  /** Ends with `id`, so that no two records are equal in it. */
+  readonly sort: readonly SortTerm[];
+  readonly filters: readonly Filter[];
+  /** The names of the fields to show; `undefined`: all. */
+  readonly fields: readonly string[] | undefined;
+  /** The list begins after this position. */
+  readonly after: Position | undefined;
+}
+
+export interface SortTerm {
+  readonly name: string;
+  readonly descending: boolean;
+}
+
+/** A record's values for the terms of a sort; a field that it does not have is `null`. */
+export type Position = readonly (Scalar | null)[];
+
+export interface Filter {
+  readonly name: string;
+  readonly operator: Operator;
+  /** One value, or several for `in`. */
+  readonly operands: readonly Scalar[];
+}
+
+const operators = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in', 'contains', 'starts'] as const;
+export type Operator = (typeof operators)[number];
+
+/** One query parameter, for the OpenAPI document. */
+export interface ListParameter {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: JsonObject;
+  /** Values separated by commas: `style: form, explode: false`. */
+  readonly commaSeparated: boolean;
+}
+
+/**
+ * Reads the parameters of a list. Nothing is ignored: a parameter that is unknown or repeated, or a value that does
+ * not fit, is refused.
+ * @throws CairnError `invalid_query`, which names the parameter and what is allowed
+ */
+export function parseListQuery(shape: Shape, query: Query): ListQuery {
+  const given = new Map<string, string>();
+  const filters: Filter[] = [];
+  for (const [parameter, [value = '', ...more]] of query) {
+    const filter = isOwnParameter(parameter) ? undefined : readFilter(shape, parameter, value);
+    const key = filter === undefined ? parameter : `${filter.name}:${filter.operator}`;
+    if (more.length > 0 || given.has(key)) throw refusal(parameter, 'is given more than once');
+    given.set(key, value);
+    if (filter !== undefined) filters.push(filter);
+  }
+  const sort = readSort(shape, given.get('sort') ?? 'id');
+  const limit = given.get('limit');
+  const cursor = given.get('cursor');
+  return {
+    limit: limit === undefined ? undefined : readLimit(limit),
+    sort,
+    filters,
+    fields: readFields(shape, given.get('fields')),
+    after: cursor === undefined ? undefined : readCursor(shape, sort, filters, cursor),
+  };
+}
+
+/** Reads the one parameter that a single record takes, `fields`; refuses any other. */
+export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] | undefined {
+  for (const [parameter, values] of query) {
+    if (parameter !== 'fields') throw refusal(parameter, 'is not a parameter here; allowed is fields');
+    if (values.length > 1) throw refusal(parameter, 'is given more than once');
+  }
+  return readFields(shape, query.get('fields')?.[0]);
+}
+
+/** The cursor of the page that begins after `position`; it fits only the same sort and filters. */
+export function writeCursor(query: ListQuery, position: Position): string {
+  const cursor = [fingerprint(query.sort, query.filters), ...position];
+  return Buffer.from(JSON.stringify(cursor)).toString('base64url');
+}
+
+/** Every parameter that `parseListQuery` knows for this shape. */
+export function listParameters(shape: Shape): ListParameter[] {
+  const sortable = sortableNames(shape);
+  const filters = readableNames(shape).flatMap((name) =>
+    operatorsOf(shape, name).map((operator) => filterParameter(shape, name, operator)),
+  );
+  return [
+    {
+      name: 'limit',
+      description: 'How many records a page has at most; without it, all of them are sent.',
+      schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
+      commaSeparated: false,
+    },
+    {
+      name: 'cursor',
+      description: 'Where the page begins; taken from the Link field of the page before.',
+      schema: { type: 'string' },
+      commaSeparated: false,
+    },
+    {
+      name: 'sort',
+      description: 'The fields to sort by; "-" reverses one. Records that are equal in them stand by ascending id.',
+      schema: {
+        type: 'array',
+        items: { type: 'string', enum: sortable.flatMap((name) => [name, `-${name}`]) },
+        minItems: 1,
+        maxItems: limits.sortTermsMax,
+      },
+      commaSeparated: true,
+    },
+    fieldsParameter(shape),
+    ...filters.filter(({ name }) => !isOwnParameter(name)),
+  ];
+}
+
+/** The parameter `fields` of a list or of a single record. */
+export function fieldsParameter(shape: Shape): ListParameter {
+  return {
+    name: 'fields',
+    description: 'The fields to show; without it, all of them.',
+    schema: { type: 'array', items: { type: 'string', enum: readableNames(shape) }, minItems: 1 },
+    commaSeparated: true,
+  };
+}
+
+const ownParameters = ['limit', 'cursor', 'sort', 'fields'];
+const isOwnParameter = (parameter: string): boolean => ownParameters.includes(parameter);
+
+function refusal(parameter: string, what: string): CairnError {
+  const name = parameter.length > 64 ? `${parameter.slice(0, 64)}…` : parameter;
+  return new CairnError('invalid_query', `Cannot read the query: ${JSON.stringify(name)} ${what}`);
+}
+
+function readLimit(value: string): number {
+  const limit = /^[1-9][0-9]{0,5}$/.test(value) ? Number(value) : Infinity;
+  if (limit <= limits.pageRecordsMax) return limit;
+  throw refusal('limit', `must be a whole number from 1 to ${limits.pageRecordsMax}`);
+}
+
+function readFields(shape: Shape, value: string | undefined): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const allowed = readableNames(shape);
+  const names = value.split(',');
+  if (names.every((name) => allowed.includes(name)) && new Set(names).size === names.length) return names;
+  throw refusal('fields', `must name fields once each, separated by commas; there are ${allowed.join(', ')}`);
+}
+
+function readSort(shape: Shape, value: string): SortTerm[] {
+  const allowed = sortableNames(shape);
+  const terms = value.split(',').map((term) => {
+    const descending = term.startsWith('-');
+    return { name: descending ? term.slice(1) : term, descending };
+  });
+  const names = terms.map(({ name }) => name);
+  const good = names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
+  if (!good || names.length > limits.sortTermsMax) {
+    const what = `must name up to ${limits.sortTermsMax} of ${allowed.join(', ')}, separated by commas, each with "-" or not`;
+    throw refusal('sort', what);
+  }
+  // No two records are equal in their ids: what follows that term decides nothing.
+  const idAt = names.indexOf('id');
+  return idAt === -1 ? [...terms, { name: 'id', descending: false }] : terms.slice(0, idAt + 1);
+}
+
+function sortableNames(shape: Shape): string[] {
+  return readableNames(shape).filter((name) => {
+    const rule = shape[name]?.rule;
+    return rule !== undefined && !(rule.kind === 'text' && rule.max > limits.sortableTextMax);
+  });
+}
+
+function readFilter(shape: Shape, parameter: string, value: string): Filter {
+  const [name = '', written = 'eq', ...rest] = parameter.split(':');
+  const operator = operators.find((known) => known === written);
+  const allowed = operatorsOf(shape, name);
+  if (allowed.length === 0 || rest.length > 0) {
+    const names = readableNames(shape).join(', ');
+    throw refusal(parameter, `is not a parameter here; there are ${ownParameters.join(', ')}, and filters by ${names}`);
+  }
+  if (operator === undefined || !allowed.includes(operator)) {
+    throw refusal(parameter, `is not a parameter here; ${name} can be filtered by ${allowed.join(', ')}`);
+  }
+  const rule = shape[name]?.rule;
+  invariant(rule !== undefined, 'a field with operators has a rule');
+  const operands = operator === 'in' ? value.split(',') : [value];
+  return { name, operator, operands: operands.map((operand) => readOperand(rule, parameter, operand)) };
+}
+
+/** How a field can be filtered; nothing where there is no such field to be seen. */
+function operatorsOf(shape: Shape, name: string): readonly Operator[] {
+  const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+  if (field === undefined || field.access === 'write-only') return [];
+  switch (field.rule.kind) {
+    case 'boolean':
+      return ['eq', 'ne'];
+    case 'choice':
+      return ['eq', 'ne', 'in'];
+    case 'number':
+    case 'integer':
+    case 'timestamp':
+      return ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
+    default:
+      return operators;
+  }
+}
+
+/** The operand as a value of the field. It need not keep the field's bounds: to ask for prices below 0 is no error. */
+function readOperand(rule: Rule, parameter: string, value: string): Scalar {
+  switch (rule.kind) {
+    case 'number':
+    case 'integer': {
+      const number = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/.test(value) ? Number(value) : NaN;
+      if (!Number.isFinite(number)) throw refusal(parameter, 'must be a number');
+      return number;
+    }
+    case 'boolean':
+      if (value !== 'true' && value !== 'false') throw refusal(parameter, 'must be true or false');
+      return value === 'true';
+    case 'choice':
+    case 'timestamp': {
+      const fault = faultOf(rule, value);
+      if (fault !== undefined) throw refusal(parameter, fault.detail);
+      return value;
+    }
+    default:
+      return value;
+  }
+}
+
+function filterParameter(shape: Shape, name: string, operator: Operator): ListParameter {
+  const rule = shape[name]?.rule;
+  invariant(rule !== undefined, 'a field with operators has a rule');
+  const { type, enum: values, format } = ruleSchema(rule);
+  const schema: JsonObject = {
+    ...(type !== undefined && { type }),
+    ...(values !== undefined && { enum: values }),
+    ...(format === 'date-time' && { format }),
+  };
+  return {
+    name: operator === 'eq' ? name : `${name}:${operator}`,
+    description: `Only records whose ${name} ${operatorWords[operator]}.`,
+    schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
+    commaSeparated: operator === 'in',
+  };
+}
+
+const operatorWords: Readonly<Record<Operator, string>> = {
+  eq: 'is this value',
+  ne: 'is not this value',
+  lt: 'is less',
+  lte: 'is this value or less',
+  gt: 'is greater',
+  gte: 'is this value or greater',
+  in: 'is one of these values',
+  contains: 'contains this text',
+  starts: 'starts with this text',
+};
+
+/** Tells whether a cursor was made for this sort and these filters. It protects from mistakes; nothing rests on it. */
+function fingerprint(sort: readonly SortTerm[], filters: readonly Filter[]): number {
+  const texts = filters.map((filter) => JSON.stringify(filter)).sort();
+  return crc32(JSON.stringify([sort, texts]));
+}
+
+function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly Filter[], value: string): Position {
+  const cursor = decodeCursor(value);
+  if (!Array.isArray(cursor) || cursor.length !== sort.length + 1 || cursor[0] !== fingerprint(sort, filters)) {
+    throw refusal('cursor', 'must come from the Link field of a list with the same sort and filters');
+  }
+  return sort.map(({ name }, index) => {
+    const part: JsonValue | undefined = cursor[index + 1];
+    const field = shape[name];
+    invariant(field !== undefined, 'a sort names fields of its shape');
+    if (part === null && field.presence === 'optional') return null;
+    if (isScalar(part) && typeof part === typeof field.example) return part;
+    throw refusal('cursor', 'must be taken as it is from the Link field of a list');
+  });
+}
+
+function decodeCursor(value: string): JsonValue | undefined {
+  try {
+    return parseJsonBytes(Buffer.from(value, 'base64url'));
+  } catch (error) {
+    if (error instanceof CairnError) return undefined;
+    throw error;
+  }
+}
