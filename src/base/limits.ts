@@ -52,6 +52,7 @@ export const limits = {
   passwordHashesMax: 2,
   /** Hashes that wait for their turn: some 4 s at the usual cost; beyond it 503. */
   passwordQueueLengthMax: 32,
+
   // Lists (src/resources)
   /** How long a list, a sort or a scan holds the event loop at a time. */
   sliceMs: 2,

@@ -168,8 +168,8 @@ function readSort(shape: Shape, value: string): SortTerm[] {
   const names = terms.map(({ name }) => name);
   const good = names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
   if (!good || names.length > limits.sortTermsMax) {
-    const what = `must name up to ${limits.sortTermsMax} of ${allowed.join(', ')}, separated by commas, each with "-" or not`;
-    throw refusal('sort', what);
+    const most = limits.sortTermsMax;
+    throw refusal('sort', `must name up to ${most} of ${allowed.join(', ')}, with commas between them; "-" reverses one`);
   }
   // No two records are equal in their ids: what follows that term decides nothing.
   const idAt = names.indexOf('id');
