@@ -68,4 +68,17 @@ export const limits = {
   sortedOrderRecordsMin: 4096,
   /** What was written since an order was made is taken into its base beyond so many records, or 1/64 of them all. */
   recentRecordsMin: 1024,
+
+  // The store (src/store)
+  /** Commits that share one write and one sync. */
+  groupTransactionsMax: 1024,
+  /** A group that has this many bytes takes no more; a single larger transaction is a group of its own. */
+  groupBytesMax: 1024 * 1024,
+  /** Writes that wait for the disk; beyond it 503. */
+  pendingTransactionsMax: 16_384,
+  pendingBytesMax: 64 * 1024 * 1024,
+  /** A checkpoint is due when the journal is larger than this and than the snapshots. */
+  checkpointBytesMin: 4 * 1024 * 1024,
+  /** Put aside so that a full disk still takes removals. */
+  reserveBytes: 1024 * 1024,
 } as const;

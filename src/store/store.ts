@@ -96,4 +96,22 @@ export interface Store {
   checkpoint(): Promise<void>;
   /** Checkpoints, marks the stop as clean, unlocks. Writes that wait are answered first. */
   close(): Promise<void>;
+  /** How it is doing, for metrics and for readiness. */
+  status(): StoreStatus;
+}
+
+export interface StoreStatus {
+  /** `full`: only transactions that remove are taken. `failed`: nothing is, and the process should end. */
+  readonly state: 'writable' | 'full' | 'failed';
+  /** Of the last durable commit. */
+  readonly sequence: number;
+  /** Since the start. */
+  readonly groups: number;
+  readonly commits: number;
+  readonly collections: readonly { readonly name: string; readonly records: number }[];
+  readonly journalBytes: number;
+  readonly checkpoints: number;
+  readonly checkpointFailures: number;
+  /** How long the last checkpoint took. */
+  readonly checkpointMs: number;
 }

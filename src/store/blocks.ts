@@ -1,0 +1,108 @@
+import type { StoredRecord, View } from './store.ts';
+
+/** How many consecutive ids share a block. A write copies one block while a view of it is open. */
+const idsPerBlock = 1024;
+
+interface Block<R> {
+  /** By ascending id, without holes. */
+  records: R[];
+  /** The views with a lower or equal stamp may hold `records`. */
+  stamp: number;
+}
+
+/**
+ * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that new blocks come
+ * last and the map's own order is the order of ids.
+ */
+export class Blocks<R extends StoredRecord> {
+  size = 0;
+  readonly #blocks = new Map<number, Block<R>>();
+  readonly #openViews = new Set<number>();
+  #stamp = 0;
+  #newestOpenView = -1;
+
+  get(id: number): R | undefined {
+    const records = this.#blocks.get(blockKey(id))?.records;
+    return records?.[position(records, id)];
+  }
+
+  put(record: R): void {
+    const key = blockKey(record.id);
+    const block = this.#blocks.get(key);
+    if (block === undefined) {
+      this.#blocks.set(key, { records: [record], stamp: this.#stamp });
+      this.size += 1;
+      return;
+    }
+    const records = this.#writable(block);
+    const last = records.at(-1);
+    if (last === undefined || last.id < record.id) {
+      records.push(record);
+      this.size += 1;
+      return;
+    }
+    const index = position(records, record.id);
+    if (index >= 0) {
+      records[index] = record;
+    } else {
+      records.splice(~index, 0, record);
+      this.size += 1;
+    }
+  }
+
+  remove(id: number): void {
+    const key = blockKey(id);
+    const block = this.#blocks.get(key);
+    const index = block === undefined ? -1 : position(block.records, id);
+    if (block === undefined || index < 0) return;
+    if (block.records.length === 1) this.#blocks.delete(key);
+    else this.#writable(block).splice(index, 1);
+    this.size -= 1;
+  }
+
+  view(revision: number): View<R> {
+    const stamp = this.#stamp;
+    this.#stamp += 1;
+    this.#openViews.add(stamp);
+    this.#newestOpenView = stamp;
+    let blocks: readonly (readonly R[])[] = Array.from(this.#blocks.values(), (block) => block.records);
+    return {
+      size: this.size,
+      revision,
+      blocks: () => blocks,
+      close: () => {
+        blocks = [];
+        this.#openViews.delete(stamp);
+        if (stamp === this.#newestOpenView) this.#newestOpenView = Math.max(-1, ...this.#openViews);
+      },
+    };
+  }
+
+  #writable(block: Block<R>): R[] {
+    if (block.stamp <= this.#newestOpenView) {
+      block.records = block.records.slice();
+      block.stamp = this.#stamp;
+    }
+    return block.records;
+  }
+}
+
+function blockKey(id: number): number {
+  return Math.floor(id / idsPerBlock);
+}
+
+/** The index of `id` in `records`, or the complement of where it would stand. */
+function position(records: readonly StoredRecord[], id: number): number {
+  // No record stands further back than its distance from the first id, and in a block without gaps just there.
+  let high = Math.min(id - (records[0]?.id ?? id), records.length - 1);
+  if (records[high]?.id === id) return high;
+  let low = 0;
+  while (low <= high) {
+    const middle = (low + high) >>> 1;
+    const found = records[middle]?.id ?? Number.POSITIVE_INFINITY;
+    if (found === id) return middle;
+    if (found < id) low = middle + 1;
+    else high = middle - 1;
+  }
+  return ~low;
+}

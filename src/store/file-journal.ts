@@ -1,0 +1,269 @@
+import type { Clock } from '../base/clock.ts';
+import { invariant } from '../base/invariant.ts';
+import { limits } from '../base/limits.ts';
+import type { Random } from '../base/random.ts';
+import { type Files, isExhausted, replaceFile, temporaryName } from './files.ts';
+import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
+import { JournalFile } from './journal-file.ts';
+import { groupBody, journalName, type Manifest } from './journal-format.ts';
+import { Lock, type ProcessTable } from './lock.ts';
+import { recover, type Recovered, type RecoveredCollection } from './recovery.ts';
+import { snapshotName, writeSnapshot } from './snapshot.ts';
+import type { AnyTable } from './table.ts';
+
+export interface FileJournalOptions {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly processes: ProcessTable;
+  /** What an operator should know, one sentence each. */
+  readonly onNotice: (notice: string) => void;
+}
+
+/** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
+const reserveName = 'reserve';
+
+export function newEpoch(random: Random): string {
+  return random(8).toString('hex');
+}
+
+/** The journal on files: lock, recovery, groups, checkpoints, and the order in which all of that reaches the disk. */
+export class FileJournal implements Journal {
+  readonly #options: FileJournalOptions;
+  readonly #files: Files;
+  #lock: Lock | undefined;
+  #journal: JournalFile | undefined;
+  #tables: ReadonlyMap<string, AnyTable> = new Map();
+  #collections: ReadonlyMap<string, RecoveredCollection> = new Map();
+  #epoch = '';
+  #sequence = 0;
+  /** Of the journals since the last checkpoint, the current one left out. */
+  #olderBytes = 0;
+  #older: string[] = [];
+  /** Where directories cannot be synced: files that go at the next checkpoint. */
+  #retired: readonly string[] = [];
+  #checkpointAt = 0;
+  #failure: unknown;
+  #status = { checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+
+  constructor(options: FileJournalOptions) {
+    this.#options = options;
+    this.#files = options.files;
+  }
+
+  async open(tables: Map<string, AnyTable>): Promise<Opened> {
+    const { onNotice } = this.#options;
+    await this.#files.prepare();
+    if (!this.#files.syncsDirectories) {
+      onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
+    }
+    this.#lock = await Lock.acquire(this.#options);
+    try {
+      await this.#recover(tables);
+    } catch (error) {
+      await this.#journal?.close().catch(() => undefined);
+      await this.#lock.release();
+      throw error;
+    }
+    return { epoch: this.#epoch, sequence: this.#sequence };
+  }
+
+  async append(sequence: number, commits: readonly string[]): Promise<void> {
+    await this.#guard(async (journal) => {
+      this.#fence(journal);
+      await journal.append(groupBody(sequence, commits));
+      // Whoever replaced us meanwhile may not have seen this group.
+      this.#fence(journal);
+    });
+    this.#sequence = sequence + commits.length - 1;
+  }
+
+  get checkpointDue(): boolean {
+    return this.#bytes > this.#checkpointAt;
+  }
+
+  async setReserve(full: boolean): Promise<boolean> {
+    try {
+      if (full) await this.#files.remove(reserveName);
+      else await replaceFile(this.#files, reserveName, this.#options.random(limits.reserveBytes));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async checkpoint(between: BetweenGroups): Promise<boolean> {
+    const started = this.#options.clock.elapsed();
+    const done = await this.#tryCheckpoint(between);
+    this.#status.checkpointMs = this.#options.clock.elapsed() - started;
+    if (done) this.#status.checkpoints += 1;
+    else this.#status.checkpointFailures += 1;
+    return done;
+  }
+
+  async close(clean: boolean): Promise<void> {
+    try {
+      const all = [...this.#collections.values()].every(({ through, file }) => file && through === this.#sequence);
+      if (clean && all) await this.#markClosed();
+    } finally {
+      await this.#journal?.close();
+      await this.#lock?.release();
+    }
+  }
+
+  status(): JournalStatus {
+    return { journalBytes: this.#bytes, ...this.#status };
+  }
+
+  get #bytes(): number {
+    return this.#olderBytes + (this.#journal?.size ?? 0);
+  }
+
+  async #recover(tables: Map<string, AnyTable>): Promise<void> {
+    const begin = async (manifest: Omit<Manifest, 'closed' | 'predecessor'>): Promise<JournalFile> => {
+      this.#journal = await JournalFile.begin(this.#files, { ...manifest, closed: false, predecessor: undefined });
+      return this.#journal;
+    };
+    const recovered = await recover(this.#files, tables, async (after, found) => {
+      const journal = await begin({ ...found, journal: found.journal + 1, after });
+      return (body) => journal.copy(body);
+    });
+    const { collections, sequence } = recovered;
+    this.#epoch = recovered.epoch ?? newEpoch(this.#options.random);
+    const journal = this.#journal ?? (await begin({ journal: 1, epoch: this.#epoch, after: 0, collections }));
+    await journal.sync();
+    await this.#keepTorn(recovered);
+    await journal.publish();
+    await this.#retire(recovered.obsolete.filter((name) => name !== temporaryName(journal.name)));
+    this.#tables = tables;
+    this.#collections = collections;
+    this.#sequence = sequence;
+    this.#setCheckpointAt(recovered.snapshotBytes);
+    if (!(await this.#files.list()).includes(reserveName)) await this.setReserve(false);
+    if (!recovered.closed) {
+      this.#options.onNotice(`the last stop was not clean: ${recovered.replayedCommits} commits were replayed`);
+    }
+  }
+
+  /** Keeps what a torn write left, before the journal that ends in it goes. */
+  async #keepTorn({ torn }: Recovered): Promise<void> {
+    if (torn === undefined) return;
+    const name = `journal-${torn.journal}.torn`;
+    await replaceFile(this.#files, name, torn.bytes);
+    this.#options.onNotice(
+      `${journalName(torn.journal)} ends at byte ${torn.offset} in a line that does not fit: taken for a write that ` +
+        `was cut short; its ${torn.bytes.length} bytes are kept in ${name}`,
+    );
+  }
+
+  async #tryCheckpoint(between: BetweenGroups): Promise<boolean> {
+    const through = await between(() => this.#rotate());
+    if (through === undefined) return false;
+    const tables = [...this.#tables.values()];
+    const views = tables.map((table) => ({ table, view: table.view(), nextId: table.nextId }));
+    let bytes = 0;
+    try {
+      for (const { table, view, nextId } of views) {
+        const header = { epoch: this.#epoch, through, revision: view.revision, nextId };
+        bytes += await writeSnapshot(this.#files, this.#options.clock, table.name, header, view);
+      }
+    } catch (error) {
+      for (const { name } of tables) await this.#files.remove(temporaryName(snapshotName(name))).catch(() => undefined);
+      this.#postpone(error);
+      return false;
+    } finally {
+      for (const { view } of views) view.close();
+    }
+    await this.#guard(async () => {
+      for (const { name } of tables) await this.#files.rename(temporaryName(snapshotName(name)), snapshotName(name));
+      await this.#files.syncDirectory();
+    });
+    this.#collections = new Map(tables.map(({ name }) => [name, { through, file: true }]));
+    await this.#retire(this.#older);
+    this.#older = [];
+    this.#olderBytes = 0;
+    this.#setCheckpointAt(bytes);
+    return true;
+  }
+
+  /** Goes on in a new journal. Returns the last sequence of the old one; `undefined` where the disk has no room. */
+  async #rotate(): Promise<number | undefined> {
+    return this.#guard(async (old) => {
+      this.#fence(old);
+      const after = this.#sequence;
+      const predecessor = { journal: old.number, chain: old.chain };
+      let next: JournalFile | undefined;
+      try {
+        next = await this.#begin(old.number + 1, false, predecessor);
+        await next.sync();
+      } catch (error) {
+        await next?.discard();
+        this.#postpone(error);
+        return undefined;
+      }
+      await next.publish();
+      this.#journal = next;
+      this.#older.push(old.name);
+      this.#olderBytes += old.size;
+      await old.close();
+      return after;
+    });
+  }
+
+  /** Writes the journal that says that everything is in the snapshots. */
+  async #markClosed(): Promise<void> {
+    await this.#guard(async (old) => {
+      this.#fence(old);
+      const last = await this.#begin(old.number + 1, true, undefined);
+      await last.sync();
+      await last.publish();
+      await last.close();
+      await this.#retire([old.name]);
+    });
+  }
+
+  #begin(journal: number, closed: boolean, predecessor: Manifest['predecessor']): Promise<JournalFile> {
+    const manifest = { journal, closed, epoch: this.#epoch, after: this.#sequence, predecessor };
+    return JournalFile.begin(this.#files, { ...manifest, collections: this.#collections });
+  }
+
+  /** After an error that is neither a lack of room nor an earlier one, nothing is appended any more. */
+  async #guard<T>(work: (journal: JournalFile) => Promise<T>): Promise<T> {
+    if (this.#failure !== undefined) throw this.#failure;
+    invariant(this.#journal !== undefined, 'the journal is used before it is open');
+    try {
+      return await work(this.#journal);
+    } catch (error) {
+      if (!isStorageFull(error)) this.#failure = error;
+      throw error;
+    }
+  }
+
+  /** Throws where another process has taken the directory over. */
+  #fence(journal: JournalFile): void {
+    if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
+    if (this.#files.identity(journalName(journal.number + 1)) !== undefined) {
+      throw new Error('another process has begun a journal');
+    }
+  }
+
+  async #retire(names: readonly string[]): Promise<void> {
+    const going = this.#files.syncsDirectories ? names : this.#retired;
+    this.#retired = names;
+    for (const name of going) await this.#files.remove(name).catch(() => undefined);
+  }
+
+  #setCheckpointAt(snapshotBytes: number): void {
+    this.#checkpointAt = Math.max(snapshotBytes, limits.checkpointBytesMin);
+  }
+
+  #postpone(error: unknown): void {
+    this.#checkpointAt = this.#bytes + limits.checkpointBytesMin;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#options.onNotice(`a checkpoint was put off: ${reason}`);
+  }
+}
+
+function isStorageFull(error: unknown): boolean {
+  return (error instanceof Error && 'code' in error && error.code === 'storage_full') || isExhausted(error);
+}

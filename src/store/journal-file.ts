@@ -1,0 +1,103 @@
+import { CairnError } from '../base/errors.ts';
+import { type Files, isExhausted, type OpenFile, temporaryName, writeAll } from './files.ts';
+import { encodeLine, journalName, type LineBody, type Manifest, manifestBody } from './journal-format.ts';
+
+/** How much of a replayed journal is gathered for one write. */
+const copyBytes = 1024 * 1024;
+
+/**
+ * One journal that this process made and appends to. It is written under a temporary name, synced and
+ * published; after that each `append` is durable when it resolves.
+ */
+export class JournalFile {
+  readonly number: number;
+  readonly name: string;
+  /** The CRC-32 of the last line. */
+  chain: number;
+  /** Bytes so far: where the next line begins. */
+  size = 0;
+  readonly #files: Files;
+  readonly #file: OpenFile;
+  #copied: Buffer[] = [];
+  #copiedBytes = 0;
+
+  private constructor(files: Files, file: OpenFile, manifest: Manifest) {
+    this.#files = files;
+    this.#file = file;
+    this.number = manifest.journal;
+    this.name = journalName(manifest.journal);
+    this.chain = manifest.predecessor?.chain ?? 0;
+  }
+
+  /** Begins a journal, under its temporary name. */
+  static async begin(files: Files, manifest: Manifest): Promise<JournalFile> {
+    const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
+    const journal = new JournalFile(files, file, manifest);
+    try {
+      await journal.copy(manifestBody(manifest));
+    } catch (error) {
+      await journal.discard();
+      throw error;
+    }
+    return journal;
+  }
+
+  /** Adds a line before the journal is published. */
+  async copy(body: LineBody): Promise<void> {
+    const { bytes, chain } = encodeLine(body, this.chain);
+    this.chain = chain;
+    this.#copied.push(bytes);
+    this.#copiedBytes += bytes.length;
+    if (this.#copiedBytes >= copyBytes) await this.#writeCopied();
+  }
+
+  /** Makes the temporary file durable; until `publish` it can still be discarded without harm. */
+  async sync(): Promise<void> {
+    await this.#writeCopied();
+    await this.#file.sync();
+  }
+
+  /** Puts the synced journal under its own name, durably. */
+  async publish(): Promise<void> {
+    await this.#files.rename(temporaryName(this.name), this.name);
+    await this.#files.syncDirectory();
+  }
+
+  /**
+   * Appends one line and syncs it.
+   * @throws CairnError `storage_full` when the disk refused and what it had taken is cut off again; any other error
+   *   leaves unknown what is on the disk
+   */
+  async append(body: LineBody): Promise<void> {
+    const { bytes, chain } = encodeLine(body, this.chain);
+    try {
+      await writeAll(this.#file, bytes, this.size);
+    } catch (error) {
+      if (!isExhausted(error)) throw error;
+      await this.#file.truncate(this.size);
+      await this.#file.sync();
+      throw new CairnError('storage_full', 'Cannot write: the disk has no room left', { cause: error });
+    }
+    await this.#file.sync();
+    this.chain = chain;
+    this.size += bytes.length;
+  }
+
+  /** Removes a journal that was not published. */
+  async discard(): Promise<void> {
+    await this.close();
+    await this.#files.remove(temporaryName(this.name)).catch(() => undefined);
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+
+  async #writeCopied(): Promise<void> {
+    const bytes = Buffer.concat(this.#copied);
+    await writeAll(this.#file, bytes, this.size);
+    this.size += bytes.length;
+    this.#copied = [];
+    this.#copiedBytes = 0;
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The format of `journal-<n>.jsonl`, version 1.
+ *
+ *   manifest   {"format":1,"journal":7,"closed":false,"epoch":"9f…","after":120,
+ *               "predecessor":{"journal":6,"chain":"89abcdef"},
+ *               "collections":{"items":{"through":90,"file":true}},"crc":"0c8a51f3"}
+ *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],["sessions",17]],[…]],"crc":"…"}
+ *
+ * Every line ends in a line feed and is one line. The first is the manifest; then come groups.
+ * - A clean stop ends with a journal whose one line is a manifest that says `closed`: so there is no byte of it that
+ *   could be lost or change without notice.
+ * - `crc` is the CRC-32 of the line up to the comma before it, started from the `crc` of the line above: a line that
+ *   is changed, missing, repeated, or from another journal breaks the chain. The manifest starts from its
+ *   predecessor's last `crc`, or from 0 without one.
+ * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence` + 1, …; the
+ *   first is one more than the last of the line above (for the first group, than `after`).
+ * - A commit is an array of changes: `["collection", record]` puts a record, `["collection", id]` removes one.
+ * - `collections` lists what was there when the journal was begun: up to which sequence its snapshot goes, and
+ *   whether there is a snapshot at all (a new collection has none).
+ * - `predecessor` is the journal that holds what comes before `after`; null where nothing before it is needed.
+ *
+ * Order of barriers: a journal gets its manifest (and at a start what was replayed) in a temporary file, sync,
+ * rename, sync of the directory; only then is a group appended. No group is appended before the last one is synced.
+ */
+import { crc32 } from 'node:zlib';
+import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isCount } from './table.ts';
+
+export const journalFormat = 1;
+
+export interface Manifest {
+  readonly journal: number;
+  readonly closed: boolean;
+  readonly epoch: string;
+  readonly after: number;
+  readonly predecessor: { readonly journal: number; readonly chain: number } | undefined;
+  readonly collections: ReadonlyMap<string, ListedCollection>;
+}
+
+export interface ListedCollection {
+  readonly through: number;
+  readonly file: boolean;
+}
+
+/** A line without its `crc`, as text that lacks the closing brace. */
+export type LineBody = string;
+
+/** `,"crc":"xxxxxxxx"}` and the line feed. */
+const trailerLength = 19;
+
+export function journalName(number: number): string {
+  return `journal-${number}.jsonl`;
+}
+
+/** The number in a journal's name; `undefined` for other names. */
+export function journalNumber(name: string): number | undefined {
+  const digits = /^journal-([1-9]\d{0,14})\.jsonl$/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+export function groupBody(sequence: number, commits: readonly string[]): LineBody {
+  return `{"sequence":${sequence},"commits":[${commits.join(',')}]`;
+}
+
+export function manifestBody(manifest: Manifest): LineBody {
+  const { journal, closed, epoch, after, predecessor } = manifest;
+  const before = predecessor && { journal: predecessor.journal, chain: hex(predecessor.chain) };
+  const collections = Object.fromEntries(manifest.collections);
+  const line = { format: journalFormat, journal, closed, epoch, after, predecessor: before ?? null, collections };
+  return JSON.stringify(line).slice(0, -1);
+}
+
+/** The bytes of one line, its `crc` included, and the chain's new value. */
+export function encodeLine(body: LineBody, chain: number): { bytes: Buffer; chain: number } {
+  const bytes = Buffer.from(`${body},"crc":"00000000"}\n`);
+  const end = bytes.length - trailerLength;
+  const next = crc32(bytes.subarray(0, end), chain);
+  bytes.write(hex(next), end + 8, 'latin1');
+  return { bytes, chain: next };
+}
+
+export interface DecodedLine {
+  readonly body: LineBody;
+  readonly value: JsonObject;
+  /** The chain's new value. */
+  readonly chain: number;
+}
+
+/** The content of a line, given without its line feed; `undefined` where it does not fit the chain. */
+export function decodeLine(line: Buffer, chain: number): DecodedLine | undefined {
+  const end = line.length - trailerLength + 1;
+  if (end < 1) return undefined;
+  const next = crc32(line.subarray(0, end), chain);
+  if (line.toString('latin1', end) !== `,"crc":"${hex(next)}"}`) return undefined;
+  const body = line.toString('utf8', 0, end);
+  const value = parseObject(`${body}}`);
+  return value && { body, value, chain: next };
+}
+
+/** The `format` that the first line claims, whether or not its `crc` fits; `undefined` where none can be read. */
+export function claimedFormat(line: Buffer): number | undefined {
+  const format = /^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1];
+  return format === undefined ? undefined : Number(format);
+}
+
+/** The manifest in a decoded first line; `undefined` where it is none. */
+export function parseManifest(value: JsonObject): Manifest | undefined {
+  const { format, journal, closed, epoch, after, predecessor, collections } = value;
+  if (format !== journalFormat || !isCount(journal) || typeof closed !== 'boolean') return undefined;
+  if (typeof epoch !== 'string' || !isCount(after)) return undefined;
+  const listed = isJsonObject(collections) ? parseListed(collections) : undefined;
+  if (listed === undefined) return undefined;
+  const rest = { journal, closed, epoch, after, collections: listed };
+  if (predecessor === null) return { ...rest, predecessor: undefined };
+  if (!isJsonObject(predecessor)) return undefined;
+  const { journal: number, chain } = predecessor;
+  if (!isCount(number) || typeof chain !== 'string' || !/^[0-9a-f]{8}$/.test(chain)) return undefined;
+  return { ...rest, predecessor: { journal: number, chain: Number.parseInt(chain, 16) } };
+}
+
+/** The CRC-32 in the journal's spelling. */
+export function hex(chain: number): string {
+  return chain.toString(16).padStart(8, '0');
+}
+
+function parseListed(collections: JsonObject): Map<string, ListedCollection> | undefined {
+  const listed = new Map<string, ListedCollection>();
+  for (const [name, entry] of Object.entries(collections)) {
+    if (!isJsonObject(entry) || !isCount(entry['through']) || typeof entry['file'] !== 'boolean') return undefined;
+    listed.set(name, { through: entry['through'], file: entry['file'] });
+  }
+  return listed;
+}
+
+/** Parses JSON text that should be an object; `undefined` for everything else. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: JsonValue = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,81 @@
+import type { AnyTable } from './table.ts';
+
+/** What a store runs on once its journal is open. */
+export interface Opened {
+  readonly epoch: string;
+  /** Of the last commit; 0 before the first. */
+  readonly sequence: number;
+}
+
+/** Runs `work` between two groups: none is in flight while it runs. */
+export type BetweenGroups = <T>(work: () => Promise<T>) => Promise<T>;
+
+/**
+ * Where groups become durable: all that the rest of the store knows of it. The one on files is `FileJournal`; another
+ * log can take its place.
+ */
+export interface Journal {
+  /** Fills the tables with what is durable, and gets ready to append. */
+  open(tables: ReadonlyMap<string, AnyTable>): Promise<Opened>;
+  /**
+   * Makes one group durable: commits with the sequence numbers `sequence`, `sequence` + 1, … Called again only when
+   * the last call has settled.
+   * @throws CairnError `storage_full` when nothing was written and later groups may fare better; after any other
+   *   error the outcome is unknown and nothing may be appended any more
+   */
+  append(sequence: number, commits: readonly string[]): Promise<void>;
+  /** Whether the journal has outgrown the snapshots. */
+  readonly checkpointDue: boolean;
+  /** Lets space that was put aside be used where `full`, and puts it aside again where not; false where it cannot. */
+  setReserve(full: boolean): Promise<boolean>;
+  /**
+   * Writes everything up to `sequence` (asked for between two groups) to snapshots. An error of the disk that loses
+   * nothing is reported as a notice, and false is returned; after any thrown error nothing may be appended any more.
+   */
+  checkpoint(between: BetweenGroups): Promise<boolean>;
+  /** Marks a clean stop (unless something failed) and lets everything go. */
+  close(clean: boolean): Promise<void>;
+  status(): JournalStatus;
+}
+
+export interface JournalStatus {
+  readonly journalBytes: number;
+  readonly checkpoints: number;
+  readonly checkpointFailures: number;
+  /** Of the last checkpoint; 0 before the first. */
+  readonly checkpointMs: number;
+}
+
+/** No files at all: what is appended is as durable as the process. */
+export class MemoryJournal implements Journal {
+  readonly checkpointDue = false;
+  readonly #epoch: string;
+
+  constructor(epoch: string) {
+    this.#epoch = epoch;
+  }
+
+  open(): Promise<Opened> {
+    return Promise.resolve({ epoch: this.#epoch, sequence: 0 });
+  }
+
+  append(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  setReserve(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  checkpoint(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  status(): JournalStatus {
+    return { journalBytes: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+  }
+}

@@ -1,0 +1,112 @@
+import { constants, statSync } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
+
+const { O_CREAT, O_EXCL, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
+
+/** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
+const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
+
+/**
+ * The files of a real directory. Everything goes through `FileHandle`, the one way that the permission model leaves
+ * open; where it denies syncs altogether, every file is opened with O_SYNC instead.
+ */
+export function nodeFiles(directory: string): Files {
+  return new NodeFiles(directory);
+}
+
+class NodeFiles implements Files {
+  readonly directory: string;
+  syncsDirectories = true;
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
+    if (process.platform === 'win32') return;
+    try {
+      await this.syncDirectory();
+    } catch (error) {
+      if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
+      this.syncsDirectories = false;
+    }
+  }
+
+  list(): Promise<string[]> {
+    return readdir(this.directory);
+  }
+
+  async open(name: string, mode: OpenMode): Promise<OpenFile> {
+    const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : constants.O_SYNC;
+    const exclusive = mode === 'exclusive' ? O_EXCL : O_TRUNC;
+    const flags = mode === 'read' ? O_RDONLY : O_WRONLY | O_CREAT | exclusive | through;
+    return new NodeFile(await open(join(this.directory, name), flags, 0o600), through !== 0);
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await rename(join(this.directory, from), join(this.directory, to));
+        return;
+      } catch (error) {
+        // Windows: a virus scanner or an indexer may hold the file for a moment.
+        if (process.platform !== 'win32' || errorCode(error) !== 'EPERM' || attempt === 10) throw error;
+        await new Promise((resolve) => setTimeout(resolve, attempt * 10));
+      }
+    }
+  }
+
+  remove(name: string): Promise<void> {
+    return unlink(join(this.directory, name));
+  }
+
+  async syncDirectory(): Promise<void> {
+    if (!this.syncsDirectories || process.platform === 'win32') return;
+    const handle = await open(this.directory, O_RDONLY);
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+
+  identity(name: string): string | undefined {
+    const stats = statSync(join(this.directory, name), { throwIfNoEntry: false });
+    // An inode number may be given to the next file; its time of change then differs.
+    return stats && `${stats.ino}-${stats.mtimeMs}`;
+  }
+}
+
+class NodeFile implements OpenFile {
+  readonly #handle: FileHandle;
+  readonly #writesThrough: boolean;
+
+  constructor(handle: FileHandle, writesThrough: boolean) {
+    this.#handle = handle;
+    this.#writesThrough = writesThrough;
+  }
+
+  async read(buffer: Uint8Array, position: number): Promise<number> {
+    return (await this.#handle.read(buffer, 0, buffer.length, position)).bytesRead;
+  }
+
+  async write(bytes: Uint8Array, position: number): Promise<number> {
+    return (await this.#handle.write(bytes, 0, bytes.length, position)).bytesWritten;
+  }
+
+  truncate(size: number): Promise<void> {
+    return this.#handle.truncate(size);
+  }
+
+  sync(): Promise<void> {
+    return this.#writesThrough ? Promise.resolve() : this.#handle.datasync();
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}

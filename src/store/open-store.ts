@@ -1,0 +1,157 @@
+import type { Clock } from '../base/clock.ts';
+import { CairnError } from '../base/errors.ts';
+import { invariant } from '../base/invariant.ts';
+import type { Random } from '../base/random.ts';
+import { Committer } from './committer.ts';
+import { FileJournal, newEpoch } from './file-journal.ts';
+import type { Files } from './files.ts';
+import { type Journal, MemoryJournal } from './journal.ts';
+import { type ProcessTable, systemProcesses } from './lock.ts';
+import { nodeFiles } from './node-files.ts';
+import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
+import { type AnyTable, Table } from './table.ts';
+
+export interface StoreOptions {
+  /** Where the records are kept: a directory, files of any kind, or only in memory when left out. */
+  readonly directory?: string;
+  readonly files?: Files;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly processes?: ProcessTable;
+  /**
+   * Called once when nothing can be written any more: a sync failed, or the lock is lost. Reads go on; the process
+   * should drain and exit with 74 (EX_IOERR).
+   */
+  readonly onFailure?: (error: unknown) => void;
+  /** Takes what an operator should know, one sentence each; it may name files. */
+  readonly onNotice?: (notice: string) => void;
+}
+
+/** Makes a store; nothing is touched before `start`. */
+export function openStore(options: StoreOptions): Store {
+  const { clock, random, processes = systemProcesses, onNotice = () => undefined } = options;
+  const files = options.files ?? (options.directory === undefined ? undefined : nodeFiles(options.directory));
+  const journal =
+    files === undefined
+      ? new MemoryJournal(newEpoch(random))
+      : new FileJournal({ files, clock, random, processes, onNotice });
+  return new RecordStore(journal, options);
+}
+
+const namePattern = /^[a-z][a-z0-9-]{0,62}$/;
+
+/** How often a full disk is asked again, at most. */
+const roomCheckMs = 1000;
+
+class RecordStore implements Store {
+  readonly #journal: Journal;
+  readonly #tables = new Map<string, AnyTable>();
+  readonly #committer: Committer;
+  readonly #options: StoreOptions;
+  #epoch: string | undefined;
+  #failure: unknown;
+  #checkpoint: Promise<boolean> | undefined;
+  #closed: Promise<void> | undefined;
+  #askedForRoom = Number.NEGATIVE_INFINITY;
+  #room: Promise<boolean> | undefined;
+
+  constructor(journal: Journal, options: StoreOptions) {
+    this.#journal = journal;
+    this.#options = options;
+    this.#committer = new Committer(journal, this.#tables, {
+      onFailure: (error) => {
+        this.#failure = error;
+        options.onFailure?.(error);
+      },
+      onFull: () => this.#runOutOfRoom(),
+      hasRoom: () => this.#hasRoom(),
+      onCommit: () => {
+        if (journal.checkpointDue) void this.checkpoint().catch(() => undefined);
+      },
+    });
+  }
+
+  get epoch(): string {
+    invariant(this.#epoch !== undefined, 'the store is used before it has started');
+    return this.#epoch;
+  }
+
+  collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R> {
+    invariant(this.#epoch === undefined, 'a collection is registered after the start');
+    invariant(namePattern.test(definition.name), `"${definition.name}" is not a name for a collection`);
+    invariant(!this.#tables.has(definition.name), `the collection ${definition.name} is registered twice`);
+    const table = new Table(definition);
+    this.#tables.set(definition.name, table);
+    return table;
+  }
+
+  async start(): Promise<void> {
+    invariant(this.#epoch === undefined, 'the store is started twice');
+    const { epoch, sequence } = await this.#journal.open(this.#tables);
+    for (const table of this.#tables.values()) table.dropPending();
+    this.#committer.begin(sequence);
+    this.#epoch = epoch;
+  }
+
+  write<T>(work: (transaction: Transaction) => T): Promise<T> {
+    return this.#committer.write(work);
+  }
+
+  async checkpoint(): Promise<void> {
+    this.#checkpoint ??= this.#journal.checkpoint(this.#committer.between).finally(() => {
+      this.#checkpoint = undefined;
+    });
+    try {
+      await this.#checkpoint;
+    } catch (error) {
+      if (!this.#committer.failed) this.#committer.fail(error);
+      throw error;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  status(): StoreStatus {
+    const { sequence, groups, commits, full } = this.#committer;
+    const collections = [...this.#tables.values()].map(({ name, size }) => ({ name, records: size }));
+    const state = this.#failure !== undefined ? 'failed' : full ? 'full' : 'writable';
+    return { state, sequence, groups, commits, collections, ...this.#journal.status() };
+  }
+
+  async #close(): Promise<void> {
+    if (this.#epoch === undefined) return;
+    await this.#committer.stop(() => new CairnError('draining', 'Cannot write: the server is stopping'));
+    await this.#checkpoint?.catch(() => undefined);
+    if (this.#failure === undefined) await this.checkpoint().catch(() => undefined);
+    await this.#journal.close(this.#failure === undefined);
+  }
+
+  #runOutOfRoom(): void {
+    this.#options.onNotice?.('the disk is full: only removals are taken until there is room');
+    this.#askedForRoom = this.#options.clock.elapsed();
+    void this.#journal.setReserve(true).then(() => this.checkpoint().catch(() => undefined));
+  }
+
+  /** Asks the disk for the reserve again, now and then; and makes room by a checkpoint where it is refused. */
+  #hasRoom(): Promise<boolean> {
+    this.#room ??= this.#askForRoom().finally(() => {
+      this.#room = undefined;
+    });
+    return this.#room;
+  }
+
+  async #askForRoom(): Promise<boolean> {
+    const { clock, onNotice } = this.#options;
+    if (clock.elapsed() - this.#askedForRoom < roomCheckMs) return false;
+    this.#askedForRoom = clock.elapsed();
+    if (!(await this.#journal.setReserve(false))) {
+      void this.checkpoint().catch(() => undefined);
+      return false;
+    }
+    onNotice?.('there is room on the disk again: everything is taken');
+    return true;
+  }
+}

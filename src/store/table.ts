@@ -1,0 +1,134 @@
+import { invariant } from '../base/invariant.ts';
+import type { JsonObject } from '../base/json.ts';
+import { Blocks } from './blocks.ts';
+import { GroupIndex, UniqueIndex } from './indexes.ts';
+import { Overlay, type Published } from './overlay.ts';
+import { type Collection, type CollectionDefinition, type StoredRecord, UniqueKeyError, type View } from './store.ts';
+
+/** What recovery, checkpoints and the writer need of a table, whatever its records are. */
+export interface AnyTable {
+  readonly name: string;
+  readonly size: number;
+  readonly revision: number;
+  readonly nextId: number;
+  view(): View<StoredRecord>;
+  /**
+   * Puts a record as it stands on disk, replacing the one with its id; `undefined` when it is well, else what is
+   * wrong with it, as the end of a sentence.
+   */
+  load(record: JsonObject): string | undefined;
+  /** Removes a record as the journal says; `undefined` when it was there, else what is wrong. */
+  unload(id: number): string | undefined;
+  /** Sets what a snapshot's header or the journal says of the collection as a whole. */
+  advance(revision: number, nextId: number): void;
+  /** Forgets all pending changes. */
+  dropPending(): void;
+}
+
+/** One collection: what is published (`Collection`), and what is pending beside it (`pending`). */
+export class Table<R extends StoredRecord> implements Collection<R>, Published<R>, AnyTable {
+  readonly name: string;
+  readonly pending: Overlay<R>;
+  readonly unique = new Map<string, UniqueIndex<R>>();
+  readonly groups = new Map<string, GroupIndex<R>>();
+  revision = 0;
+  nextId = 1;
+  readonly #blocks = new Blocks<R>();
+  readonly #parse: (record: JsonObject) => R | undefined;
+
+  constructor(definition: CollectionDefinition<R>) {
+    this.name = definition.name;
+    this.#parse = definition.parse;
+    for (const [name, key] of Object.entries(definition.unique ?? {})) this.unique.set(name, new UniqueIndex(key));
+    for (const [name, key] of Object.entries(definition.groups ?? {})) this.groups.set(name, new GroupIndex(key));
+    this.pending = new Overlay(this);
+  }
+
+  get size(): number {
+    return this.#blocks.size;
+  }
+
+  get(id: number): R | undefined {
+    return this.#blocks.get(id);
+  }
+
+  find(index: string, key: string): R | undefined {
+    const id = this.uniqueIndex(index).ids.get(key);
+    return id === undefined ? undefined : this.#blocks.get(id);
+  }
+
+  members(index: string, key: string | number): R[] {
+    const members: R[] = [];
+    for (const id of this.groupIndex(index).ids(key)) {
+      const record = this.#blocks.get(id);
+      if (record !== undefined) members.push(record);
+    }
+    return members;
+  }
+
+  view(): View<R> {
+    return this.#blocks.view(this.revision);
+  }
+
+  uniqueIndex(name: string): UniqueIndex<R> {
+    const index = this.unique.get(name);
+    invariant(index !== undefined, `the collection ${this.name} has no unique index ${name}`);
+    return index;
+  }
+
+  groupIndex(name: string): GroupIndex<R> {
+    const index = this.groups.get(name);
+    invariant(index !== undefined, `the collection ${this.name} has no group index ${name}`);
+    return index;
+  }
+
+  /** Publishes one change of the commit `sequence`: the record's new version, or that it is gone. */
+  publish(id: number, record: R | undefined, sequence: number): void {
+    const before = this.#blocks.get(id);
+    for (const index of this.unique.values()) index.change(before, record);
+    for (const index of this.groups.values()) index.change(before, record);
+    if (record === undefined) this.#blocks.remove(id);
+    else this.#blocks.put(record);
+    this.revision = sequence;
+    if (id >= this.nextId) this.nextId = id + 1;
+  }
+
+  load(stored: JsonObject): string | undefined {
+    const { id, revision } = stored;
+    if (!isCount(id) || id === 0) return 'its id is not a positive integer';
+    if (!isCount(revision)) return 'its revision is not an integer';
+    const record = this.#parse(stored);
+    if (record === undefined) return `it does not fit the declaration of ${this.name}`;
+    const before = this.#blocks.get(id);
+    for (const [name, index] of this.unique) {
+      const key = index.key(record);
+      const holder = key === undefined ? undefined : index.ids.get(key);
+      if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
+      index.change(before, record);
+    }
+    for (const index of this.groups.values()) index.change(before, record);
+    this.#blocks.put(record);
+    return undefined;
+  }
+
+  unload(id: number): string | undefined {
+    if (this.#blocks.get(id) === undefined) return 'it removes a record that is not there';
+    this.publish(id, undefined, this.revision);
+    return undefined;
+  }
+
+  advance(revision: number, nextId: number): void {
+    this.revision = Math.max(this.revision, revision);
+    this.nextId = Math.max(this.nextId, nextId);
+    this.pending.clear();
+  }
+
+  dropPending(): void {
+    this.pending.clear();
+  }
+}
+
+/** Whether `value` is an integer from 0 to 2^53 - 1. */
+export function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '../../src/base/clock.ts';
+import type { JsonObject } from '../../src/base/json.ts';
+import type { Random } from '../../src/base/random.ts';
+import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import type { Collection, CollectionDefinition, Store, StoredRecord } from '../../src/store/store.ts';
+
+export interface Person extends StoredRecord {
+  readonly name: string;
+  readonly email: string;
+  readonly role: string;
+}
+
+export interface Note extends StoredRecord {
+  readonly person: number;
+  readonly text: string;
+}
+
+export const people: CollectionDefinition<Person> = {
+  name: 'people',
+  parse: ({ id, revision, name, email, role }: JsonObject) =>
+    typeof id === 'number' &&
+    typeof revision === 'number' &&
+    typeof name === 'string' &&
+    typeof email === 'string' &&
+    typeof role === 'string'
+      ? { id, revision, name, email, role }
+      : undefined,
+  unique: { email: ({ email }) => email.toLowerCase() },
+  groups: { role: ({ role }) => role },
+};
+
+export const notes: CollectionDefinition<Note> = {
+  name: 'notes',
+  parse: ({ id, revision, person, text }: JsonObject) =>
+    typeof id === 'number' && typeof revision === 'number' && typeof person === 'number' && typeof text === 'string'
+      ? { id, revision, person, text }
+      : undefined,
+  groups: { person: ({ person }) => person },
+};
+
+/** A generator of pseudo-random numbers in [0, 1): mulberry32. */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+export function seededRandom(seed: number): Random {
+  const next = seeded(seed);
+  // Large pieces, such as the reserve, repeat themselves.
+  return (size) =>
+    Buffer.alloc(size, Buffer.from(Array.from({ length: Math.min(size, 256) }, () => Math.floor(next() * 256))));
+}
+
+/** Each look at the clock takes a tenth of a millisecond. */
+export function steppingClock(): Clock & { advance: (ms: number) => void } {
+  let at = 1_750_000_000_000;
+  return {
+    now: () => at,
+    elapsed: () => (at += 0.1),
+    advance: (ms) => {
+      at += ms;
+    },
+  };
+}
+
+export const thisProcess: ProcessIdentity = { host: 'box', boot: 'b1', namespace: 'n1', pid: 7, started: '70' };
+
+/** A machine on which only `running` processes are there. */
+export function processTable(
+  self: ProcessIdentity = thisProcess,
+  running: ReadonlyMap<number, string> = new Map([[7, '70']]),
+): ProcessTable {
+  return {
+    self: () => self,
+    started: (pid) => running.get(pid),
+    claim: () => Promise.resolve(undefined),
+  };
+}
+
+export interface Opened {
+  readonly store: Store;
+  readonly people: Collection<Person>;
+  readonly notes: Collection<Note>;
+  readonly notices: string[];
+  readonly failures: unknown[];
+}
+
+/** A store with the two collections of these tests, not yet started. */
+export function makeStore(options: Partial<StoreOptions> = {}): Opened {
+  const notices: string[] = [];
+  const failures: unknown[] = [];
+  const store = openStore({
+    clock: steppingClock(),
+    random: seededRandom(1),
+    processes: processTable(),
+    onNotice: (notice) => notices.push(notice),
+    onFailure: (error) => failures.push(error),
+    ...options,
+  });
+  return { store, people: store.collection(people), notes: store.collection(notes), notices, failures };
+}
+
+export async function startStore(options: Partial<StoreOptions> = {}): Promise<Opened> {
+  const opened = makeStore(options);
+  await opened.store.start();
+  return opened;
+}
+
+export function person(name: string, role = 'member'): Omit<Person, 'id' | 'revision'> {
+  return { name, email: `${name}@example.org`, role };
+}
+
+export function all<R extends StoredRecord>(collection: Collection<R>): R[] {
+  const view = collection.view();
+  const records = [...view.blocks()].flat();
+  view.close();
+  return records;
+}

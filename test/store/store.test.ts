@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { InvariantError } from '../../src/base/invariant.ts';
+import { type Transaction, UniqueKeyError } from '../../src/store/store.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import {
+  all,
+  makeStore,
+  notes,
+  people,
+  person,
+  processTable,
+  seededRandom,
+  startStore,
+  steppingClock,
+} from './fixtures.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
+after(() => {
+  rmSync(root, { recursive: true, force: true });
+});
+let directories = 0;
+const newDirectory = (): string => join(root, String((directories += 1)));
+
+/** The same contract, whatever the records are kept in. */
+const kinds: [string, () => Partial<StoreOptions>][] = [
+  ['in memory', () => ({})],
+  ['in a directory', () => ({ directory: newDirectory() })],
+];
+
+for (const [kind, options] of kinds) {
+  describe(`a store ${kind}`, () => {
+    it('shows a record once its write resolves, with id and revision first', async () => {
+      const { store, people } = await startStore(options());
+      const writing = store.write((tx) => tx.insert(people, person('ann')));
+      assert.equal(people.get(1), undefined);
+      const ann = await writing;
+      assert.equal(JSON.stringify(ann), JSON.stringify({ id: 1, revision: 1, ...person('ann') }));
+      assert.equal(people.get(1), ann);
+      assert.equal(people.find('email', 'ann@example.org'), ann);
+      assert.equal(people.revision, 1);
+      await store.close();
+    });
+
+    it('sees pending state in a transaction and decides uniqueness by it', async () => {
+      const { store, people } = await startStore(options());
+      const first = store.write((tx) => tx.insert(people, person('ann')));
+      const second = store.write((tx) => {
+        assert.equal(tx.find(people, 'email', 'ann@example.org')?.id, 1);
+        assert.equal(tx.size(people), 1);
+        tx.insert(people, { ...person('bob'), email: 'ANN@example.org' });
+      });
+      await assert.rejects(second, UniqueKeyError);
+      await first;
+      assert.equal(people.size, 1);
+      const freed = store.write((tx) => tx.replace(people, 1, person('eve')));
+      const taken = store.write((tx) => tx.insert(people, person('ann')));
+      const again = store.write((tx) => tx.replace(people, 2, person('abe')));
+      const third = store.write((tx) => tx.insert(people, person('ann')));
+      await Promise.all([freed, taken, again, third]);
+      assert.deepEqual(all(people).map(({ name }) => name), ['eve', 'abe', 'ann']);
+      assert.equal(people.find('email', 'ann@example.org')?.id, 3);
+      await store.close();
+    });
+
+    it('takes every change back when the work throws', async () => {
+      const { store, people, notes } = await startStore(options());
+      await store.write((tx) => tx.insert(people, person('ann')));
+      const failing = store.write((tx) => {
+        tx.replace(people, 1, person('bob'));
+        tx.insert(people, person('cat'));
+        tx.insert(notes, { person: 1, text: 'x' });
+        tx.remove(people, 1);
+        throw new TypeError('no');
+      });
+      await assert.rejects(failing, TypeError);
+      const next = await store.write((tx) => {
+        assert.equal(tx.get(people, 1)?.name, 'ann');
+        assert.equal(tx.find(people, 'email', 'cat@example.org'), undefined);
+        assert.equal(tx.size(people), 1);
+        assert.equal(tx.size(notes), 0);
+        return tx.insert(people, person('dan'));
+      });
+      assert.equal(next.id, 2);
+      assert.equal(next.revision, 2);
+      await store.close();
+    });
+
+    it('changes several collections at once and keeps groups in order', async () => {
+      const { store, people, notes } = await startStore(options());
+      await store.write((tx) => {
+        const { id } = tx.insert(people, person('ann', 'admin'));
+        for (const text of ['a', 'b', 'c']) tx.insert(notes, { person: id, text });
+      });
+      const removing = store.write((tx) => {
+        tx.remove(notes, 2);
+        tx.insert(notes, { person: 1, text: 'd' });
+        tx.replace(notes, 1, { person: 9, text: 'a' });
+        return tx.members(notes, 'person', 1).map(({ id }) => id);
+      });
+      const members = await store.write((tx) => tx.members(notes, 'person', 1).map(({ id }) => id));
+      assert.deepEqual(await removing, [3, 4]);
+      assert.deepEqual(members, [3, 4]);
+      assert.deepEqual(notes.members('person', 1).map(({ id }) => id), [3, 4]);
+      assert.deepEqual(notes.members('person', 9).map(({ id }) => id), [1]);
+      await store.close();
+    });
+
+    it('keeps a view as it was, and lets go of it', async () => {
+      const { store, notes } = await startStore(options());
+      await store.write((tx) => {
+        for (let n = 1; n <= 3000; n += 1) tx.insert(notes, { person: 1, text: String(n) });
+      });
+      const view = notes.view();
+      await store.write((tx) => {
+        tx.replace(notes, 5, { person: 1, text: 'changed' });
+        tx.remove(notes, 2000);
+        tx.insert(notes, { person: 1, text: 'new' });
+      });
+      const later = notes.view();
+      await store.write((tx) => tx.replace(notes, 5, { person: 1, text: 'again' }));
+      const seen = [...view.blocks()];
+      assert.deepEqual([view.size, view.revision], [3000, 1]);
+      assert.deepEqual(seen.map((block) => block.length), [1023, 1024, 953]);
+      assert.deepEqual(seen.flat().map(({ text }) => text), Array.from({ length: 3000 }, (_, n) => String(n + 1)));
+      assert.equal([...later.blocks()].flat()[4]?.text, 'changed');
+      assert.equal(notes.get(5)?.text, 'again');
+      assert.equal(notes.size, 3000);
+      view.close();
+      later.close();
+      await store.close();
+    });
+
+    it('refuses misuse', async () => {
+      const { store, people } = await startStore(options());
+      let kept: Transaction | undefined;
+      await store.write((tx) => {
+        kept = tx;
+      });
+      assert.throws(() => kept?.get(people, 1), InvariantError);
+      await assert.rejects(store.write(async (tx) => Promise.resolve(tx.insert(people, person('x')))), InvariantError);
+      await assert.rejects(store.write((tx) => tx.replace(people, 1, person('x'))), InvariantError);
+      assert.throws(() => store.collection(notes), InvariantError);
+      await store.close();
+      await assert.rejects(store.write((tx) => tx.insert(people, person('x'))), { code: 'draining' });
+    });
+
+    it('answers what waits before it closes', async () => {
+      const { store, people } = await startStore(options());
+      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.insert(people, person(`p${n}`))));
+      const closing = store.close();
+      assert.equal((await Promise.all(writes)).length, 50);
+      await closing;
+    });
+  });
+}
+
+describe('a store in a directory', () => {
+  it('comes back after a clean stop, and its files are the data', async () => {
+    const directory = newDirectory();
+    const first = await startStore({ directory });
+    await first.store.write((tx) => {
+      tx.insert(first.people, person('ann'));
+      tx.insert(first.people, person('bob'));
+      tx.insert(first.notes, { person: 1, text: 'käse\n' });
+    });
+    await first.store.write((tx) => tx.remove(first.people, 2));
+    await first.store.close();
+    assert.deepEqual(readdirSync(directory).sort(), ['journal-3.jsonl', 'notes.json', 'people.json', 'reserve']);
+    const file = readFileSync(join(directory, 'people.json'), 'utf8');
+    const members = 'format collection epoch through revision nextId records count sha256';
+    assert.equal(Object.keys(JSON.parse(file)).join(' '), members);
+    assert.equal(file.split('\n')[1], '{"id":1,"revision":1,"name":"ann","email":"ann@example.org","role":"member"}');
+    for (const name of readdirSync(directory)) assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name);
+
+    const second = await startStore({ directory });
+    assert.equal(second.store.epoch, first.store.epoch);
+    assert.deepEqual(second.notices, []);
+    assert.deepEqual(all(second.people), all(first.people));
+    assert.deepEqual(all(second.notes), all(first.notes));
+    assert.equal(second.people.revision, 2);
+    assert.equal(second.people.find('email', 'ann@example.org')?.id, 1);
+    const cat = await second.store.write((tx) => tx.insert(second.people, person('cat')));
+    assert.deepEqual([cat.id, cat.revision], [3, 3]);
+    await second.store.close();
+  });
+
+  it('takes a new collection, and carries one that is not registered', async () => {
+    const directory = newDirectory();
+    const only = async (definition: 'people' | 'notes'): Promise<void> => {
+      const clock = steppingClock();
+      const store = openStore({ directory, clock, random: seededRandom(2), processes: processTable() });
+      if (definition === 'people') {
+        const collection = store.collection(people);
+        await store.start();
+        await store.write((tx) => tx.insert(collection, person(`p${collection.size}`)));
+      } else {
+        const collection = store.collection(notes);
+        await store.start();
+        await store.write((tx) => tx.insert(collection, { person: 1, text: 't' }));
+      }
+      await store.close();
+    };
+    await only('people');
+    await only('notes');
+    await only('people');
+    const both = makeStore({ directory });
+    await both.store.start();
+    assert.equal(both.people.size, 2);
+    assert.equal(both.notes.size, 1);
+    await both.store.close();
+  });
+
+  it('goes on from the journal when it was not closed', async () => {
+    const directory = newDirectory();
+    const first = await startStore({ directory });
+    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    rmSync(join(directory, 'lock'));
+    const second = await startStore({ directory });
+    assert.deepEqual(second.notices, ['the last stop was not clean: 1 commits were replayed']);
+    assert.deepEqual(all(second.people), all(first.people));
+    const late = (): Promise<unknown> => first.store.write((tx) => tx.insert(first.people, person('bob')));
+    await assert.rejects(late(), { code: 'outcome_unknown' });
+    await assert.rejects(late(), { code: 'store_failed' });
+    assert.equal(first.failures.length, 1);
+    assert.equal(first.store.status().state, 'failed');
+    await first.store.close();
+    await second.store.close();
+  });
+});
