@@ -11,12 +11,14 @@ interface Block<R> {
 }
 
 /**
- * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that new blocks come
- * last and the map's own order is the order of ids.
+ * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that a new block is
+ * always the last one.
  */
 export class Blocks<R extends StoredRecord> {
   size = 0;
   readonly #blocks = new Map<number, Block<R>>();
+  /** By ascending ids. */
+  readonly #ordered: Block<R>[] = [];
   readonly #openViews = new Set<number>();
   #stamp = 0;
   #newestOpenView = -1;
@@ -30,7 +32,9 @@ export class Blocks<R extends StoredRecord> {
     const key = blockKey(record.id);
     const block = this.#blocks.get(key);
     if (block === undefined) {
-      this.#blocks.set(key, { records: [record], stamp: this.#stamp });
+      const added = { records: [record], stamp: this.#stamp };
+      this.#blocks.set(key, added);
+      this.#ordered.push(added);
       this.size += 1;
       return;
     }
@@ -55,9 +59,22 @@ export class Blocks<R extends StoredRecord> {
     const block = this.#blocks.get(key);
     const index = block === undefined ? -1 : position(block.records, id);
     if (block === undefined || index < 0) return;
-    if (block.records.length === 1) this.#blocks.delete(key);
-    else this.#writable(block).splice(index, 1);
+    if (block.records.length === 1) {
+      this.#blocks.delete(key);
+      this.#ordered.splice(this.#ordered.indexOf(block), 1);
+    } else {
+      this.#writable(block).splice(index, 1);
+    }
     this.size -= 1;
+  }
+
+  latest(count: number): R[] {
+    const latest: R[] = [];
+    for (let at = this.#ordered.length - 1; at >= 0 && latest.length < count; at -= 1) {
+      const records = this.#ordered[at]?.records ?? [];
+      latest.push(...records.slice(Math.max(0, records.length - count + latest.length)).reverse());
+    }
+    return latest;
   }
 
   view(revision: number): View<R> {
@@ -65,7 +82,7 @@ export class Blocks<R extends StoredRecord> {
     this.#stamp += 1;
     this.#openViews.add(stamp);
     this.#newestOpenView = stamp;
-    let blocks: readonly (readonly R[])[] = Array.from(this.#blocks.values(), (block) => block.records);
+    let blocks: readonly (readonly R[])[] = this.#ordered.map((block) => block.records);
     return {
       size: this.size,
       revision,

@@ -66,6 +66,10 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
     return members;
   }
 
+  latest(count: number): R[] {
+    return this.#blocks.latest(count);
+  }
+
   view(): View<R> {
     return this.#blocks.view(this.revision);
   }

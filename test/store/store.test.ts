@@ -123,6 +123,9 @@ for (const [kind, options] of kinds) {
       const later = notes.view();
       await store.write((tx) => tx.replace(notes, 5, { person: 1, text: 'again' }));
       const seen = [...view.blocks()];
+      assert.deepEqual(notes.latest(3).map(({ id }) => id), [3001, 3000, 2999]);
+      assert.deepEqual(notes.latest(2000).map(({ id }) => id).slice(1001, 1003), [1999, 1998]);
+      assert.equal(notes.latest(9000).length, 3000);
       assert.deepEqual([view.size, view.revision], [3000, 1]);
       assert.deepEqual(seen.map((block) => block.length), [1023, 1024, 953]);
       assert.deepEqual(seen.flat().map(({ text }) => text), Array.from({ length: 3000 }, (_, n) => String(n + 1)));
