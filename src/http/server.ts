@@ -1,6 +1,6 @@
 import { createServer as createHttpServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
+import { createServer as createHttpsServer, Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
 import type { ErrorCode } from '../base/errors.ts';
@@ -11,11 +11,19 @@ import type { ExchangeLimits, ExchangerOptions } from './exchanger.ts';
 import { Exchanger } from './exchanger.ts';
 
 export interface ServerOptions extends Omit<ExchangerOptions, 'limits'> {
-  /** PEM texts; with them the server speaks HTTPS only. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** With them the server speaks HTTPS only. */
+  readonly tls?: TlsTexts | undefined;
   /** Bounds other than those of `limits`. */
   readonly limits?: Partial<ServerLimits> | undefined;
 }
+
+/** A certificate chain and its private key as PEM texts. */
+export interface TlsTexts {
+  readonly cert: string;
+  readonly key: string;
+}
+
+const tlsVersionMin = 'TLSv1.2';
 
 export type ServerLimits = ExchangeLimits &
   Record<
@@ -89,6 +97,15 @@ export class HttpServer {
   }
 
   /**
+   * New connections are met with this certificate; those that are open stay as they are.
+   * @throws what node:tls throws where the two do not fit each other; then the former ones stay in use
+   */
+  renewTls(tls: TlsTexts): void {
+    invariant(this.#server instanceof HttpsServer, 'only a server that speaks TLS has a certificate');
+    this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
+  }
+
+  /**
    * Stops in good order: for `graceMs` everything goes on, so that load balancers can look elsewhere, but each reply
    * ends its connection; then nothing new is accepted, idle connections are closed, and the requests in flight are
    * answered. Resolves when the last connection is closed, with the number of those that `timeoutMs` cut off.
@@ -158,7 +175,7 @@ function createNodeServer(tls: ServerOptions['tls'], bounds: ServerLimits): Serv
   const server =
     tls === undefined
       ? createHttpServer(options)
-      : createHttpsServer({ ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: bounds.headersTimeoutMs });
+      : createHttpsServer({ ...options, ...tls, minVersion: tlsVersionMin, handshakeTimeout: bounds.headersTimeoutMs });
   server.maxConnections = bounds.connectionsMax;
   // Node drops fields beyond this number silently; the head check bounds them aloud.
   server.maxHeadersCount = 0;
