@@ -15,6 +15,8 @@ export interface ExchangeContext {
   /** How long, and for how much, unread content is still taken in after the reply. */
   readonly lingerTimeoutMs: number;
   readonly lingerBytesMax: number;
+  /** Takes what a handler or a streamed body threw and should not have. */
+  readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
 }
 
 /** How a reply went out. `aborted`: the caller left, or was cut off as a slow reader, before it had all of it. */
@@ -177,9 +179,11 @@ export class Exchange implements Request {
           if (!this.outgoing.write(chunk)) await this.#drained();
         }
       }
-    } catch {
+    } catch (error) {
       // Nothing but a broken connection tells the caller that content which has begun is not whole.
       this.abandon();
+      this.#context.onFailure?.(error, this);
+      return onSent(status, bytes, true);
     }
     this.outgoing.end();
     this.#awaitFlush(status, bytes, onSent);
@@ -206,9 +210,12 @@ export class Exchange implements Request {
     if (outgoing.destroyed) return onSent(status, bytes, true);
     if (outgoing.writableLength === 0) return onSent(status, bytes, false);
     const timer = this.#cutOffLater();
+    let aborted = true;
+    // Node tells of a finish even where the socket was destroyed under the reply.
+    outgoing.once('finish', () => (aborted = this.incoming.socket.destroyed));
     outgoing.once('close', () => {
       clearTimeout(timer);
-      onSent(status, bytes, !outgoing.writableFinished);
+      onSent(status, bytes, aborted);
     });
   }
 

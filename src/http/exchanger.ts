@@ -37,6 +37,8 @@ export interface ExchangerOptions {
   /** Targets that are answered under any load, such as `/livez`. */
   readonly unshed?: ReadonlySet<string> | undefined;
   readonly onAnswered?: ((answered: Answered) => void) | undefined;
+  /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
+  readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
   /** Bounds other than those of `limits`. */
   readonly limits?: Partial<ExchangeLimits> | undefined;
 }
@@ -67,7 +69,7 @@ export class Exchanger {
   constructor(options: ExchangerOptions) {
     this.#options = options;
     this.#limits = { ...limits, ...options.limits };
-    this.#context = { ...this.#limits, nextId: options.nextId };
+    this.#context = { ...this.#limits, nextId: options.nextId, onFailure: options.onFailure };
     this.#proxies = options.proxies ?? noProxies;
   }
 
@@ -151,11 +153,10 @@ export class Exchanger {
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
-    const known =
-      error instanceof CairnError
-        ? error
-        : new CairnError('internal', 'Cannot answer the request: the server failed', { cause: error });
-    return this.#options.refuse(known, exchange.id);
+    if (error instanceof CairnError) return this.#options.refuse(error, exchange.id);
+    this.#options.onFailure?.(error, exchange);
+    const failure = new CairnError('internal', 'Cannot answer the request: the server failed');
+    return this.#options.refuse(failure, exchange.id);
   }
 
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {

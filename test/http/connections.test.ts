@@ -1,0 +1,439 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { systemClock } from '../../src/base/clock.ts';
+import { parseTrustedProxies } from '../../src/http/caller.ts';
+import { Exchanger } from '../../src/http/exchanger.ts';
+import { inject } from '../../src/http/inject.ts';
+import type { Handle, Reply } from '../../src/http/message.ts';
+import type { ServerOptions } from '../../src/http/server.ts';
+import { createHandle, refuse, startListener, text } from './listener.ts';
+import type { Listener } from './listener.ts';
+import { RawClient, within } from './raw.ts';
+
+const host = 'HTTP/1.1\r\nHost: a\r\n';
+const get = `GET /items/1 ${host}\r\n`;
+const last = `GET /items/1 ${host}Connection: close\r\n\r\n`;
+
+async function start(
+  context: TestContext,
+  limits: ServerOptions['limits'],
+  routes: Readonly<Record<string, Handle>> = {},
+  more: Partial<ServerOptions> = {},
+): Promise<Listener> {
+  const listener = await startListener({ limits, handle: createHandle(routes), ...more });
+  context.after(() => listener.server.drain(0, 0));
+  return listener;
+}
+
+async function assertServes({ port }: Listener): Promise<void> {
+  const client = new RawClient(port).send(last);
+  assert.equal((await client.reply()).status, 200);
+  assert.equal(await client.rest(), '');
+}
+
+async function* chunks(count: number, size: number): AsyncGenerator<string> {
+  for (let index = 0; index < count; index += 1) yield String(index % 10).repeat(size);
+}
+
+/** A promise that the test settles itself. */
+function gate(): { readonly passed: Promise<void>; open: () => void } {
+  let open = (): void => undefined;
+  const passed = new Promise<void>((resolve) => (open = resolve));
+  return { passed, open };
+}
+
+test('who sends nothing, fields too slowly, or content too slowly, gets 408 in time', async (context) => {
+  const listener = await start(context, { headersTimeoutMs: 80, requestTimeoutMs: 160, lingerTimeoutMs: 50 });
+  const starts = ['', 'GET /items/1 HT', `GET /items/1 ${host}X: `, `POST /echo ${host}Content-Length: 3\r\n\r\na`];
+  const more = [`POST /echo ${host}Transfer-Encoding: chunked\r\n\r\n3\r\nab`, `${get}GET /it`];
+  await Promise.all(
+    [...starts, ...more].map(async (bytes) => {
+      const client = new RawClient(listener.port);
+      if (bytes !== '') client.send(bytes);
+      if (bytes.startsWith(get)) assert.equal((await client.reply()).status, 200);
+      const reply = await client.reply();
+      assert.equal(reply.status, 408, bytes);
+      assert.equal(reply.fields.get('connection'), 'close');
+      assert.equal(reply.fields.get('content-type'), 'application/problem+json');
+      assert.equal(await client.rest(), '');
+    }),
+  );
+  await assertServes(listener);
+});
+
+test('an idle connection is closed', async (context) => {
+  const listener = await start(context, { keepAliveTimeoutMs: 50 });
+  const client = new RawClient(listener.port).send(get);
+  assert.equal((await client.reply()).status, 200);
+  assert.equal(await client.rest(), '');
+});
+
+test('who leaves within content changes nothing, and who half-closes after the request is answered', async (context) => {
+  let stored = 0;
+  const listener = await start(context, {}, {
+    'POST /store': async (request) => {
+      await request.receiveBody(10);
+      stored += 1;
+      await delay(20);
+      return text('stored');
+    },
+  });
+  const left = new RawClient(listener.port).send(`POST /store ${host}Content-Length: 3\r\n\r\nab`);
+  left.socket.end();
+  assert.equal((await left.reply()).status, 400);
+  await left.rest();
+  const reset = new RawClient(listener.port).send(`POST /store ${host}Content-Length: 3\r\n\r\nab`);
+  await delay(20);
+  reset.socket.resetAndDestroy();
+  assert.equal(stored, 0);
+  const half = new RawClient(listener.port).send(`POST /store ${host}Content-Length: 3\r\n\r\nabc`);
+  half.socket.end();
+  assert.equal((await half.reply()).body, 'stored');
+  await half.rest();
+  assert.equal(stored, 1);
+  await assertServes(listener);
+});
+
+test('a reader that takes nothing is cut off, and one that goes on taking is not', async (context) => {
+  let returned = 0;
+  async function* endless(): AsyncGenerator<string> {
+    try {
+      for (;;) yield 'x'.repeat(64 * 1024);
+    } finally {
+      returned += 1;
+    }
+  }
+  const listener = await start(context, { slowReaderTimeoutMs: 100 }, {
+    'GET /endless': () => ({ ...text(''), body: endless() }),
+    'GET /long': () => ({ ...text(''), body: chunks(100, 16 * 1024) }),
+  });
+  const lazy = new RawClient(listener.port).send(`GET /endless ${host}\r\n`);
+  lazy.socket.pause();
+  await within(5000, (async () => { while (returned === 0) await delay(10); })(), 'the stream was not ended');
+  lazy.socket.destroy();
+  const slow = new RawClient(listener.port).send(`GET /long ${host}\r\n`);
+  for (let pauses = 0; pauses < 5; pauses += 1) {
+    slow.socket.pause();
+    await delay(20);
+    slow.socket.resume();
+    await delay(5);
+  }
+  assert.equal((await slow.reply()).body.length, 100 * 16 * 1024);
+  slow.socket.destroy();
+  const [one] = listener.answered;
+  assert.equal(one?.request?.target, '/endless');
+  assert.equal(one.aborted, true);
+  await assertServes(listener);
+});
+
+test('a reader that leaves a large reply lying is cut off, after a time that grows with its size', async (context) => {
+  const big = text('y'.repeat(8 * 1024 * 1024));
+  const listener = await start(context, { slowReaderTimeoutMs: 4 }, { 'GET /big': () => big });
+  const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\n`);
+  lazy.socket.pause();
+  while (listener.answered.length === 0) await delay(10);
+  lazy.socket.destroy();
+  assert.equal(listener.answered[0]?.aborted, true);
+  assert.ok(listener.answered[0].durationMs > 128 * 4 - 5, 'each 64 KiB is given its time');
+  await assertServes(listener);
+});
+
+test('a caller that leaves ends the stream it asked for', async (context) => {
+  const ended = gate();
+  const listener = await start(context, {}, {
+    'GET /endless': () => ({
+      ...text(''),
+      body: (async function* () {
+        try {
+          for (;;) yield 'x'.repeat(1024);
+        } finally {
+          ended.open();
+        }
+      })(),
+    }),
+  });
+  const client = new RawClient(listener.port).send(`GET /endless ${host}\r\n`);
+  client.socket.once('data', () => client.socket.destroy());
+  await within(5000, ended.passed, 'the stream was not ended');
+  await assertServes(listener);
+});
+
+test('a stream that fails half-way never looks whole, and no failure is shown to the caller', async (context) => {
+  const failures: unknown[] = [];
+  const onFailure = (error: unknown): number => failures.push(error);
+  const broken: Handle = () => {
+    throw new TypeError('a bug');
+  };
+  const routes: Record<string, Handle> = {
+    'GET /bug': broken,
+    'GET /broken': () => ({
+      ...text(''),
+      body: (async function* () {
+        yield 'half';
+        await delay(1);
+        throw new Error('broken');
+      })(),
+    }),
+  };
+  const listener = await start(context, {}, routes, { onFailure });
+  const client = new RawClient(listener.port).send(`GET /broken ${host}\r\n`);
+  await client.closed;
+  assert.match(client.unread, /half/);
+  assert.doesNotMatch(client.unread, /\r\n0\r\n/);
+  assert.equal(listener.answered[0]?.aborted, true);
+  const bug = new RawClient(listener.port).send(`GET /bug ${host}\r\n`);
+  const reply = await bug.reply();
+  assert.equal(reply.status, 500);
+  assert.doesNotMatch(reply.body, /a bug/);
+  bug.socket.destroy();
+  assert.deepEqual(failures.map(String), ['Error: broken', 'TypeError: a bug']);
+  await assertServes(listener);
+});
+
+test('1,000 pipelined requests are answered in order, one at a time', async (context) => {
+  let running = 0;
+  let together = 0;
+  const slowly: Handle = async (request) => {
+    running += 1;
+    together = Math.max(together, running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running -= 1;
+    return text(request.target);
+  };
+  const listener = await start(context, {}, { 'GET /slow/{id}': slowly });
+  for (const path of ['slow', 'items']) {
+    const client = new RawClient(listener.port);
+    let bytes = '';
+    for (let id = 0; id < 1000; id += 1) bytes += `GET /${path}/${id} ${host}\r\n`;
+    client.send(bytes);
+    for (let id = 0; id < 1000; id += 1) {
+      const { body } = await client.reply();
+      assert.ok(body.endsWith(`/${path}/${id}`), body);
+    }
+    client.socket.destroy();
+  }
+  assert.equal(together, 1);
+  await assertServes(listener);
+});
+
+test('of what is pipelined without end, little is read', async (context) => {
+  const waits = gate();
+  const listener = await start(context, {}, {
+    'GET /wait': async () => {
+      await waits.passed;
+      return text('waited');
+    },
+  });
+  const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
+  const megabyte = get.repeat(Math.ceil((1024 * 1024) / get.length));
+  for (let count = 0; count < 12; count += 1) client.send(megabyte);
+  await delay(100);
+  assert.ok(client.socket.writableLength > 4 * 1024 * 1024, 'the sender is held back');
+  waits.open();
+  assert.equal((await client.reply()).body, 'waited');
+  assert.equal((await client.reply()).body, 'item /items/1');
+  client.socket.destroy();
+  await assertServes(listener);
+});
+
+test('a write is answered before the read behind it is looked at', async (context) => {
+  let value = 'old';
+  const listener = await start(context, {}, {
+    'POST /value': async (request) => {
+      const sent = (await request.receiveBody(100)).toString();
+      await delay(5);
+      value = sent;
+      return text('written');
+    },
+    'GET /value': () => text(value),
+  });
+  const client = new RawClient(listener.port);
+  client.send(`POST /value ${host}Content-Length: 3\r\n\r\nnewGET /value ${host}\r\nFOO`);
+  const bodies = [await client.reply(), await client.reply()].map(({ body }) => body);
+  assert.deepEqual(bodies, ['written', 'new']);
+  assert.equal((await client.reply()).status, 400);
+  await client.rest();
+});
+
+test('after "Connection: close" from either side nothing more is handled', async (context) => {
+  let handled = 0;
+  const count: Handle = async () => {
+    handled += 1;
+    return text('counted');
+  };
+  const listener = await start(context, { requestsPerConnectionMax: 2 }, { 'GET /count': count });
+  const asked = new RawClient(listener.port);
+  asked.send(`GET /count ${host}Connection: close\r\n\r\nGET /count ${host}\r\n`);
+  assert.equal((await asked.reply()).fields.get('connection'), 'close');
+  assert.equal(await asked.rest(), '');
+  assert.equal(handled, 1);
+  const told = new RawClient(listener.port).send(`GET /count ${host}\r\n`.repeat(5));
+  assert.notEqual((await told.reply()).fields.get('connection'), 'close');
+  assert.equal((await told.reply()).fields.get('connection'), 'close');
+  assert.equal(await told.rest(), '');
+  assert.equal(handled, 3);
+});
+
+test('content over the limit is refused unread, or as soon as it is too much', async (context) => {
+  const listener = await start(context, { lingerTimeoutMs: 50 });
+  const announced = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 100000\r\n\r\n`);
+  assert.equal((await announced.reply()).status, 413);
+  assert.equal(await announced.rest(), '');
+  const expected = new RawClient(listener.port);
+  expected.send(`POST /echo ${host}Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n`);
+  assert.equal((await expected.reply()).status, 413, 'and no "100 Continue" before it');
+  assert.equal(await expected.rest(), '');
+  const chunk = `100\r\n${'x'.repeat(256)}\r\n`;
+  const chunked = new RawClient(listener.port).send(`POST /echo ${host}Transfer-Encoding: chunked\r\n\r\n`);
+  chunked.send(chunk.repeat(5));
+  assert.equal((await chunked.reply()).status, 413);
+  chunked.send(chunk);
+  assert.equal(await chunked.rest(), '');
+  const endless = new RawClient(listener.port).send(`POST /ignore ${host}Transfer-Encoding: chunked\r\n\r\n`);
+  endless.send(chunk.repeat(1000));
+  assert.equal((await endless.reply()).body, 'ignored');
+  assert.equal(await endless.rest(), '');
+  const exact = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 1000\r\n\r\n${'z'.repeat(1000)}`);
+  assert.equal((await exact.reply()).body.length, 1000);
+  exact.socket.destroy();
+  await assertServes(listener);
+});
+
+test('a flood is refused at the cap of its address, and at the cap of all', async (context) => {
+  const perAddress = await start(context, { connectionsPerAddressMax: 5 });
+  const inAll = await start(context, { connectionsMax: 5 });
+  for (const listener of [perAddress, inAll]) {
+    const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(`POST /echo ${host}`));
+    await delay(30);
+    for (let flood = 0; flood < 15; flood += 1) clients.push(new RawClient(listener.port));
+    for (const client of clients.slice(5)) await client.closed;
+    assert.equal(listener.server.connections, 5);
+    for (const client of clients) client.socket.destroy();
+    while (listener.server.connections > 0) await delay(5);
+    await assertServes(listener);
+  }
+  const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
+  const proxied = await start(context, { connectionsPerAddressMax: 5 }, {}, trusted);
+  const clients = Array.from({ length: 20 }, () => new RawClient(proxied.port).send(get));
+  for (const client of clients) assert.equal((await client.reply()).status, 200);
+  for (const client of clients) client.socket.destroy();
+});
+
+test('at the cap of all, idle connections make room', async (context) => {
+  const listener = await start(context, { connectionsMax: 5 });
+  const idle = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
+  for (const client of idle) assert.equal((await client.reply()).status, 200);
+  const refused = new RawClient(listener.port);
+  await refused.rest();
+  for (const client of idle) await client.rest();
+  await assertServes(listener);
+});
+
+test('beyond the requests in flight callers are told to come back, but health is always answered', async (context) => {
+  const waits = gate();
+  const wait: Handle = async () => {
+    await waits.passed;
+    return text('waited');
+  };
+  const routes = { 'GET /wait': wait, 'GET /livez': () => text('alive') };
+  const listener = await start(context, { requestsInFlightMax: 3 }, routes, { unshed: new Set(['/livez']) });
+  const waiting = Array.from({ length: 3 }, () => new RawClient(listener.port).send(`GET /wait ${host}\r\n`));
+  while (listener.server.inFlight < 3) await delay(2);
+  const shed = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
+  const reply = await shed.reply();
+  assert.equal(reply.status, 503);
+  assert.equal(reply.fields.get('retry-after'), '1');
+  shed.send(`GET /livez ${host}\r\n`);
+  assert.equal((await shed.reply()).body, 'alive');
+  waits.open();
+  for (const client of waiting) assert.equal((await client.reply()).body, 'waited');
+  shed.send(`GET /wait ${host}\r\n`);
+  assert.equal((await shed.reply()).body, 'waited');
+  for (const client of [...waiting, shed]) client.socket.destroy();
+});
+
+test('of 1,000 requests in flight, draining cuts none', async (context) => {
+  const waits = gate();
+  const wait: Handle = async (request) => {
+    await request.receiveBody(10);
+    await waits.passed;
+    return text('waited');
+  };
+  const listener = await start(context, {}, { 'POST /wait': wait });
+  const { server } = listener;
+  const idle = [new RawClient(listener.port), new RawClient(listener.port).send(get)];
+  assert.equal((await idle[1]?.reply())?.status, 200);
+  const begun = new RawClient(listener.port).send(`POST /wait ${host}Content-Length: 3\r\n`);
+  const clients = Array.from({ length: 1000 }, () =>
+    new RawClient(listener.port, 20_000).send(`POST /wait ${host}Content-Length: 3\r\n\r\nabc`),
+  );
+  while (server.inFlight < 1000) await delay(5);
+  const drained = server.drain(20, 20_000);
+  assert.equal(server.draining, true);
+  // During the grace new connections are still served, and told to go.
+  const late = new RawClient(listener.port).send(get);
+  assert.equal((await late.reply()).fields.get('connection'), 'close');
+  for (const client of idle) assert.equal(await client.rest(), '');
+  const refused = new RawClient(listener.port);
+  await refused.closed;
+  begun.send('\r\nabc');
+  waits.open();
+  for (const client of [...clients, begun]) {
+    const reply = await client.reply();
+    assert.equal(reply.body, 'waited');
+    assert.equal(reply.fields.get('connection'), 'close');
+    assert.equal(await client.rest(), '');
+  }
+  assert.equal(await drained, 0);
+});
+
+test('draining ends at its deadline, and tells how many were cut off', async (context) => {
+  const listener = await start(context, {}, { 'GET /wait': () => new Promise<Reply>(() => undefined) });
+  const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
+  while (listener.server.inFlight < 1) await delay(2);
+  assert.equal(await listener.server.drain(0, 50), 1);
+  await client.closed;
+});
+
+test('the caller is whom a trusted proxy names, and HSTS is sent to those on TLS only', async (context) => {
+  const show: Handle = (request) => text(`${request.address} ${request.encrypted}`);
+  const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
+  const listener = await start(context, {}, { 'GET /who': show }, trusted);
+  const client = new RawClient(listener.port);
+  client.send(`GET /who ${host}X-Forwarded-For: 9.9.9.9, 198.51.100.7\r\nX-Forwarded-Proto: https\r\n\r\n`);
+  const proxied = await client.reply();
+  assert.equal(proxied.body, '198.51.100.7 true');
+  assert.equal(proxied.fields.get('strict-transport-security'), 'max-age=31536000');
+  client.send(`GET /who ${host}\r\n`);
+  const direct = await client.reply();
+  assert.equal(direct.body, '127.0.0.1 false');
+  assert.equal(direct.fields.get('strict-transport-security'), undefined);
+  client.socket.destroy();
+});
+
+test("an embedder's own server hands requests over, and a test needs no port", async (context) => {
+  const nextId = (): string => 'id';
+  const exchanger = new Exchanger({ handle: createHandle(), refuse, clock: systemClock, nextId });
+  const server = createServer((incoming, outgoing) => exchanger.receive(incoming, outgoing));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  context.after(() => server.close());
+  const address = server.address();
+  assert.ok(typeof address === 'object' && address !== null);
+  const client = new RawClient(address.port).send(`GET //x ${host}\r\n${last}`);
+  assert.equal((await client.reply()).status, 404);
+  assert.equal((await client.reply()).body, 'item /items/1');
+  await client.rest();
+  const ask = (target: string, more = {}): ReturnType<typeof inject> =>
+    inject(createHandle(), refuse, nextId, { target, ...more });
+  assert.equal((await ask('/items/1')).body, 'item /items/1');
+  assert.equal((await ask('/items/1', { method: 'HEAD' })).body, '');
+  assert.equal((await ask('/items/%zz')).status, 400);
+  assert.equal((await ask('/echo', { method: 'POST', body: 'abc' })).body, 'abc');
+  assert.equal((await ask('/echo', { method: 'POST', body: 'x'.repeat(1001) })).status, 413);
+  assert.equal((await ask('/items/1', { fields: { Host: 'a/b' } })).status, 400);
+  assert.equal((await ask('/items/1', { method: 'PUT' })).fields.get('allow'), 'GET, HEAD, OPTIONS');
+});
