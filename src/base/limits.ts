@@ -52,6 +52,10 @@ export const limits = {
   passwordHashesMax: 2,
   /** Hashes that wait for their turn: some 4 s at the usual cost; beyond it 503. */
   passwordQueueLengthMax: 32,
+  /** How long after its use a refresh token still gets the successor that it got first. */
+  refreshRepeatSecondsMax: 30,
+  /** Of each of the throttle's tables; 8 bytes each. */
+  throttlePlaces: 32_768,
 
   // Lists (src/resources)
   /** How long a list, a sort or a scan holds the event loop at a time. */

@@ -1,0 +1,158 @@
+import { createHmac } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type { Clock } from '../base/clock.ts';
+import { CairnError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
+import type { Random } from '../base/random.ts';
+
+/** Slows down those who try passwords. It never locks anyone out for good, and forgets everything at a restart. */
+export interface Throttle {
+  /**
+   * Begins an attempt on `account` from `address`, which counts as failed until it is told otherwise: so attempts at
+   * the same time count too. An attempt that is refused does not count.
+   * @throws CairnError `too_many_requests` with `retryAfterSeconds`
+   */
+  attempt(account: string, address: string): Attempt;
+}
+
+export interface Attempt {
+  /** The credentials were good: forgets the failures of this account from this address, and remembers the two. */
+  succeeded(): void;
+  /** Nothing was tried after all, because the server was busy, say. */
+  withdrawn(): void;
+}
+
+interface Rate {
+  /** Failures in a row. */
+  readonly burst: number;
+  /** After them, one more in each such time. */
+  readonly everySeconds: number;
+}
+
+/**
+ * The four bounds, and who is exempt: an account that once signed in from an address is not held up there by what
+ * others do to the account, or to the server as a whole. What it does itself still counts against the first two.
+ */
+const rates = {
+  pair: { burst: 5, everySeconds: 60 },
+  address: { burst: 30, everySeconds: 10 },
+  account: { burst: 30, everySeconds: 120 },
+  all: { burst: 600, everySeconds: 0.2 },
+} as const satisfies Record<string, Rate>;
+
+export function createThrottle({ clock, random }: { readonly clock: Clock; readonly random: Random }): Throttle {
+  // Keyed, so that nobody can choose names that share a place with another's.
+  const key = random(32);
+  const placesOf = (...parts: string[]) => {
+    const digest = createHmac('sha256', key).update(parts.join('\0')).digest();
+    return { first: digest.readUInt32LE(0), second: digest.readUInt32LE(4), mark: digest.readUIntLE(8, 6) };
+  };
+  const counters = {
+    pair: new Failures(rates.pair, limits.throttlePlaces),
+    address: new Failures(rates.address, limits.throttlePlaces),
+    account: new Failures(rates.account, limits.throttlePlaces),
+    all: new Failures(rates.all, 1),
+  };
+  // Where many names share a place the last one stays; who is forgotten is only no longer exempt.
+  const known = new Float64Array(limits.throttlePlaces);
+
+  return {
+    attempt(account, address) {
+      const network = networkOf(address);
+      const name = account.toLowerCase();
+      const pair = placesOf('pair', name, network);
+      const exempt = known[pair.first % known.length] === pair.mark;
+      const counted: [Failures, Places][] = [
+        [counters.pair, pair],
+        [counters.address, placesOf('address', network)],
+      ];
+      if (!exempt) counted.push([counters.account, placesOf('account', name)], [counters.all, placesOf('all')]);
+
+      const now = clock.elapsed();
+      const waitMs = Math.max(...counted.map(([failures, places]) => failures.waitMs(places, now)));
+      if (waitMs > 0) {
+        throw new CairnError('too_many_requests', 'Cannot check the credentials: too many attempts have failed', {
+          retryAfterSeconds: Math.ceil(waitMs / 1000),
+        });
+      }
+      for (const [failures, places] of counted) failures.add(places, now);
+      return {
+        succeeded() {
+          for (const [failures, places] of counted) failures.takeBack(places);
+          counters.pair.clear(pair);
+          known[pair.first % known.length] = pair.mark;
+        },
+        withdrawn() {
+          for (const [failures, places] of counted) failures.takeBack(places);
+        },
+      };
+    },
+  };
+}
+
+interface Places {
+  readonly first: number;
+  readonly second: number;
+}
+
+/**
+ * Counts failures of any number of names in memory that never grows: a count-min sketch of two rows, where the smaller
+ * of a name's two places counts. Others that share one place do no harm; where both are shared, a name may be held up
+ * for what another did, and never let through. A place holds the time at which its failures will be forgotten (the
+ * generic cell rate algorithm).
+ */
+class Failures {
+  readonly #spacingMs: number;
+  readonly #toleranceMs: number;
+  readonly #first: Float64Array;
+  readonly #second: Float64Array;
+
+  constructor({ burst, everySeconds }: Rate, places: number) {
+    this.#spacingMs = everySeconds * 1000;
+    this.#toleranceMs = (burst - 1) * this.#spacingMs;
+    this.#first = new Float64Array(places);
+    this.#second = new Float64Array(places);
+  }
+
+  /** How long the name has to wait until it may fail again; 0 or less: it need not. */
+  waitMs(places: Places, now: number): number {
+    return this.#forgottenAt(places) - this.#toleranceMs - now;
+  }
+
+  add(places: Places, now: number): void {
+    const forgottenAt = Math.max(this.#forgottenAt(places), now) + this.#spacingMs;
+    this.#change(places, (value) => Math.max(value, forgottenAt));
+  }
+
+  takeBack(places: Places): void {
+    this.#change(places, (value) => value - this.#spacingMs);
+  }
+
+  clear(places: Places): void {
+    this.#change(places, () => 0);
+  }
+
+  #forgottenAt({ first, second }: Places): number {
+    const [inFirst, inSecond] = [this.#first[first % this.#first.length], this.#second[second % this.#second.length]];
+    return Math.min(inFirst ?? 0, inSecond ?? 0);
+  }
+
+  #change({ first, second }: Places, change: (value: number) => number): void {
+    const [atFirst, atSecond] = [first % this.#first.length, second % this.#second.length];
+    this.#first[atFirst] = change(this.#first[atFirst] ?? 0);
+    this.#second[atSecond] = change(this.#second[atSecond] ?? 0);
+  }
+}
+
+/** The network that one caller may have all of: the address itself, of IPv6 the first 64 bits (RFC 4291 §2.5.4). */
+export function networkOf(address: string): string {
+  const [plain = ''] = address.split('%');
+  if (!isIPv6(plain)) return address;
+  const [head = '', tail] = plain.toLowerCase().split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  // An IPv4 address at the end stands for two groups.
+  const length = before.length + after.length + (plain.includes('.') ? 1 : 0);
+  const groups = tail === undefined ? before : [...before, ...new Array<string>(8 - length).fill('0'), ...after];
+  return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, '')).join(':');
+}
