@@ -87,7 +87,8 @@ test('a hash that fails leaves its place to the next', async () => {
 
 const good = [
   'correct pony battery paperclip', 'Mein Fahrrad hat 3 Gänge', 'xK9#mQ2pLw7@vB4',
-  'dragonmonkeyfootballsunshine', '我喜欢在早上喝一杯热茶然后去公园散步', 'the quality of mercy is not',
+  'dragonmonkeyfootballsunshine', '我喜欢在早上喝一杯热茶然后去公园散步',
+  'the quality of mercy is not',
   '8205 7719 3346 0913 55', 'a1B2-x9Y8-k3L7-z0', '🦄🌵🎻🧲🪁🛶🧭🪐🦉🍋🔭🪶🥁🧵🚲',
   `x1Kq9${'mZ3vT8pR2w'.repeat(5)}`,
 ];
