@@ -36,6 +36,8 @@ export class Exchange implements Request {
   target: string;
   address: string;
   encrypted: boolean;
+  route: string | undefined;
+  userId: number | undefined;
   readonly #context: ExchangeContext;
   #id: string | undefined;
   #head = noContent;

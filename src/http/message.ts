@@ -22,6 +22,10 @@ export interface Request {
    * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` when the caller went away
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
+  /** Filled in by whoever handles the request, for the log: the pattern that matched, such as `/items/{id}`. */
+  route?: string | undefined;
+  /** Filled in likewise: who called. */
+  userId?: number | undefined;
 }
 
 /** A body that is made while it is sent; the sender waits for a slow reader and calls `return` when one leaves. */

@@ -37,7 +37,9 @@ export interface Entry extends StoredRecord {
   readonly [field: string]: Scalar;
 }
 
-const reserved = ['id', 'revision', 'ownerId'];
+const reservedFields = ['id', 'revision', 'ownerId'];
+/** `keys.json` stands beside the collections' files. */
+const reservedNames = ['keys'];
 
 /**
  * Declares a collection of your own, `/<name>` and `/<name>/{id}`; `items` is declared by this very function.
@@ -50,8 +52,9 @@ export function defineCollection(
   const { name, singular, fields, access } = declaration;
   invariant(/^[a-z][a-z0-9-]{0,62}$/.test(name), `a collection is named in lower case, not "${name}"`);
   invariant(/^[a-z][A-Za-z0-9]{0,62}$/.test(singular), `one of "${name}" is a single word, not "${singular}"`);
+  invariant(!reservedNames.includes(name), `"${name}" is the name of another file`);
   for (const field of Object.keys(fields)) {
-    invariant(!reserved.includes(field), `"${field}" in "${name}" is a name that every record has already`);
+    invariant(!reservedFields.includes(field), `"${field}" in "${name}" is a name that every record has already`);
     invariant(/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field), `a field is named by letters and digits, not "${field}"`);
   }
   const standard: CollectionAccess = {

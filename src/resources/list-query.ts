@@ -169,7 +169,8 @@ function readSort(shape: Shape, value: string): SortTerm[] {
   const good = names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
   if (!good || names.length > limits.sortTermsMax) {
     const most = limits.sortTermsMax;
-    throw refusal('sort', `must name up to ${most} of ${allowed.join(', ')}, with commas between them; "-" reverses one`);
+    const order = `up to ${most} of ${allowed.join(', ')}, with commas between them`;
+    throw refusal('sort', `must name ${order}; "-" reverses one`);
   }
   // No two records are equal in their ids: what follows that term decides nothing.
   const idAt = names.indexOf('id');

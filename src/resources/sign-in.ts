@@ -71,4 +71,3 @@ export class SignIn {
 function invalidCredentials(): CairnError {
   return new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is not right');
 }
-

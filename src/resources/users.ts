@@ -132,10 +132,7 @@ export class Users {
   }
 
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
-  async #write<W extends Written<UserRecord>>(
-    principal: Principal,
-    work: (transaction: Transaction) => W,
-  ): Promise<W> {
+  async #write<W extends Written<UserRecord>>(principal: Principal, work: (transaction: Transaction) => W): Promise<W> {
     try {
       return await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
         this.checkActor(transaction, principal);
@@ -149,7 +146,7 @@ export class Users {
     }
   }
 
-  /** A token outlives a demotion, so a write to users or sessions looks once more. @throws CairnError `actor_changed` */
+  /** A token outlives a demotion, so writes to users and sessions look once more. @throws CairnError `actor_changed` */
   checkActor(transaction: Transaction, principal: Principal): void {
     if (principal.kind === 'anonymous') return;
     if (transaction.get(this.records, principal.userId)?.role === principal.role) return;
@@ -208,5 +205,7 @@ function userOf(
 
 function isUser(record: JsonObject): record is JsonObject & UserRecord {
   const hash = record['passwordHash'];
-  return [record['id'], record['revision']].every(Number.isSafeInteger) && (hash === undefined || typeof hash === 'string');
+  return (
+    [record['id'], record['revision']].every(Number.isSafeInteger) && (hash === undefined || typeof hash === 'string')
+  );
 }

@@ -1,0 +1,111 @@
+import type { Principal } from '../auth/principal.ts';
+import type { JsonValue } from '../base/json.ts';
+import type { Slices } from '../base/slices.ts';
+import { parsePrefer } from '../http/accept.ts';
+import type { Query } from '../http/query.ts';
+import type { Request } from '../http/message.ts';
+import type { Precondition } from '../resources/precondition.ts';
+import { Lists } from '../resources/list.ts';
+import { parseFieldsQuery, parseListQuery } from '../resources/list-query.ts';
+import { representationWriter } from '../schema/representation.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
+import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
+import type { Handler } from './handler.ts';
+import { noContent, notModified, shown } from './replies.ts';
+import type { CollectionOperation, RoutedCollection } from './routes.ts';
+
+/** What is done with the records of a collection: `Users` and `CollectionResource` both do it. */
+export interface Resource<R extends StoredRecord> {
+  readonly records: Collection<R>;
+  read(id: number): R;
+  create(principal: Principal, body: JsonValue): Promise<R>;
+  change(
+    principal: Principal,
+    id: number,
+    body: JsonValue,
+    kind: 'replace' | 'patch',
+    precondition: Precondition,
+  ): Promise<R>;
+  remove(principal: Principal, id: number, precondition: Precondition): Promise<void>;
+}
+
+export interface CollectionHandlerOptions {
+  readonly epoch: () => string;
+  readonly requireIfMatch: boolean;
+  /** Shares the loop between long lists and everything else. */
+  readonly slices: Slices;
+}
+
+/** What does the operations of `collectionRoutes`. */
+export function collectionHandlers<R extends StoredRecord>(
+  { name, fields }: RoutedCollection,
+  resource: Resource<R>,
+  { epoch, requireIfMatch, slices }: CollectionHandlerOptions,
+): { readonly [K in CollectionOperation]: Handler } {
+  const write = representationWriter(fields);
+  const lists = new Lists(fields, resource.records, slices);
+
+  const change =
+    (kind: 'replace' | 'patch'): Handler =>
+    async ({ request, principal, id, body }) => {
+      const precondition = preconditionOf(request, epoch(), requireIfMatch);
+      const record = await resource.change(principal, id, body ?? null, kind, precondition);
+      const tag = entityTag(epoch(), record.revision);
+      return wantsMinimal(request) ? noContent(['ETag', tag, ...minimal]) : shown(200, tag, write(record));
+    };
+
+  return {
+    async list({ request, query }) {
+      const asked = parseListQuery(fields, query);
+      const prefersTotal = parsePrefer(request.fields.get('prefer')).get('count') === 'exact';
+      // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
+      const tag = entityTag(epoch(), resource.records.revision);
+      if (isUnchanged(request, tag)) return notModified(tag);
+      const { body, next, total } = await lists.read(asked, prefersTotal);
+      const link = next === undefined ? [] : ['Link', `<${nextPage(name, query, next)}>; rel="next"`];
+      const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
+      return shown(200, tag, body, [...link, ...count]);
+    },
+
+    async create({ request, principal, body }) {
+      const record = await resource.create(principal, body ?? null);
+      const location = ['Location', `/${name}/${record.id}`];
+      const tag = entityTag(epoch(), record.revision);
+      if (wantsMinimal(request))
+        return { status: 201, fields: [...location, 'ETag', tag, ...minimal], body: undefined };
+      return shown(201, tag, write(record), location);
+    },
+
+    read({ request, id, query }) {
+      const record = resource.read(id);
+      const names = query.size === 0 ? undefined : parseFieldsQuery(fields, query);
+      const tag = entityTag(epoch(), record.revision, names?.join('-'));
+      if (isUnchanged(request, tag)) return notModified(tag);
+      return shown(200, tag, (names === undefined ? write : representationWriter(fields, names))(record));
+    },
+
+    replace: change('replace'),
+    patch: change('patch'),
+
+    async remove({ request, principal, id }) {
+      await resource.remove(principal, id, preconditionOf(request, epoch(), requireIfMatch));
+      return noContent();
+    },
+  };
+}
+
+/** The target of the page after this one: the same list from where this page ends. */
+function nextPage(name: string, query: Query, cursor: string): string {
+  const parameters = new URLSearchParams();
+  for (const [parameter, [value = '']] of query) parameters.set(parameter, value);
+  parameters.set('cursor', cursor);
+  return `/${name}?${parameters.toString()}`;
+}
+
+/** RFC 7240 §4.2: the caller has what it sent, and needs no copy of it. */
+function wantsMinimal({ fields }: Request): boolean {
+  const prefer = fields.get('prefer');
+  return prefer !== undefined && parsePrefer(prefer).get('return') === 'minimal';
+}
+
+const minimal = ['Preference-Applied', 'return=minimal'];

@@ -1,0 +1,126 @@
+import { authorize } from '../auth/access.ts';
+import { CairnError } from '../base/errors.ts';
+import { parseJson, type JsonValue } from '../base/json.ts';
+import { receiveOptionalText, receiveText } from '../http/body.ts';
+import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
+import type { Reply, Request } from '../http/message.ts';
+import { parseQuery, type Query } from '../http/query.ts';
+import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
+import { authenticate, type Authenticators } from './authenticate.ts';
+import type { Handler } from './handler.ts';
+import { mediaTypesOf, patchTypes, preferredType } from './media-types.ts';
+import { problems } from './problems.ts';
+import { notFound } from '../resources/precondition.ts';
+import { noContent, refusal, seeOther } from './replies.ts';
+import type { Route, RouteBody } from './route.ts';
+
+/** A row of the route table with what does it. */
+export interface Endpoint {
+  readonly operationId: string;
+  readonly route: Route;
+  readonly handle: Handler;
+}
+
+export interface DispatchOptions extends Authenticators {
+  readonly endpoints: readonly Endpoint[];
+  readonly bodyBytesMax: number;
+  /** Told of every failure that is a bug, never of an operating error. */
+  readonly onBug: (error: unknown, request: Request) => void;
+}
+
+/** Binds routes to their handlers by name; a missing handler, or one too many, does not compile. */
+export function bind<K extends string>(
+  routes: { readonly [operationId in K]: Route },
+  handlers: { readonly [operationId in NoInfer<K>]: Handler },
+  name: (key: K) => string = (key) => key,
+): Endpoint[] {
+  const endpoints: Endpoint[] = [];
+  for (const key in routes) endpoints.push({ operationId: name(key), route: routes[key], handle: handlers[key] });
+  return endpoints;
+}
+
+/** The pipeline: match → authenticate → authorize → read → handle → reply. It never rejects. */
+export function createDispatch(options: DispatchOptions): (request: Request) => Promise<Reply> {
+  const { endpoints, allowedOrigins, bodyBytesMax, onBug } = options;
+  const router = new Router<Endpoint>(
+    endpoints.map((endpoint) => ({ method: endpoint.route.method, pattern: endpoint.route.path, value: endpoint })),
+  );
+
+  async function answer(request: Request, match: Match<Endpoint>): Promise<Reply> {
+    if (match.kind === 'not-found') throw notFound();
+    if (match.kind === 'method-not-allowed') return otherMethod(request, match);
+    const { route, handle } = match.value;
+    request.route = route.path;
+    const principal = authenticate(route, request, options);
+    if (principal.kind !== 'anonymous') request.userId = principal.userId;
+    const id = idOf(match);
+    authorize(route.access, principal, id);
+    checkAcceptable(route, request);
+    const query = readQuery(route, match.query);
+    const body = route.body === undefined ? undefined : await readBody(route.body, request, bodyBytesMax);
+    return handle({ request, principal, id, query, body });
+  }
+
+  return async function dispatch(request) {
+    const match = router.match(request.method, request.target);
+    let reply: Reply;
+    try {
+      reply = await answer(request, match);
+    } catch (error) {
+      if (!(error instanceof CairnError)) onBug(error, request);
+      reply = refuse(error, request, match.kind === 'found' ? match.value.route : undefined);
+    }
+    return withCors(reply, request, allowedOrigins);
+  };
+}
+
+/** The id that the path names; 0, which no record has, where it names none or something that is no id. */
+function idOf({ parameters }: Found<Endpoint>): number {
+  const id = parameters['id'];
+  return id !== undefined && /^[1-9]\d{0,15}$/.test(id) && Number.isSafeInteger(Number(id)) ? Number(id) : 0;
+}
+
+/** @throws CairnError `invalid_query`: nothing in a query is ever ignored */
+function readQuery({ query }: Route, text: string): Query {
+  const parameters = parseQuery(text);
+  if (query !== undefined || parameters.size === 0) return parameters;
+  throw new CairnError('invalid_query', 'Cannot read the query: this route takes no parameters');
+}
+
+/** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
+async function readBody(body: RouteBody, request: Request, bytesMax: number): Promise<JsonValue | undefined> {
+  const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
+  const text = body.optional === true ? await receiveOptionalText(request, rules) : await receiveText(request, rules);
+  return text === undefined ? undefined : parseJson(text);
+}
+
+/** @throws CairnError `not_acceptable` where `Accept` leaves out everything that the route can show */
+function checkAcceptable(route: Route, request: Request): void {
+  if (route.reply.schema === undefined || preferredType(route, request) !== undefined) return;
+  throw new CairnError('not_acceptable', 'Cannot show the resource as asked: it is shown as application/json');
+}
+
+/** The answer to a known path without a route for this method: OPTIONS is told what there is, all else is refused. */
+function otherMethod(request: Request, { allow }: MethodNotAllowed): Reply {
+  const allowed = ['Allow', allow, ...(allow.includes('PATCH') ? ['Accept-Patch', patchTypes.join(', ')] : [])];
+  if (isPreflight(request.method, request.fields)) return noContent([...allowed, ...preflightFields(allow)]);
+  if (request.method === 'OPTIONS') return noContent(allowed);
+  const error = new CairnError('method_not_allowed', `Cannot answer this method here: there are ${allow}`);
+  return refusal(error, request.id, ['Allow', allow]);
+}
+
+function refuse(error: unknown, request: Request, route: Route | undefined): Reply {
+  if (!(error instanceof CairnError)) {
+    const bug = new CairnError('internal', 'Cannot answer: the server met a fault of its own, which it has logged');
+    return refusal(bug, request.id);
+  }
+  const { status } = problems[error.code];
+  const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
+  if (wantsPage && (status === 401 || status === 403)) return seeOther(route.signInAt);
+  return refusal(error, request.id);
+}
+
+function withCors(reply: Reply, { fields }: Request, allowedOrigins: ReadonlySet<string>): Reply {
+  if (allowedOrigins.size === 0) return reply;
+  return { ...reply, fields: [...reply.fields, ...corsFields(fields, allowedOrigins)] };
+}

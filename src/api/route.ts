@@ -1,0 +1,45 @@
+import type { Access } from '../auth/access.ts';
+import type { ErrorCode } from '../base/errors.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Shape } from '../schema/field.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** What a body must be. How it is validated and how the OpenAPI document describes it come from the same shape. */
+export interface RouteBody {
+  readonly shape: Shape;
+  readonly purpose: 'create' | 'replace' | 'patch';
+  /** The body may be absent. */
+  readonly optional?: boolean;
+}
+
+export interface RouteReply {
+  readonly status: 200 | 201 | 204;
+  /** The JSON Schema of the content; absent where there is none. */
+  readonly schema?: JsonObject;
+  /** What else the reply carries, such as `Location`. */
+  readonly headers?: readonly string[];
+}
+
+/**
+ * One row of the route table. The router, authorization, 405 and `Allow`, the OpenAPI document, the README's table and
+ * the test of who may do what are all made from these rows. A row without `access` does not compile.
+ */
+export interface Route {
+  readonly method: Method;
+  readonly path: string;
+  readonly summary: string;
+  readonly access: Access;
+  readonly reply: RouteReply;
+  readonly body?: RouteBody;
+  /** `list`: limit, cursor, sort, fields and filters over this shape; `fields`: `fields` alone. */
+  readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape };
+  /** Whether entity tags and preconditions apply. */
+  readonly conditional?: boolean;
+  /** Whether another site's page is refused although no cookie decides: where one would be given, or taken away. */
+  readonly sameSite?: boolean;
+  /** Where a browser that asks for a page without a session is sent. */
+  readonly signInAt?: string;
+  /** What else can go wrong, beside what access, body, query and conditions imply. */
+  readonly problems?: readonly ErrorCode[];
+}

@@ -1,0 +1,166 @@
+import type { Access } from '../auth/access.ts';
+import type { CollectionDeclaration } from '../resources/collection.ts';
+import { items } from '../resources/items.ts';
+import { userChangeFields, userFields } from '../resources/users.ts';
+import type { Shape } from '../schema/field.ts';
+import type { Route } from './route.ts';
+import {
+  arraySchema,
+  credentialsFields,
+  dashboardSchema,
+  healthSchema,
+  logoutFields,
+  recordSchema,
+  startedSessionSchema,
+  tokenSchema,
+} from './schemas.ts';
+
+/** The route table: what can be asked for, by whom, and what comes back. Nothing here knows how it is done. */
+
+export const serviceRoutes = {
+  login: {
+    method: 'POST',
+    path: '/login',
+    summary: 'Sign in and get a session cookie',
+    access: 'public',
+    sameSite: true,
+    body: { shape: credentialsFields, purpose: 'create' },
+    reply: { status: 200, schema: startedSessionSchema, headers: ['Set-Cookie'] },
+    problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
+  },
+  logout: {
+    method: 'POST',
+    path: '/logout',
+    summary: 'End the session of the cookie, or all sessions of its user',
+    access: 'public',
+    sameSite: true,
+    body: { shape: logoutFields, purpose: 'create', optional: true },
+    reply: { status: 204, headers: ['Set-Cookie'] },
+  },
+  dashboard: {
+    method: 'GET',
+    path: '/dashboard',
+    summary: 'What the signed-in user sees first',
+    access: 'session',
+    signInAt: '/',
+    reply: { status: 200, schema: dashboardSchema(recordSchema(items.fields)) },
+  },
+  createToken: {
+    method: 'POST',
+    path: '/tokens',
+    summary: 'Get an access token',
+    access: 'public',
+    sameSite: true,
+    body: { shape: credentialsFields, purpose: 'create' },
+    reply: { status: 201, schema: tokenSchema },
+    problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
+  },
+  live: {
+    method: 'GET',
+    path: '/livez',
+    summary: 'Whether the process answers',
+    access: 'public',
+    reply: { status: 200, schema: healthSchema },
+  },
+  ready: {
+    method: 'GET',
+    path: '/readyz',
+    summary: 'Whether the server takes requests',
+    access: 'public',
+    reply: { status: 200, schema: healthSchema },
+    problems: ['draining', 'store_failed'],
+  },
+} as const satisfies { readonly [operationId: string]: Route };
+
+export type ServiceOperation = keyof typeof serviceRoutes;
+
+/** What every collection offers; users are one too. */
+export type CollectionOperation = 'list' | 'create' | 'read' | 'replace' | 'patch' | 'remove';
+
+/** A collection as its routes see it. */
+export interface RoutedCollection extends Omit<CollectionDeclaration, 'access'> {
+  readonly access: { readonly [K in CollectionOperation]: Access };
+  /** What may be sent to change a record, where that is more than what creates one. */
+  readonly changeFields?: Shape;
+}
+
+/** Users, for whom anybody may register where `registration` is open. */
+export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
+  return {
+    name: 'users',
+    singular: 'user',
+    fields: userFields,
+    changeFields: userChangeFields,
+    access: {
+      list: 'admin',
+      create: registration === 'open' ? 'optional' : 'admin',
+      read: 'self',
+      replace: 'self',
+      patch: 'self',
+      remove: 'self',
+    },
+  };
+}
+
+/** The routes of a collection. */
+export function collectionRoutes(collection: RoutedCollection): { readonly [K in CollectionOperation]: Route } {
+  const { name, singular, fields, access } = collection;
+  const shape = collection.changeFields ?? fields;
+  const all = `/${name}`;
+  const one = `/${name}/{id}`;
+  const schema = recordSchema(fields);
+  return {
+    list: {
+      method: 'GET',
+      path: all,
+      summary: `List ${name}`,
+      access: access.list,
+      conditional: true,
+      query: { kind: 'list', shape: fields },
+      reply: { status: 200, schema: arraySchema(schema), headers: ['ETag', 'Link', 'X-Total-Count'] },
+    },
+    create: {
+      method: 'POST',
+      path: all,
+      summary: `Create a new ${singular}`,
+      access: access.create,
+      body: { shape: fields, purpose: 'create' },
+      reply: { status: 201, schema, headers: ['ETag', 'Location'] },
+    },
+    read: {
+      method: 'GET',
+      path: one,
+      summary: `Read the ${singular} with this id`,
+      access: access.read,
+      conditional: true,
+      query: { kind: 'fields', shape: fields },
+      reply: { status: 200, schema, headers: ['ETag'] },
+    },
+    replace: {
+      method: 'PUT',
+      path: one,
+      summary: `Replace the ${singular} with this id`,
+      access: access.replace,
+      conditional: true,
+      body: { shape, purpose: 'replace' },
+      reply: { status: 200, schema, headers: ['ETag'] },
+    },
+    patch: {
+      method: 'PATCH',
+      path: one,
+      summary: `Change some fields of the ${singular} with this id`,
+      access: access.patch,
+      conditional: true,
+      body: { shape, purpose: 'patch' },
+      reply: { status: 200, schema, headers: ['ETag'] },
+    },
+    remove: {
+      method: 'DELETE',
+      path: one,
+      summary: `Remove the ${singular} with this id`,
+      access: access.remove,
+      conditional: true,
+      reply: { status: 204 },
+    },
+  };
+}

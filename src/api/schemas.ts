@@ -1,0 +1,68 @@
+import type { JsonObject } from '../base/json.ts';
+import { roles } from '../auth/principal.ts';
+import { choice, email, id, optional, password, readOnly, text, timestamp, boolean } from '../schema/field.ts';
+import { jsonSchema } from '../schema/json-schema.ts';
+import type { Shape } from '../schema/field.ts';
+
+/** The shapes of what is exchanged beside records: sign-in, tokens, sessions, the dashboard. */
+
+/** What a person proves who they are with. Any password is let through to the comparison, so no rule shows here. */
+export const credentialsFields = {
+  email: text({ min: 1, max: 254, example: 'ada@example.org' }),
+  password: password(),
+};
+
+export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
+
+export const sessionFields = {
+  id: id(),
+  createdAt: readOnly(timestamp()),
+  expiresAt: readOnly(timestamp()),
+};
+
+const shownUser = { id: id(), name: text(), email: email(), role: choice(roles) };
+
+/** A user as everybody sees them: never with a password. */
+export const userSchema: JsonObject = jsonSchema(shownUser, 'representation');
+
+export const sessionSchema: JsonObject = jsonSchema(sessionFields, 'representation');
+
+/** An object with exactly these members, those named in `optionalMembers` perhaps absent. */
+export function objectSchema(
+  properties: { readonly [name: string]: JsonObject },
+  optionalMembers: readonly string[] = [],
+): JsonObject {
+  const required = Object.keys(properties).filter((name) => !optionalMembers.includes(name));
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+export function arraySchema(items: JsonObject): JsonObject {
+  return { type: 'array', items };
+}
+
+export function recordSchema(shape: Shape): JsonObject {
+  return jsonSchema(shape, 'representation');
+}
+
+const count: JsonObject = { type: 'integer', minimum: 0 };
+const dateTime: JsonObject = { type: 'string', format: 'date-time' };
+
+export const startedSessionSchema = objectSchema({ user: userSchema, expiresAt: dateTime });
+
+export function dashboardSchema(itemSchema: JsonObject): JsonObject {
+  return objectSchema({
+    user: userSchema,
+    counts: objectSchema({ items: count, users: count, sessions: count }, ['users']),
+    recentItems: arraySchema(itemSchema),
+    session: sessionSchema,
+  });
+}
+
+/** RFC 6749 §5.1. */
+export const tokenSchema = objectSchema({
+  access_token: { type: 'string' },
+  token_type: { const: 'Bearer' },
+  expires_in: { type: 'integer', minimum: 1, description: 'Seconds until the access token expires.' },
+});
+
+export const healthSchema = objectSchema({ status: { type: 'string' } });

@@ -1,0 +1,194 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
+import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
+import { refusal } from './api/replies.ts';
+import {
+  collectionRoutes,
+  routedUsers,
+  serviceRoutes,
+  type CollectionOperation,
+  type RoutedCollection,
+} from './api/routes.ts';
+import { serviceHandlers } from './api/service-handlers.ts';
+import { createPasswords } from './auth/passwords.ts';
+import { createTokens } from './auth/tokens.ts';
+import { systemClock, type Clock } from './base/clock.ts';
+import { limits } from './base/limits.ts';
+import { Slices } from './base/slices.ts';
+import { systemRandom, type Random } from './base/random.ts';
+import { parseTrustedProxies } from './http/caller.ts';
+import { Exchanger, type Answered, type ExchangerOptions } from './http/exchanger.ts';
+import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
+import { createRequestIds } from './http/request-id.ts';
+import { HttpServer, type ServerOptions } from './http/server.ts';
+import { loadKeyRing } from './key-file.ts';
+import { silentLog, type Log } from './log.ts';
+import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
+import type { Hooks } from './resources/hooks.ts';
+import { items } from './resources/items.ts';
+import { Sessions } from './resources/sessions.ts';
+import { SignIn } from './resources/sign-in.ts';
+import { Users } from './resources/users.ts';
+import { nodeFiles } from './store/node-files.ts';
+import { openStore } from './store/open-store.ts';
+import type { Store, StoredRecord } from './store/store.ts';
+
+export interface AppOptions {
+  /** Where the data files are. Absent: everything is in memory, and no administrator is made. */
+  readonly directory?: string | undefined;
+  /** Collections of your own beside `items` (`defineCollection`). */
+  readonly collections?: readonly CollectionDeclaration[] | undefined;
+  readonly hooks?: Hooks | undefined;
+  /** The administrator that the first start makes where there is no user yet; the password is generated if absent. */
+  readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
+  /** Bytes of the signing key, at least 32; absent: made at the first start and kept in the directory. */
+  readonly secret?: Buffer | undefined;
+  readonly registration?: 'open' | 'closed' | undefined;
+  readonly requireIfMatch?: boolean | undefined;
+  readonly trustedProxies?: readonly string[] | undefined;
+  readonly corsOrigins?: readonly string[] | undefined;
+  readonly accessTokenLifetimeSeconds?: number | undefined;
+  readonly sessionIdleSeconds?: number | undefined;
+  readonly sessionLifetimeSeconds?: number | undefined;
+  readonly passwordLengthMin?: number | undefined;
+  readonly scryptCost?: number | undefined;
+  readonly bodyBytesMax?: number | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+  readonly log?: Log | undefined;
+}
+
+/** A running application, with or without a port of its own. */
+export interface App {
+  /** The password that was generated for the first administrator, shown once; `undefined` where none was. */
+  readonly generatedPassword: string | undefined;
+  readonly store: Store;
+  readonly users: Users;
+  /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
+  listen(options: {
+    readonly port: number;
+    readonly host: string;
+    readonly tls?: ServerOptions['tls'];
+  }): Promise<number>;
+  /** For an existing `node:http` server: `createServer(app.handler)`. */
+  readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+  /** Asks without a port. */
+  inject(request: PlainRequest): Promise<PlainReply>;
+  /** Stops accepting, answers what is in flight, writes snapshots and lets the directory go. */
+  close(): Promise<void>;
+}
+
+const hour = 3600;
+
+/**
+ * Opens the store and puts the application together.
+ * @throws StoreDamageError, LockedError, KeyRingError where the directory cannot be used
+ */
+export async function createApp(options: AppOptions = {}): Promise<App> {
+  const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
+  const files = options.directory === undefined ? undefined : nodeFiles(options.directory);
+  const store = openStore({ ...(files && { files }), clock, random });
+
+  const passwords = createPasswords({
+    random,
+    costExponent: options.scryptCost ?? 15,
+    lengthMin: options.passwordLengthMin ?? 15,
+  });
+  const sessions = new Sessions(store, clock, random, {
+    idleSeconds: options.sessionIdleSeconds ?? 12 * hour,
+    maxSeconds: options.sessionLifetimeSeconds ?? 7 * 24 * hour,
+  });
+  const users = new Users(store, hooks, sessions, passwords);
+  const itemResource = new CollectionResource(items, store, hooks);
+  const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
+  const signIn = new SignIn(store, users, sessions, passwords);
+
+  await store.start();
+  const ring = await loadKeyRing({ files, secret: options.secret, clock, random });
+  const lifetimeSeconds = options.accessTokenLifetimeSeconds ?? 900;
+  const tokens = createTokens({ ring, clock, random, lifetimeSeconds });
+  const generatedPassword = files === undefined ? undefined : await ensureAdministrator(users, options, random);
+
+  let closing = false;
+  const collectionOptions = {
+    epoch: () => store.epoch,
+    requireIfMatch: options.requireIfMatch ?? false,
+    slices: new Slices(clock),
+  };
+  const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
+    bind(collectionRoutes(routed), collectionHandlers(routed, resource, collectionOptions), operationIdIn(routed));
+  const services = {
+    users,
+    sessions,
+    signIn,
+    tokens,
+    items: itemResource,
+    page: undefined,
+    unready: () => (closing ? 'draining' : undefined),
+  } as const;
+  const dispatch = createDispatch({
+    tokens,
+    signIn,
+    allowedOrigins: new Set(options.corsOrigins),
+    bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
+    endpoints: [
+      ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
+      ...[itemResource, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
+      ...bind(serviceRoutes, serviceHandlers(services)),
+    ],
+    onBug: (error, { id }) =>
+      log.message('error', 'A fault of the server itself', { id, stack: error instanceof Error ? error.stack : '' }),
+  });
+  const exchange: ExchangerOptions = {
+    handle: dispatch,
+    refuse: refusal,
+    clock,
+    nextId: createRequestIds(random),
+    proxies: options.trustedProxies === undefined ? undefined : parseTrustedProxies(options.trustedProxies),
+    unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
+    onAnswered: (answered) => logAnswered(log, answered),
+  };
+  const exchanger = new Exchanger(exchange);
+  const servers: HttpServer[] = [];
+  return {
+    generatedPassword,
+    store,
+    users,
+    async listen({ port, host, tls }) {
+      const server = new HttpServer({ ...exchange, tls });
+      const bound = await server.listen(port, host);
+      servers.push(server);
+      return bound;
+    },
+    handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
+    inject: (request) => inject(dispatch, refusal, exchange.nextId, request),
+    async close() {
+      closing = true;
+      await Promise.all(servers.map((server) => server.drain(0)));
+      await store.close();
+    },
+  };
+}
+
+/** What makes an operation's name of a collection's: `listItems`, `createItem`. */
+function operationIdIn({ name, singular }: RoutedCollection): (operation: CollectionOperation) => string {
+  const capitalized = (word: string): string =>
+    word.replaceAll(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  return (operation) => operation + capitalized(operation === 'list' ? name : singular);
+}
+
+/** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */
+async function ensureAdministrator(users: Users, options: AppOptions, random: Random): Promise<string | undefined> {
+  const { administrator } = options;
+  if (administrator === undefined || users.records.size > 0) return undefined;
+  const generated = administrator.password === undefined ? random(18).toString('base64url') : undefined;
+  await users.createFirst(administrator.email, administrator.password ?? generated ?? '');
+  return generated;
+}
+
+function logAnswered(log: Log, { request, status, bytes, durationMs }: Answered): void {
+  if (request === undefined) return;
+  const { id, method, route, userId } = request;
+  log.request({ id, method, route, status, durationMs, bytes, userId });
+}
