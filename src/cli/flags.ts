@@ -1,0 +1,65 @@
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { options, secrets } from '../config.ts';
+import { UsageError } from '../options.ts';
+import type { Command } from './command.ts';
+import { exitCodes } from './command.ts';
+
+/** What Cairn never needs, whatever it is asked to do. */
+const hardening = [
+  '--disable-proto=delete',
+  '--disallow-code-generation-from-strings',
+  '--no-addons',
+  '--frozen-intrinsics',
+  '--unhandled-rejections=strict',
+  // Some of these are called experimental by some versions, at each start.
+  '--disable-warning=ExperimentalWarning',
+] as const;
+
+/** Where Linux tells which process is which; the lock on the data directory tells a dead holder from a living one. */
+const processTable = '/proc';
+
+/**
+ * The flags under which Node.js allows this program its own files only: its code, its data, its certificate. They
+ * differ between versions, so this asks the very one that runs.
+ */
+export const flags: Command = {
+  name: 'flags',
+  summary: 'Prints the flags for a locked-down run: node $(cairn flags) …/main.js serve',
+  operands: [],
+  options: [options.data, options.tlsCert, options.tlsKey],
+  async run(call) {
+    const program = dirname(dirname(fileURLToPath(import.meta.url)));
+    const data = resolve(call.read(options.data));
+    const { environment } = call.terminal;
+    const files = [call.read(options.tlsCert), call.read(options.tlsKey)].concat(
+      Object.keys(secrets).map((name) => environment[`${name}_FILE`] || undefined),
+    );
+    const reads = [program, resolve(program, '../package.json'), ...withContent(data), processTable].concat(
+      files.flatMap((file) => (file === undefined ? [] : [resolve(file)])),
+    );
+    const spaced = reads.find((path) => /[\s,]/.test(path));
+    if (spaced !== undefined) {
+      throw new UsageError(`Cannot print flags: the path "${spaced}" has a space or a comma in it`);
+    }
+    const lines = [
+      ...permissionModel(process.allowedNodeEnvironmentFlags),
+      ...reads.map((path) => `--allow-fs-read=${path}`),
+      ...withContent(data).map((path) => `--allow-fs-write=${path}`),
+      ...hardening,
+    ];
+    call.terminal.out(`${lines.join('\n')}\n`);
+    return exitCodes.done;
+  },
+};
+
+/** Node.js means a directory's content too, but only where the directory is there when it starts. */
+function withContent(directory: string): string[] {
+  return [directory, `${directory}/*`];
+}
+
+/** `known`: the flags of this Node.js; 20 calls the permission model experimental, 26 also asks for the network. */
+function permissionModel(known: ReadonlySet<string>): string[] {
+  const model = known.has('--permission') ? '--permission' : '--experimental-permission';
+  return known.has('--allow-net') ? [model, '--allow-net'] : [model];
+}
