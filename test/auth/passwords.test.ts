@@ -76,7 +76,9 @@ test('two hashes run at once, 32 wait in turn, and one more is refused at once',
   });
   await assert.rejects(passwords.verify('x', undefined), { code: 'overloaded', retryAfterSeconds: 5 });
   await Promise.all(accepted);
-  for (const [place, index] of order.entries()) assert.ok(Math.abs(place - index) <= 8, `${order}`);
+  // Two at once may overtake each other, and a busy machine may hold one up; a stack would be out by 16.
+  const out = order.reduce((sum, index, place) => sum + Math.abs(place - index), 0) / order.length;
+  assert.ok(out < 6, `${order}`);
   assert.equal(await passwords.verify('x', undefined), false, 'there is room again');
 });
 
