@@ -3,13 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { refusal } from './api/replies.ts';
-import {
-  collectionRoutes,
-  routedUsers,
-  serviceRoutes,
-  type CollectionOperation,
-  type RoutedCollection,
-} from './api/routes.ts';
+import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers } from './api/service-handlers.ts';
 import { createPasswords } from './auth/passwords.ts';
 import { createTokens } from './auth/tokens.ts';
@@ -117,7 +111,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     slices: new Slices(clock),
   };
   const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
-    bind(collectionRoutes(routed), collectionHandlers(routed, resource, collectionOptions), operationIdIn(routed));
+    bind(collectionRoutes(routed), collectionHandlers(routed, resource, collectionOptions), operationIdOf(routed));
   const services = {
     users,
     sessions,
@@ -169,13 +163,6 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       await store.close();
     },
   };
-}
-
-/** What makes an operation's name of a collection's: `listItems`, `createItem`. */
-function operationIdIn({ name, singular }: RoutedCollection): (operation: CollectionOperation) => string {
-  const capitalized = (word: string): string =>
-    word.replaceAll(/(?:^|-)([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-  return (operation) => operation + capitalized(operation === 'list' ? name : singular);
 }
 
 /** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */

@@ -75,7 +75,8 @@ export const serviceRoutes = {
 export type ServiceOperation = keyof typeof serviceRoutes;
 
 /** What every collection offers; users are one too. */
-export type CollectionOperation = 'list' | 'create' | 'read' | 'replace' | 'patch' | 'remove';
+const collectionOperations = ['list', 'create', 'read', 'replace', 'patch', 'remove'] as const;
+export type CollectionOperation = (typeof collectionOperations)[number];
 
 /** A collection as its routes see it. */
 export interface RoutedCollection extends Omit<CollectionDeclaration, 'access'> {
@@ -163,4 +164,26 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       reply: { status: 204 },
     },
   };
+}
+
+/** What makes a collection's operation an operation id: `listItems`, `createItem`. */
+export function operationIdOf({ name, singular }: RoutedCollection): (operation: CollectionOperation) => string {
+  const capitalized = (word: string): string =>
+    word.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  return (operation) => operation + capitalized(operation === 'list' ? name : singular);
+}
+
+/** The whole route table, by operation id, in the order in which people look for things. */
+export function routeTable(
+  collections: readonly RoutedCollection[] = [items],
+  registration: 'open' | 'closed' = 'closed',
+): ReadonlyMap<string, Route> {
+  const table = new Map<string, Route>();
+  for (const collection of [routedUsers(registration), ...collections]) {
+    const operationId = operationIdOf(collection);
+    const routes = collectionRoutes(collection);
+    for (const operation of collectionOperations) table.set(operationId(operation), routes[operation]);
+  }
+  for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
+  return table;
 }
