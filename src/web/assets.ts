@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** One file of the page, as it is served: from memory, the same bytes for everyone. */
+export interface Asset {
+  readonly type: string;
+  readonly body: Buffer;
+  /** A strong entity tag (RFC 9110 §8.8.3), quotes included. */
+  readonly etag: string;
+}
+
+/**
+ * What the page's files may do in a browser (CSP Level 3, Trusted Types): load and call this server alone, and never
+ * turn a string into markup or script. No form may navigate, so a password cannot end up in an address.
+ */
+export const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+/** Where the page itself is served, besides `/dashboard` for a browser. */
+export const pagePath = '/';
+
+const types = {
+  css: 'text/css; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+} as const;
+
+const files: readonly (readonly [path: string, name: string, kind: keyof typeof types])[] = [
+  [pagePath, 'index.html', 'html'],
+  ['/page/page.css', 'page.css', 'css'],
+  ['/page/icon.svg', 'icon.svg', 'svg'],
+  ['/page/app.js', 'app.js', 'js'],
+  ['/page/api.js', 'api.js', 'js'],
+  ['/page/dom.js', 'dom.js', 'js'],
+  ['/page/form.js', 'form.js', 'js'],
+  ['/page/records.js', 'records.js', 'js'],
+  ['/page/person.js', 'person.js', 'js'],
+];
+
+/**
+ * Reads the page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path
+ * that each is served at. Call it once, at the start.
+ * @throws Error of `node:fs` when a file of the installation is missing
+ */
+export function loadAssets(): ReadonlyMap<string, Asset> {
+  return new Map(
+    files.map(([path, name, kind]) => {
+      const body = readFileSync(new URL(name, import.meta.url));
+      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+      return [path, { type: types[kind], body, etag }];
+    }),
+  );
+}
