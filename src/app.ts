@@ -36,8 +36,8 @@ export interface AppOptions {
   readonly hooks?: Hooks | undefined;
   /** The administrator that the first start makes where there is no user yet; the password is generated if absent. */
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
-  /** Bytes of the signing key, at least 32; absent: made at the first start and kept in the directory. */
-  readonly secret?: Buffer | undefined;
+  /** The signing key, at least 32 bytes of UTF-8; absent: made at the first start and kept in the directory. */
+  readonly secret?: string | undefined;
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly trustedProxies?: readonly string[] | undefined;

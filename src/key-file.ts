@@ -10,7 +10,7 @@ export interface KeySource {
   /** Absent for an app in memory, whose keys end with it. */
   readonly files: Files | undefined;
   /** A configured secret takes the place of the file, which is neither read nor made. */
-  readonly secret: Buffer | undefined;
+  readonly secret: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -20,7 +20,7 @@ export interface KeySource {
  * @throws KeyRingError for a secret or a file that cannot be used
  */
 export async function loadKeyRing({ files, secret, clock, random }: KeySource): Promise<KeyRing> {
-  if (secret !== undefined) return keyRingOfSecret(secret.toString('utf8'), clock.now());
+  if (secret !== undefined) return keyRingOfSecret(secret, clock.now());
   if (files === undefined) return newKeyRing(random, clock.now());
   const content = await readWhole(files, keyFile);
   if (content !== undefined) return parseKeyRing(content.toString('utf8'));
