@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test, type TestContext } from 'node:test';
+
+import { routeTable } from '../src/api/routes.ts';
+import { projectDirectory } from './source.ts';
+
+const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
+
+/** The lines of the README's shell blocks, each block a list. */
+const shellBlocks = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block.trim().split('\n'));
+
+/** A server as `npm start` starts it, on a port and a directory of its own. */
+async function start(t: TestContext): Promise<{ origin: string; directory: string }> {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-readme-'));
+  const words = ['--import', 'tsx', 'src/main.ts', 'serve', '--port', '0', '--data', directory, '--log', 'none'];
+  const server = spawn(process.execPath, words, { cwd: projectDirectory, stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(async () => {
+    const ended = once(server, 'exit');
+    server.kill('SIGTERM');
+    assert.deepEqual(await ended, [0, null]);
+    rmSync(directory, { recursive: true });
+  });
+  for await (const line of createInterface({ input: server.stdout })) {
+    const origin = /^Cairn serves (http:\S+)$/.exec(line)?.[1];
+    if (origin !== undefined) return { origin, directory };
+  }
+  throw new Error('the server ended before it served');
+}
+
+/** Runs shell lines as one script and resolves with what they print. */
+async function shell(script: string): Promise<string> {
+  const process_ = spawn('bash', ['-euo', 'pipefail'], { stdio: ['pipe', 'pipe', 'ignore'] });
+  process_.stdin.end(script);
+  let output = '';
+  process_.stdout.on('data', (chunk) => (output += String(chunk)));
+  const [status] = await once(process_, 'close');
+  assert.equal(status, 0, output);
+  return output;
+}
+
+test('the tour goes from the first token to a changed item, line by line', async (t) => {
+  const { origin, directory } = await start(t);
+  const tour = shellBlocks.find(([first = '']) => first.startsWith('PASSWORD='));
+  assert.ok(tour);
+  const password = readFileSync(join(directory, 'admin-password'), 'utf8').trim();
+  const lines = tour.map((line) =>
+    line.replace(/^PASSWORD=.*$/, `PASSWORD='${password}'`).replaceAll('localhost:3000', origin),
+  );
+  const output = await shell(lines.join('\n'));
+  const [created = '', read = '', patched = ''] = output.split(/(?=HTTP\/1\.1 )/);
+  assert.match(created, /^HTTP\/1\.1 201 .*\{"id":1,"name":"Lamp","price":24\.5\}$/s);
+  assert.match(read, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":24\.5\}$/s);
+  assert.match(patched, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":19\.9\}$/s);
+});
+
+test('the two commands are scripts of the package', () => {
+  const commands = shellBlocks.flat().filter((line) => line.startsWith('npm '));
+  assert.deepEqual(commands.slice(0, 2), ['npm ci && npm start', 'npm ci && npm test']);
+});
+
+test('the table of endpoints is the route table', () => {
+  const rows = [...routeTable().values()].map(
+    ({ method, path, access, summary }) => `| \`${method} ${path}\` | ${access} | ${summary} |`,
+  );
+  const shown = /<!-- routes -->\n\| .*\n\|[-|]*\n(.*?)\n<!-- \/routes -->/s.exec(readme)?.[1];
+  assert.deepEqual(shown?.split('\n'), rows);
+});
