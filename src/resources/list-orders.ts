@@ -2,7 +2,7 @@ import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { StoredRecord, View } from '../store/store.ts';
 import { collect, firstIndex, merge, sort } from './list-sort.ts';
-import type { Blocks, Compare } from './list-sort.ts';
+import type { Blocks, Order } from './list-sort.ts';
 
 /** Where the records of a list come from; a `Collection` is one. */
 export interface Source<R extends StoredRecord> {
@@ -10,13 +10,14 @@ export interface Source<R extends StoredRecord> {
 }
 
 /**
- * A sorted order as of one revision: `base`, sorted once, and `recent`, what was written since then. Both are sorted;
- * both may hold records that are no longer there, which whoever walks them skips. An order is never changed.
+ * The records of one revision in order: `base`, sorted once, and `recent`, what was written since then. Both are
+ * sorted; both may hold records that are no longer there, which whoever walks them skips. It is never changed.
  *
  * While a view is open, a block of records is copied before it is changed. So a block of `blocks` that is found again
  * in a view that was opened while `hold` was open is unchanged, and only the other blocks are searched for what is new.
  */
-export interface SortedOrder<R extends StoredRecord> {
+export interface Sorted<R extends StoredRecord> {
+  readonly order: Order<R>;
   readonly revision: number;
   readonly base: readonly R[];
   readonly recent: readonly R[];
@@ -31,16 +32,16 @@ export interface OpenView<R extends StoredRecord> {
 }
 
 interface Entry<R extends StoredRecord> {
-  readonly compare: Compare<R>;
+  readonly order: Order<R>;
   timesAsked: number;
-  order: SortedOrder<R> | undefined;
-  /** The order that is being made: the first one, or one that takes `recent` into its base. */
-  making: Promise<SortedOrder<R>> | undefined;
+  sorted: Sorted<R> | undefined;
+  /** What is being made: the first one, or one that takes `recent` into its base. */
+  making: Promise<Sorted<R>> | undefined;
 }
 
 /**
- * The sorted orders of one collection that were asked for last, kept up with what is written instead of made anew.
- * `find` and `get` are to be called in the same turn of the loop in which the view is opened that the order is for.
+ * The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. `find`
+ * and `get` are to be called in the same turn of the loop in which the view is opened that the order is for.
  */
 export class SortedOrders<R extends StoredRecord> {
   readonly #source: Source<R>;
@@ -53,96 +54,85 @@ export class SortedOrders<R extends StoredRecord> {
     this.#slices = slices;
   }
 
-  /** The order, if there is one. When it is asked for a second time, it begins to be made. */
-  find(name: string, compare: Compare<R>): SortedOrder<R> | undefined {
-    const entry = this.#entry(name, compare);
-    if (entry.order === undefined && entry.timesAsked > 1) void this.#make(entry);
-    return entry.order;
+  /** The records in order, if that is at hand. When it is asked for a second time, it begins to be made. */
+  find(name: string, order: Order<R>): Sorted<R> | undefined {
+    const entry = this.#entry(name, order);
+    if (entry.sorted === undefined && entry.timesAsked > 1) void this.#make(entry);
+    return entry.sorted;
   }
 
-  /** The order, made if need be. */
-  async get(name: string, compare: Compare<R>): Promise<SortedOrder<R>> {
-    const entry = this.#entry(name, compare);
-    return entry.order ?? this.#make(entry);
+  /** The records in order, sorted if need be. */
+  async get(name: string, order: Order<R>): Promise<Sorted<R>> {
+    const entry = this.#entry(name, order);
+    return entry.sorted ?? this.#make(entry);
   }
 
-  /** `order` as it is in a later view; kept, if no other has taken its place meanwhile. */
-  async catchUp(name: string, order: SortedOrder<R>, { view, blocks }: OpenView<R>): Promise<SortedOrder<R>> {
+  /** `sorted` as it is in a later view; kept, if nothing else has taken its place meanwhile. */
+  async catchUp(name: string, sorted: Sorted<R>, { view, blocks }: OpenView<R>): Promise<Sorted<R>> {
+    if (view.revision === sorted.revision) return sorted;
+    const recent = await this.#slices.run(recentIn(sorted, blocks));
+    const caughtUp = { ...sorted, revision: view.revision, recent, blocks: new Set(blocks) };
     const entry = this.#entries.get(name);
-    if (view.revision === order.revision || entry === undefined) return order;
-    const recent = await this.#slices.run(recentIn(order, blocks, entry.compare));
-    const caughtUp = { ...order, revision: view.revision, recent, blocks: new Set(blocks) };
-    if (entry.order !== order) return caughtUp;
+    if (entry === undefined || entry.sorted !== sorted) return caughtUp;
     this.#keep(entry, { ...caughtUp, hold: this.#source.view() });
-    const gone = order.base.length + recent.length - view.size;
+    const gone = sorted.base.length + recent.length - view.size;
     if (recent.length + gone > Math.max(limits.recentRecordsMin, view.size / 64)) void this.#make(entry);
     return caughtUp;
   }
 
-  #entry(name: string, compare: Compare<R>): Entry<R> {
-    const entry = this.#entries.get(name) ?? { compare, timesAsked: 0, order: undefined, making: undefined };
+  #entry(name: string, order: Order<R>): Entry<R> {
+    const entry = this.#entries.get(name) ?? { order, timesAsked: 0, sorted: undefined, making: undefined };
     entry.timesAsked += 1;
     this.#entries.delete(name);
     this.#entries.set(name, entry);
     const [oldest] = this.#entries;
     if (oldest !== undefined && this.#entries.size > limits.sortedOrdersMax) {
       this.#entries.delete(oldest[0]);
-      oldest[1].order?.hold.close();
-      oldest[1].order = undefined;
+      this.#keep(oldest[1], undefined);
     }
     return entry;
   }
 
-  #make(entry: Entry<R>): Promise<SortedOrder<R>> {
+  #make(entry: Entry<R>): Promise<Sorted<R>> {
     entry.making ??= this.#makeBase(entry).finally(() => {
       entry.making = undefined;
     });
     return entry.making;
   }
 
-  async #makeBase(entry: Entry<R>): Promise<SortedOrder<R>> {
+  async #makeBase(entry: Entry<R>): Promise<Sorted<R>> {
+    const { order, sorted: previous } = entry;
     const hold = this.#source.view();
     const blocks = [...hold.blocks()];
-    const base = await this.#slices.run(
-      entry.order === undefined ? sort(blocks, entry.compare) : rebased(entry.order, blocks, entry.compare),
-    );
-    const order = { revision: hold.revision, base, recent: [], blocks: new Set(blocks), hold };
-    this.#keep(entry, order);
-    return order;
+    const base = await this.#slices.run(previous === undefined ? sort(blocks, order) : rebased(previous, blocks));
+    const sorted = { order, revision: hold.revision, base, recent: [], blocks: new Set(blocks), hold };
+    if ([...this.#entries.values()].includes(entry)) this.#keep(entry, sorted);
+    else hold.close();
+    return sorted;
   }
 
-  #keep(entry: Entry<R>, order: SortedOrder<R>): void {
-    entry.order?.hold.close();
-    entry.order = order;
-    const dropped = ![...this.#entries.values()].includes(entry);
-    if (dropped) order.hold.close();
+  #keep(entry: Entry<R>, sorted: Sorted<R> | undefined): void {
+    entry.sorted?.hold.close();
+    entry.sorted = sorted;
   }
 }
 
-/** What `order` has to show of the records in `blocks` beside its base. */
-function* recentIn<R extends StoredRecord>(
-  order: SortedOrder<R>,
-  blocks: Blocks<R>,
-  compare: Compare<R>,
-): Generator<undefined, R[]> {
+/** What `sorted` has to show of the records in `blocks` beside its base. */
+function* recentIn<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, R[]> {
   const changed: R[][] = [];
   for (const block of blocks) {
-    if (order.blocks.has(block)) continue;
-    changed.push(block.filter((record) => record.revision > order.revision));
+    if (sorted.blocks.has(block)) continue;
+    changed.push(block.filter((record) => record.revision > sorted.revision));
     yield;
   }
-  const written = yield* sort(changed, compare);
-  return yield* collect(merge(order.recent, written, compare), presenceIn(blocks));
+  const written = yield* sort(changed, sorted.order);
+  return yield* collect(merge(sorted.recent, written, sorted.order.compare), presenceIn(blocks));
 }
 
-/** The records in `blocks` by `order`, in one array again. */
-function* rebased<R extends StoredRecord>(
-  order: SortedOrder<R>,
-  blocks: Blocks<R>,
-  compare: Compare<R>,
-): Generator<undefined, R[]> {
-  const recent = yield* recentIn(order, blocks, compare);
-  return yield* collect(merge(order.base, recent, compare), presenceIn(blocks));
+/** The records in `blocks` as `sorted` has them, in one array again. */
+function* rebased<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, R[]> {
+  const recent = yield* recentIn(sorted, blocks);
+  return yield* collect(merge(sorted.base, recent, sorted.order.compare), presenceIn(blocks));
 }
 
 /** A test of whether a record is in `blocks` just as it is. */

@@ -1,3 +1,5 @@
+import type { Scalar } from '../base/json.ts';
+
 /**
  * Sorting that can be interrupted. Everything here is a generator that yields after about a thousand steps at most,
  * for `Slices.run`; where it gives records, it gives them in blocks.
@@ -5,6 +7,16 @@
 const blockLength = 256;
 
 export type Compare<R> = (a: R, b: R) => number;
+
+/** A total order: no two records are equal in it. */
+export interface Order<R> {
+  readonly compare: Compare<R>;
+  /** What decides most comparisons. */
+  readonly keyOf: (record: R) => Key;
+  /** The same as `compare` when the keys are at hand. */
+  readonly compareByKey: (aKey: Key, a: R, bKey: Key, b: R) => number;
+}
+export type Key = Scalar | undefined;
 export type Blocks<R> = readonly (readonly R[])[];
 
 /** The records of two sorted arrays in one order, beginning at the given indexes. */
@@ -51,21 +63,56 @@ export function* collect<R>(
   return records;
 }
 
-/** All records of `blocks`, sorted: each block by itself, then merged in ever longer runs. */
-export function* sort<R>(blocks: Iterable<readonly R[]>, compare: Compare<R>): Generator<undefined, R[]> {
-  let runs: R[][] = [];
+/**
+ * All records of `blocks`, sorted: each block by itself, then merged in ever longer runs. The keys lie beside the
+ * records, so that few comparisons have to look into records, which are anywhere in memory.
+ */
+export function* sort<R>(blocks: Iterable<readonly R[]>, order: Order<R>): Generator<undefined, readonly R[]> {
+  let runs: Run<R>[] = [];
   for (const block of blocks) {
-    runs.push([...block].sort(compare));
+    const entries = block.map((record) => ({ key: order.keyOf(record), record }));
+    entries.sort((a, b) => order.compareByKey(a.key, a.record, b.key, b.record));
+    runs.push({ keys: entries.map(({ key }) => key), records: entries.map(({ record }) => record) });
     yield;
   }
   while (runs.length > 1) {
-    const longer: R[][] = [];
+    const longer: Run<R>[] = [];
     for (let index = 0; index < runs.length; index += 2) {
-      longer.push(yield* collect(merge(runs[index] ?? [], runs[index + 1] ?? [], compare)));
+      const [a, b] = runs.slice(index, index + 2);
+      if (a !== undefined) longer.push(b === undefined ? a : yield* mergeRuns(a, b, order));
     }
     runs = longer;
   }
-  return runs[0] ?? [];
+  return runs[0]?.records ?? [];
+}
+
+/** Records in order, and the key of each. */
+interface Run<R> {
+  readonly keys: readonly Key[];
+  readonly records: readonly R[];
+}
+
+function* mergeRuns<R>(a: Run<R>, b: Run<R>, order: Order<R>): Generator<undefined, Run<R>> {
+  const keys: Key[] = [];
+  const records: R[] = [];
+  let aAt = 0;
+  let bAt = 0;
+  for (;;) {
+    const x = a.records[aAt];
+    const y = b.records[bAt];
+    if (x !== undefined && (y === undefined || order.compareByKey(a.keys[aAt], x, b.keys[bAt], y) < 0)) {
+      keys.push(a.keys[aAt]);
+      records.push(x);
+      aAt += 1;
+    } else if (y !== undefined) {
+      keys.push(b.keys[bAt]);
+      records.push(y);
+      bAt += 1;
+    } else {
+      return { keys, records };
+    }
+    if (records.length % blockLength === 0) yield;
+  }
 }
 
 /** The first `count` records of `blocks` in sorted order, in memory for them and one block. */

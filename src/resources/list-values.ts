@@ -4,10 +4,10 @@ import { emailKey } from '../schema/field.ts';
 import type { Shape } from '../schema/field.ts';
 import { fieldValue } from '../schema/representation.ts';
 import type { Filter, Position, SortTerm } from './list-query.ts';
+import type { Key, Order } from './list-sort.ts';
 
 /** The order that a sort asks for: texts by UTF-16 code units, false before true, an absent value after all others. */
-export interface Ordering {
-  readonly compare: (a: object, b: object) => number;
+export interface Ordering extends Order<object> {
   /** Where a record stands with regard to a position: negative before it, positive after it. */
   readonly compareTo: (record: object, position: Position) => number;
   readonly positionOf: (record: object) => Position;
@@ -15,13 +15,21 @@ export interface Ordering {
 
 export function orderingOf(shape: Shape, sort: readonly SortTerm[]): Ordering {
   const terms = sort.map(({ name, descending }) => ({ read: valueReader(shape, name), sign: descending ? -1 : 1 }));
+  const [first] = terms;
+  invariant(first !== undefined, 'a sort has a term');
+  const compare = (a: object, b: object): number => {
+    for (const { read, sign } of terms) {
+      const order = compareValues(read(a), read(b));
+      if (order !== 0) return order * sign;
+    }
+    return 0;
+  };
   return {
-    compare: (a, b) => {
-      for (const { read, sign } of terms) {
-        const order = compareValues(read(a), read(b));
-        if (order !== 0) return order * sign;
-      }
-      return 0;
+    compare,
+    keyOf: first.read,
+    compareByKey: (aKey, a, bKey, b) => {
+      const order = compareValues(aKey, bKey);
+      return order === 0 ? compare(a, b) : order * first.sign;
     },
     compareTo: (record, position) => {
       for (const [index, { read, sign }] of terms.entries()) {
@@ -78,7 +86,7 @@ function valueTest(shape: Shape, { name, operator, operands }: Filter): (value: 
 }
 
 /** Reads from a record what is compared. */
-function valueReader(shape: Shape, name: string): (record: object) => Scalar | undefined {
+function valueReader(shape: Shape, name: string): (record: object) => Key {
   if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
   return (record) => {
     const value = fieldValue(record, name);
@@ -91,7 +99,7 @@ function keyOf(shape: Shape, name: string, value: Scalar): Scalar {
   return shape[name]?.rule.kind === 'email' ? emailKey(String(value)) : value;
 }
 
-function compareValues(a: Scalar | undefined, b: Scalar | undefined): number {
+function compareValues(a: Key, b: Key): number {
   if (a === b) return 0;
   if (a === undefined) return 1;
   if (b === undefined) return -1;

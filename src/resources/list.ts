@@ -9,7 +9,7 @@ import type { OpenView, Source } from './list-orders.ts';
 import { writeCursor } from './list-query.ts';
 import type { ListQuery, Position } from './list-query.ts';
 import { first, firstIndex, merge, smallest, sort } from './list-sort.ts';
-import type { Blocks, Compare } from './list-sort.ts';
+import type { Blocks, Order } from './list-sort.ts';
 import { matcher, orderingOf } from './list-values.ts';
 
 /** A list as it is answered. */
@@ -55,7 +55,7 @@ export class Lists<R extends StoredRecord> {
       const passes = matcher(this.#shape, query.filters);
       const write = representationWriter(this.#shape, query.fields);
       const isPast = (record: R): boolean => query.after === undefined || ordering.compareTo(record, query.after) > 0;
-      const sorted = await this.#sorted(query, ordering.compare, isPast, open);
+      const sorted = await this.#sorted(query, ordering, isPast, open);
       const total = withTotal ? await this.#slices.run(count(matching(open.blocks, passes))) : undefined;
       if (query.limit === undefined) {
         invariant(sorted !== undefined, 'a list without a limit is sorted as a whole');
@@ -80,7 +80,7 @@ export class Lists<R extends StoredRecord> {
   /** The records after `query.after` in order; `undefined` for a page whose order is not at hand. */
   async #sorted(
     query: ListQuery,
-    compare: Compare<R>,
+    order: Order<R>,
     isPast: (record: R) => boolean,
     open: OpenView<R>,
   ): Promise<Iterable<readonly R[]> | undefined> {
@@ -88,14 +88,14 @@ export class Lists<R extends StoredRecord> {
     if (term === undefined || term.name === 'id') return byId(open.blocks, term?.descending ?? false, query.after);
     if (open.view.size < limits.sortedOrderRecordsMin) {
       if (query.limit !== undefined) return undefined;
-      const records = await this.#slices.run(sort(open.blocks, compare));
-      return merge(records, [], compare, firstIndex(records, isPast));
+      const records = await this.#slices.run(sort(open.blocks, order));
+      return merge(records, [], order.compare, firstIndex(records, isPast));
     }
     const name = JSON.stringify(query.sort);
-    const order = query.limit === undefined ? await this.#orders.get(name, compare) : this.#orders.find(name, compare);
-    if (order === undefined) return undefined;
-    const { base, recent } = await this.#orders.catchUp(name, order, open);
-    const merged = merge(base, recent, compare, firstIndex(base, isPast), firstIndex(recent, isPast));
+    const sorted = query.limit === undefined ? await this.#orders.get(name, order) : this.#orders.find(name, order);
+    if (sorted === undefined) return undefined;
+    const { base, recent } = await this.#orders.catchUp(name, sorted, open);
+    const merged = merge(base, recent, order.compare, firstIndex(base, isPast), firstIndex(recent, isPast));
     return matching(merged, presenceIn(open.blocks));
   }
 

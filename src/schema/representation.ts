@@ -1,3 +1,4 @@
+import { isScalar } from '../base/json.ts';
 import type { Scalar } from '../base/json.ts';
 import type { Shape } from './field.ts';
 
@@ -28,7 +29,8 @@ export function representationWriter(
   };
 }
 
-/** The value of a field of a record; `undefined` where an optional one is absent. */
+/** The value of a field of a record; `undefined` where an optional one is absent. What is inherited is no scalar. */
 export function fieldValue(record: object, name: string): Scalar | undefined {
-  return Object.hasOwn(record, name) ? Reflect.get(record, name) : undefined;
+  const value: unknown = Reflect.get(record, name);
+  return isScalar(value) ? value : undefined;
 }
