@@ -15,10 +15,9 @@ export class Fields {
     const raw = this.raw;
     let value: string | undefined;
     for (let index = 0; index < raw.length; index += 2) {
+      // A request has few fields, so no map of them pays for itself.
       const candidate = raw[index];
-      // Most names differ in length already; a request has few fields, so no map of them pays for itself.
-      if (candidate === undefined || candidate.length !== name.length) continue;
-      if (candidate !== name && candidate.toLowerCase() !== name) continue;
+      if (candidate === undefined || !isNamed(candidate, name)) continue;
       const next = raw[index + 1];
       value = value === undefined ? next : `${value}, ${next}`;
     }
@@ -26,29 +25,47 @@ export class Fields {
   }
 }
 
+/** Whether a field has this lower-case name: compared in place, since this runs for every field of every request. */
+function isNamed(candidate: string, name: string): boolean {
+  if (candidate.length !== name.length) return false;
+  for (let index = 0; index < name.length; index += 1) {
+    const code = candidate.charCodeAt(index);
+    const wanted = name.charCodeAt(index);
+    // Bit 5 tells an ASCII letter's case; the other characters of a token differ from each other without it.
+    if (code !== wanted && (code | 0x20) !== wanted) return false;
+  }
+  return true;
+}
+
 /** Fields that carry one value and decide who is asking, for what, or where a message ends: never repeated. */
-const singular: ReadonlyMap<string, number> = new Map(
-  [
-    'authorization',
-    'content-length',
-    'content-type',
-    'cookie',
-    'host',
-    'origin',
-    'sec-fetch-site',
-    'transfer-encoding',
-  ].map((name, index) => [name, 1 << index]),
+const singular = [
+  'authorization',
+  'content-length',
+  'content-type',
+  'cookie',
+  'host',
+  'origin',
+  'sec-fetch-site',
+  'transfer-encoding',
+];
+const singularBits = singular.map((name, index) => ({ name, bit: 1 << index }));
+const lengthMax = Math.max(...singular.map((name) => name.length));
+const singularByLength = Array.from({ length: lengthMax + 1 }, (_, length) =>
+  singularBits.filter(({ name }) => name.length === length),
 );
 
 /** The lower-case name of the first field that occurs twice and must not (RFC 9110 §5.3); else `undefined`. */
 export function repeatedField(raw: readonly string[]): string | undefined {
   let seen = 0;
   for (let index = 0; index < raw.length; index += 2) {
-    const name = raw[index]?.toLowerCase() ?? '';
-    const bit = singular.get(name);
-    if (bit === undefined) continue;
-    if ((seen & bit) !== 0) return name;
-    seen |= bit;
+    const candidate = raw[index] ?? '';
+    const sameLength = singularByLength[candidate.length];
+    if (sameLength === undefined) continue;
+    for (const { name, bit } of sameLength) {
+      if (!isNamed(candidate, name)) continue;
+      if ((seen & bit) !== 0) return name;
+      seen |= bit;
+    }
   }
   return undefined;
 }

@@ -79,7 +79,7 @@ export class Router<T> {
     if (leaf !== undefined) {
       const parameters: Record<string, string> = {};
       // Names come from patterns, whose grammar leaves no room for `__proto__`.
-      leaf.names.forEach((name, index) => (parameters[name] = values[index] ?? ''));
+      for (const [index, name] of leaf.names.entries()) parameters[name] = values[index] ?? '';
       return { kind: 'found', value: leaf.value, parameters, query: mark === -1 ? '' : target.slice(mark + 1) };
     }
     const methods = new Set<string>();
