@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
+import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers } from './api/service-handlers.ts';
@@ -27,6 +28,7 @@ import { Users } from './resources/users.ts';
 import { nodeFiles } from './store/node-files.ts';
 import { openStore } from './store/open-store.ts';
 import type { Store, StoredRecord } from './store/store.ts';
+import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
 
 export interface AppOptions {
   /** Where the data files are. Absent: everything is in memory, and no administrator is made. */
@@ -48,6 +50,8 @@ export interface AppOptions {
   readonly passwordLengthMin?: number | undefined;
   readonly scryptCost?: number | undefined;
   readonly bodyBytesMax?: number | undefined;
+  /** False: no page for browsers at `/`. */
+  readonly page?: boolean | undefined;
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
   readonly log?: Log | undefined;
@@ -104,6 +108,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const tokens = createTokens({ ring, clock, random, lifetimeSeconds });
   const generatedPassword = files === undefined ? undefined : await ensureAdministrator(users, options, random);
 
+  const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
   let closing = false;
   const collectionOptions = {
     epoch: () => store.epoch,
@@ -118,7 +123,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     signIn,
     tokens,
     items: itemResource,
-    page: undefined,
+    pages,
     unready: () => (closing ? 'draining' : undefined),
   } as const;
   const dispatch = createDispatch({
@@ -130,6 +135,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
       ...[itemResource, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
       ...bind(serviceRoutes, serviceHandlers(services)),
+      ...(pages === undefined ? [] : pageEndpoints(pages)),
     ],
     onBug: (error, { id }) =>
       log.message('error', 'A fault of the server itself', { id, stack: error instanceof Error ? error.stack : '' }),

@@ -2,7 +2,7 @@ import type { Tokens } from '../auth/tokens.ts';
 import { invariant } from '../base/invariant.ts';
 import { CairnError } from '../base/errors.ts';
 import { readCookie, serializeCookie } from '../http/cookies.ts';
-import type { Reply, Request } from '../http/message.ts';
+import type { Request } from '../http/message.ts';
 import { accept } from '../resources/accept.ts';
 import type { CollectionResource } from '../resources/collection.ts';
 import { dashboard } from '../resources/dashboard.ts';
@@ -12,6 +12,7 @@ import type { Users } from '../resources/users.ts';
 import { sessionCookie } from './authenticate.ts';
 import type { Call, Handler } from './handler.ts';
 import { preferredType } from './media-types.ts';
+import { pageReply, type Pages } from './pages.ts';
 import { noContent, unstoredReply } from './replies.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
 import { credentialsFields, logoutFields } from './schemas.ts';
@@ -22,15 +23,16 @@ export interface Services {
   readonly signIn: SignIn;
   readonly tokens: Tokens;
   readonly items: CollectionResource;
-  /** The page for a signed-in browser; absent where the app serves none. */
-  readonly page: Reply | undefined;
+  /** Absent where the app serves no page. */
+  readonly pages: Pages | undefined;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
   readonly unready: () => 'draining' | 'store_failed' | undefined;
 }
 
 /** What does the operations of `serviceRoutes`. */
 export function serviceHandlers(services: Services): { readonly [operationId in ServiceOperation]: Handler } {
-  const { users, sessions, signIn, tokens, items, page } = services;
+  const { users, sessions, signIn, tokens, items, pages } = services;
+  const page = pages?.files.get('/');
   return {
     async login({ request, body }) {
       const { secret, session, user } = await signIn.start(credentialsIn(body), originOf(request));
@@ -48,7 +50,13 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
 
     dashboard({ request, principal }) {
       invariant(principal.kind === 'session', 'the route takes a session');
-      if (page !== undefined && preferredType(serviceRoutes.dashboard, request) === 'text/html') return page;
+      if (
+        pages !== undefined &&
+        page !== undefined &&
+        preferredType(serviceRoutes.dashboard, request) === 'text/html'
+      ) {
+        return pageReply(page, pages.contentSecurityPolicy, request);
+      }
       return unstoredReply(200, JSON.stringify(dashboard(principal, users, sessions, items)));
     },
 

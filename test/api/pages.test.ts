@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { openTestApp } from '../support/app.ts';
+
+test('the page is served to everybody, with its own policy and an entity tag', async (t) => {
+  const { ask } = await openTestApp(t);
+  const page = await ask('GET', '/', { fields: { authorization: 'Bearer stale' } });
+  assert.equal(page.status, 200);
+  assert.equal(page.field('content-type'), 'text/html; charset=utf-8');
+  assert.match(page.field('content-security-policy') ?? '', /require-trusted-types-for 'script'/);
+  const again = await ask('GET', '/', { fields: { 'if-none-match': page.field('etag') ?? '' } });
+  assert.deepEqual([again.status, again.body], [304, '']);
+  const files = [...page.body.matchAll(/(?:src|href)="(\/page\/[^"]+)"/g)].map(([, path = '']) => path);
+  assert.ok(files.length >= 3);
+  for (const file of files) assert.equal((await ask('GET', file)).status, 200, file);
+});
+
+test('the dashboard is a page for a signed-in browser, and JSON for everybody else', async (t) => {
+  const { ask, credentials } = await openTestApp(t);
+  const login = await ask('POST', '/login', { json: credentials('admin') });
+  const cookie = login.field('set-cookie')?.split(';')[0] ?? '';
+  const page = await ask('GET', '/dashboard', { fields: { cookie, accept: 'text/html' } });
+  assert.equal(page.field('content-type'), 'text/html; charset=utf-8');
+  const json = await ask('GET', '/dashboard', { fields: { cookie } });
+  assert.equal(json.field('content-type'), 'application/json');
+});
+
+test('an app without a page has none', async (t) => {
+  const { ask } = await openTestApp(t, { page: false });
+  assert.equal((await ask('GET', '/')).status, 404);
+});
