@@ -24,8 +24,9 @@ const good = [
 ];
 
 const bad = [
-  '', ' ', '{', '[', '"', '"\\', '"\\"', '{"a"', '{"a":', '{"a":1', '{"a":1,', '{"a":1,}', '[1,]', '[,]', '[1 2]', '{,}',
-  '{1:2}', "{'a':1}", '{a:1}', '01', '-', '+1', '.5', '1.', '1.e2', '1e', '1e+', '0x10', 'NaN', 'Infinity', '-Infinity',
+  '', ' ', '{', '[', '"', '"\\', '"\\"', '{"a"', '{"a":', '{"a":1', '{"a":1,', '{"a":1,}', '[1,]', '[,]', '[1 2]',
+  '{,}', '{1:2}', "{'a':1}", '{a:1}', '01', '-', '+1', '.5', '1.', '1.e2', '1e', '1e+', '0x10', 'NaN', 'Infinity',
+  '-Infinity',
   'tru', 'nul', 'True', 'undefined', '"\t"', '"\n"', '"\0"', '"\\x41"', '"\\u12"', '"\\u12G4"', '"\\a"', '1 2', '{}{}',
   '// c\n1', '/* c */1', '\ufeff{}', '\u00a01', '\v1', '[1]]', '{"a":1 "b":2}', '{"a",1}', '{"a"::1}', '"abc\u0000"',
 ];
@@ -119,7 +120,7 @@ describe('a number in JSON text', () => {
       bits.setUint32(4, random.below(2 ** 32));
       const number = bits.getFloat64(0);
       if (!Number.isFinite(number)) continue;
-      for (const text of [String(number), number.toExponential(), JSON.stringify(number), `${number.toExponential()}`]) {
+      for (const text of [String(number), number.toExponential()]) {
         assert.ok(Object.is(parseJson(text), number) || number === 0, text);
       }
     }
@@ -145,7 +146,7 @@ describe('JSON bytes', () => {
 test('the parser agrees with JSON.parse on random and on damaged texts', () => {
   const random = generator('JSON texts');
   const names = ['a', 'b', 'name', '__proto__', 'é', '', '\\u0061'];
-  const scalars = ['0', '-1', '1.5', '1e3', 'true', 'false', 'null', '""', '"x"', '"\\n"', '"a longer string, é"', '-0.0'];
+  const scalars = ['0', '-1', '1.5', '1e3', 'true', 'null', '""', '"x"', '"\\n"', '"a longer string, é"', '-0.0'];
   const make = (depth: number): string => {
     const kind = depth > 5 ? 2 : random.below(3);
     const space = random.below(8) === 0 ? ' \n' : '';

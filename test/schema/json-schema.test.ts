@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import * as fields from '../../src/schema/field.ts';
+import { example, jsonSchema, type Purpose } from '../../src/schema/json-schema.ts';
+import { fieldValue, readableNames, representationWriter } from '../../src/schema/representation.ts';
+
+const user = {
+  id: fields.id(),
+  name: fields.text({ min: 1, max: 200, example: 'Ada', description: 'As it is shown.' }),
+  email: fields.email(),
+  role: fields.defaulted(fields.choice(['admin', 'member']), 'member'),
+  age: fields.optional(fields.integer({ min: 0, max: 150, example: 36 })),
+  seenAt: fields.optional(fields.readOnly(fields.timestamp())),
+  password: fields.optional(fields.password({ min: 15 })),
+};
+
+/** The names of the properties, those that are required with a "!". */
+function outline(purpose: Purpose): string {
+  const { properties, required = [] } = jsonSchema(user, purpose);
+  assert.ok(Array.isArray(required));
+  return Object.keys(properties ?? {}).map((name) => (required.includes(name) ? `${name}!` : name)).join(' ');
+}
+
+describe('the JSON Schema of a resource', () => {
+  test('has the properties that are shown or sent, and requires those that cannot be left out', () => {
+    assert.equal(outline('representation'), 'id! name! email! role! age seenAt');
+    assert.equal(outline('selection'), 'id name email role age seenAt');
+    assert.equal(outline('create'), 'name! email! role age password');
+    assert.equal(outline('replace'), 'id name! email! role age seenAt password');
+    assert.equal(outline('patch'), 'id name email role age seenAt password');
+  });
+
+  test('allows nothing else', () => {
+    for (const purpose of ['representation', 'selection', 'create', 'replace', 'patch'] as const) {
+      assert.equal(jsonSchema(user, purpose)['additionalProperties'], false);
+    }
+  });
+
+  test('states every rule', () => {
+    assert.deepEqual(jsonSchema(user, 'create')['properties'], {
+      name: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 200,
+        pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]*$',
+        description: 'As it is shown.',
+        examples: ['Ada'],
+      },
+      email: { type: 'string', format: 'email', maxLength: 254, examples: ['ada@example.org'] },
+      role: { type: 'string', enum: ['admin', 'member'], default: 'member', examples: ['admin'] },
+      age: { type: 'integer', minimum: 0, maximum: 150, examples: [36] },
+      password: {
+        type: 'string',
+        format: 'password',
+        minLength: 15,
+        maxLength: 1024,
+        writeOnly: true,
+        examples: ['correct horse battery staple'],
+      },
+    });
+    assert.deepEqual(jsonSchema({ on: fields.boolean(), weight: fields.number() }, 'create')['properties'], {
+      on: { type: 'boolean', examples: [true] },
+      weight: { type: 'number', examples: [0] },
+    });
+  });
+
+  test('lets a patch remove an optional field, and no other', () => {
+    const { properties } = jsonSchema({ a: user.age, b: user.name, c: user.seenAt }, 'patch');
+    assert.deepEqual(
+      Object.entries(properties ?? {}).map(([name, property]) => [name, property.type]),
+      [['a', ['integer', 'null']], ['b', 'string'], ['c', 'string']],
+    );
+    const size = fields.optional(fields.choice(['s', 'l']));
+    assert.deepEqual(jsonSchema({ size }, 'patch')['properties'], {
+      size: { type: ['string', 'null'], enum: ['s', 'l', null], examples: ['s'] },
+    });
+  });
+
+  test('has a pattern that is a regular expression for what the rule refuses', () => {
+    const pattern = new RegExp(String(fieldValue(fieldSchema('name'), 'pattern')), 'u');
+    assert.ok(pattern.test('Größe 😀 שלום'));
+    for (const bad of ['\0', '\n', '\x7f', '\u202e', '\u2066']) assert.ok(!pattern.test(`a${bad}b`));
+  });
+
+  test('comes with an example for each purpose', () => {
+    assert.deepEqual(Object.keys(example(user, 'representation')), ['id', 'name', 'email', 'role', 'age', 'seenAt']);
+    assert.equal(example(user, 'create')['name'], 'Ada');
+  });
+});
+
+function fieldSchema(name: string): object {
+  const { properties } = jsonSchema(user, 'create');
+  const schema = Object.entries(properties ?? {}).find(([property]) => property === name)?.[1];
+  assert.ok(typeof schema === 'object');
+  return schema;
+}
+
+describe('a representation', () => {
+  const name = 'A "b" \u2028 é';
+  const record = { revision: 3, ownerId: 4, password: 'secret', role: 'admin', email: 'a@b', name, id: 1 };
+
+  test('is the JSON of the readable fields in their order, and of nothing else', () => {
+    const text = representationWriter(user)(record);
+    assert.equal(text, JSON.stringify({ id: 1, name, email: 'a@b', role: 'admin' }));
+  });
+
+  test('of some fields has them in the same order, never one that is not shown', () => {
+    assert.equal(representationWriter(user, ['role', 'id'])(record), '{"id":1,"role":"admin"}');
+    assert.equal(representationWriter(user, ['password', 'ownerId'])(record), '{}');
+    assert.equal(representationWriter(user, ['age'])(record), '{}');
+  });
+
+  test('writes scalars as JSON does', () => {
+    const shape = { a: fields.number(), b: fields.boolean(), c: fields.text() };
+    for (const value of [0.1, 1e21, 5e-324, -1.5, 1e12, 123456789.125]) {
+      const record = { a: value, b: false, c: '' };
+      assert.equal(representationWriter(shape)(record), JSON.stringify(record));
+    }
+  });
+
+  test('takes nothing from Object.prototype', () => {
+    assert.equal(representationWriter({ toString: fields.optional(fields.text()) })({ id: 1 }), '{}');
+    assert.equal(fieldValue({}, '__proto__'), undefined);
+    assert.deepEqual(readableNames(user), ['id', 'name', 'email', 'role', 'age', 'seenAt']);
+  });
+});

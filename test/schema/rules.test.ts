@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseJson, type JsonValue } from '../../src/base/json.ts';
+import * as fields from '../../src/schema/field.ts';
+import { faultOf } from '../../src/schema/rules.ts';
+
+/** One row: a field, what is sent as JSON text, and the code of the issue or "good". */
+const table: readonly [what: string, field: fields.Field, rows: readonly [json: string, code: string][]][] = [
+  ['text of 1 to 5', fields.text({ min: 1, max: 5 }), [
+    ['"a"', 'good'], ['"12345"', 'good'], ['"😀😀😀😀😀"', 'good'], ['"é"', 'good'], ['" "', 'good'],
+    ['""', 'too_short'], ['"123456"', 'too_long'], ['"😀😀😀😀😀😀"', 'too_long'], ['"😀😀😀😀😀x"', 'too_long'],
+    [JSON.stringify('x'.repeat(100_000)), 'too_long'],
+    ['1', 'wrong_type'], ['null', 'wrong_type'], ['true', 'wrong_type'], ['["a"]', 'wrong_type'], ['{}', 'wrong_type'],
+    ['"a\\u0000"', 'control_character'], ['"a\\n"', 'control_character'], ['"\\u001b[0m"', 'control_character'],
+    ['"\\u007f"', 'control_character'], ['"\\u0085"', 'control_character'], ['"\\u009f"', 'control_character'],
+    ['"a\\u202ea"', 'bidi_character'], ['"\\u202a"', 'bidi_character'], ['"\\u2066"', 'bidi_character'],
+    ['"\\u2069"', 'bidi_character'], ['"\\u200f"', 'good'], ['"שלום"', 'good'],
+    ['"\\ud800"', 'lone_surrogate'], ['"\\udc00a"', 'lone_surrogate'], ['"\\udc00\\ud800"', 'lone_surrogate'],
+    ['"\\ud83d\\ude00"', 'good'], ['"\\ufeff"', 'good'],
+  ]],
+  ['text of 2 at least', fields.text({ min: 2 }), [
+    ['"😀"', 'too_short'], ['"😀😀"', 'good'], ['"a"', 'too_short'],
+  ]],
+  ['an e-mail address', fields.email(), [
+    ['"ada@example.org"', 'good'], ['"a@b"', 'good'], ['"a.b+c_d!#$%&\'*/=?^`{|}~-@x-1.example"', 'good'],
+    ['".a.@example.org"', 'good'], ['"1@2.3"', 'good'], [`"${'a'.repeat(242)}@example.org"`, 'good'],
+    [`"a@${'b'.repeat(63)}.org"`, 'good'], [`"a@${'b'.repeat(64)}.org"`, 'not_an_email'],
+    [`"${'a'.repeat(243)}@example.org"`, 'too_long'],
+    ['""', 'not_an_email'], ['"ada"', 'not_an_email'], ['"@example.org"', 'not_an_email'], ['"ada@"', 'not_an_email'],
+    ['"a@b@c"', 'not_an_email'], ['"a b@c"', 'not_an_email'], ['"ada@example..org"', 'not_an_email'],
+    ['"ada@-x.org"', 'not_an_email'], ['"ada@x-.org"', 'not_an_email'], ['"ada@example.org."', 'not_an_email'],
+    ['"ada@exa_mple.org"', 'not_an_email'], ['"ada@[127.0.0.1]"', 'not_an_email'], ['"é@example.org"', 'not_an_email'],
+    ['"ada@exämple.org"', 'not_an_email'], ['"ada@example.org\\n"', 'not_an_email'], ['"\\"a\\"@b"', 'not_an_email'],
+    ['1', 'wrong_type'],
+  ]],
+  ['a password', fields.password({ min: 15, bytesMax: 60 }), [
+    ['"fourteen chars"', 'too_short'], ['"fifteen chars.."', 'good'], [`"${'x'.repeat(60)}"`, 'good'],
+    [`"${'x'.repeat(61)}"`, 'too_long'], [`"${'é'.repeat(31)}"`, 'too_long'], [`"${'😀'.repeat(15)}"`, 'good'],
+    ['"tab\\tand\\u0007bell are fine"', 'good'], ['"a lone surrogate \\ud800"', 'lone_surrogate'], ['1', 'wrong_type'],
+  ]],
+  ['a price', fields.number({ min: 0, max: 1e12 }), [
+    ['0', 'good'], ['-0', 'good'], ['0.1', 'good'], ['1e12', 'good'], ['1000000000000', 'good'], ['5e-324', 'good'],
+    ['-1', 'too_small'], ['-5e-324', 'too_small'], ['1e13', 'too_large'], ['1000000000000.1', 'too_large'],
+    ['1e400', 'not_finite'], ['-1e400', 'not_finite'], ['0.12345678901234567890', 'inexact'], ['1e-400', 'inexact'],
+    ['"1"', 'wrong_type'], ['null', 'wrong_type'], ['true', 'wrong_type'], ['[1]', 'wrong_type'],
+  ]],
+  ['a whole number', fields.integer({ min: 1 }), [
+    ['1', 'good'], ['1.0', 'good'], ['1e3', 'good'], ['9007199254740991', 'good'],
+    ['1.5', 'wrong_type'], ['0', 'too_small'], ['9007199254740992', 'too_large'], ['9007199254740993', 'inexact'],
+    ['"1"', 'wrong_type'],
+  ]],
+  ['a boolean', fields.boolean(), [
+    ['true', 'good'], ['false', 'good'], ['0', 'wrong_type'], ['"true"', 'wrong_type'], ['null', 'wrong_type'],
+  ]],
+  ['a choice', fields.choice(['admin', 'member']), [
+    ['"admin"', 'good'], ['"Admin"', 'not_allowed'], ['""', 'not_allowed'], ['"toString"', 'not_allowed'],
+    ['["admin"]', 'wrong_type'], ['{}', 'wrong_type'], ['0', 'wrong_type'],
+  ]],
+  ['a timestamp', fields.timestamp(), [
+    ['"2026-01-31T12:00:00.000Z"', 'good'], ['"2026-02-29T12:00:00.000Z"', 'not_a_timestamp'],
+    ['"2026-01-31T12:00:00Z"', 'not_a_timestamp'], ['"2026-01-31T12:00:00.000+01:00"', 'not_a_timestamp'],
+    ['"2026-01-31T24:00:00.000Z"', 'not_a_timestamp'], ['"now"', 'not_a_timestamp'], ['0', 'wrong_type'],
+  ]],
+];
+
+for (const [what, { rule }, rows] of table) {
+  describe(what, () => {
+    for (const [json, code] of rows) {
+      test(`${code}: ${json.slice(0, 60)}`, () => assert.equal(faultOf(rule, parseJson(json))?.code ?? 'good', code));
+    }
+  });
+}
+
+test('what is wrong is said in words that continue "name …" and quote nothing', () => {
+  const values: JsonValue[] = ['secret\u0000', 'secret'.repeat(300), -1.5, 1e300, NaN, Infinity, null, [], {}];
+  for (const [what, { rule }] of table) {
+    for (const value of values) {
+      const fault = faultOf(rule, value);
+      if (fault === undefined) continue;
+      assert.match(fault.detail, /^must (not )?(be|have|contain) [^.]+(\.000Z)?$/, what);
+      assert.ok(!fault.detail.includes('secret'));
+    }
+  }
+  assert.equal(faultOf(fields.text({ min: 1 }).rule, '')?.detail, 'must be at least 1 character long');
+});
+
+test('a hostile address is refused in no time', () => {
+  const { rule } = fields.email();
+  for (const part of ['a.', 'a@', '-a', 'a-', '.']) {
+    const started = process.hrtime.bigint();
+    for (let round = 0; round < 100; round += 1) faultOf(rule, `a@${part.repeat(120)}!`);
+    assert.ok(process.hrtime.bigint() - started < 500_000_000n, part);
+  }
+});
+
+test('addresses are compared without regard to case', () => {
+  assert.equal(fields.emailKey('Ada@Example.ORG'), fields.emailKey('ada@example.org'));
+});
+
+test('every example keeps its rule', () => {
+  for (const [what, field] of table) {
+    if (what === 'text of 1 to 5') continue;
+    assert.equal(faultOf(field.rule, field.example), undefined, what);
+  }
+});
