@@ -12,7 +12,7 @@ export function overview(commands: readonly Command[]): string {
     `Commands; without one, serve is meant:\n${lines.join('')}\n` +
     'cairn COMMAND --help tells the options of a command, cairn --version the version.\n' +
     `Exit codes: ${exitCodes.done} done, ${exitCodes.usage} wrong usage, ${exitCodes.bug} a bug, ` +
-    `${exitCodes.io} disk or network, ${exitCodes.config} damaged data or set-up.\n`
+    `${exitCodes.io} disk or network, ${exitCodes.busy} in use, ${exitCodes.config} damaged data or set-up.\n`
   );
 }
 

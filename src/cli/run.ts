@@ -1,5 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { UsageError } from '../options.ts';
+import { LockedError, StoreDamageError } from '../store/failures.ts';
+import { KeyRingError } from '../auth/keys.ts';
 import type { Command, ExitCode, Terminal } from './command.ts';
 import { exitCodes, parseCall } from './command.ts';
 import { describe, overview } from './help.ts';
@@ -7,14 +9,14 @@ import { describe, overview } from './help.ts';
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
 export async function run(
   commands: readonly Command[],
-  version: string,
+  version: () => string,
   words: readonly string[],
   terminal: Terminal,
 ): Promise<ExitCode> {
   try {
     const [first = '', second = ''] = words;
     if (first === '--version') {
-      terminal.out(`cairn ${version} on Node.js ${process.version}\n`);
+      terminal.out(`cairn ${version()} on Node.js ${process.version}\n`);
       return exitCodes.done;
     }
     if (first === '--help' || first === '-h' || first === 'help') {
@@ -51,14 +53,22 @@ function findCommand(
 }
 
 function fail(error: unknown, terminal: Terminal): ExitCode {
-  if (error instanceof UsageError || error instanceof CairnError) {
-    terminal.err(`${error.message}\n`);
-    return error instanceof UsageError ? exitCodes.usage : exitCodes.config;
+  const code = codeOf(error);
+  if (code === undefined) {
+    const told = error instanceof Error ? error.stack : String(error);
+    terminal.err(`Cannot go on, which is a bug of Cairn's: ${told}\n`);
+    return exitCodes.bug;
   }
-  if (error instanceof Error && 'syscall' in error) {
-    terminal.err(`Cannot go on: ${error.message}\n`);
-    return exitCodes.io;
-  }
-  terminal.err(`Cannot go on, which is a bug of Cairn's: ${error instanceof Error ? error.stack : String(error)}\n`);
-  return exitCodes.bug;
+  const message = error instanceof Error ? error.message : '';
+  terminal.err(message.startsWith('Cannot ') ? `${message}\n` : `Cannot go on: ${message}\n`);
+  return code;
+}
+
+/** `undefined` for a bug. */
+function codeOf(error: unknown): ExitCode | undefined {
+  if (error instanceof UsageError) return exitCodes.usage;
+  if (error instanceof LockedError) return exitCodes.busy;
+  if (error instanceof StoreDamageError || error instanceof KeyRingError) return exitCodes.config;
+  if (error instanceof CairnError) return error.code === 'internal' ? exitCodes.bug : exitCodes.config;
+  return error instanceof Error && 'syscall' in error ? exitCodes.io : undefined;
 }

@@ -53,7 +53,7 @@ async function call(
     out: (text) => void (outcome.out += text),
     err: (text) => void (outcome.err += text),
   };
-  const code = await run(commands, '1.2.3', words.split(' ').filter((word) => word !== ''), terminal);
+  const code = await run(commands, () => '1.2.3', words.split(' ').filter((word) => word !== ''), terminal);
   return { code, ...outcome };
 }
 

@@ -1,0 +1,93 @@
+import { refusal } from './api/replies.ts';
+import { CairnError } from './base/errors.ts';
+import type { Handle, Reply } from './http/message.ts';
+import { apiFields } from './http/replies.ts';
+import type { LogDetails, Log } from './log.ts';
+import { counter, gauge, metricsContentType, type Family, type Metrics } from './metrics.ts';
+import type { StoreStatus } from './store/store.ts';
+
+/** What the listeners tell of themselves. */
+export interface Load {
+  readonly inFlight: number;
+  readonly connections: number;
+}
+
+export interface OperationsOptions {
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly load: () => Load;
+  readonly store: () => StoreStatus;
+  /** Why the server should get no requests now; `undefined` when it should. */
+  readonly unready: () => string | undefined;
+}
+
+/** Answers on the operations listener, which nobody but operators should reach: it knows no callers. */
+export function operationsHandle({ metrics, log, load, store, unready }: OperationsOptions): Handle {
+  const pages: Readonly<Record<string, () => Reply>> = {
+    '/livez': () => text(200, 'live\n'),
+    '/readyz': () => {
+      const reason = unready();
+      return reason === undefined ? text(200, 'ready\n') : text(503, `${reason}\n`);
+    },
+    '/metrics': () => {
+      const families = [...loadFamilies(load()), ...storeFamilies(store())];
+      const dropped = counter('cairn_log_lines_dropped_total', 'Log lines that the reader was too slow for', log.dropped);
+      return text(200, metrics.render([...families, dropped]), metricsContentType);
+    },
+  };
+  return ({ method, target, id }) => {
+    const page = Object.hasOwn(pages, target) ? pages[target] : undefined;
+    if (page === undefined) return refusal(new CairnError('not_found', 'Cannot find it: there is no such page'), id);
+    if (method === 'GET' || method === 'HEAD') return page();
+    const error = new CairnError('method_not_allowed', 'Cannot answer this method here: there are GET, HEAD');
+    return refusal(error, id, ['Allow', 'GET, HEAD']);
+  };
+}
+
+/** The same log, with what goes through it counted. */
+export function meteredLog(log: Log, metrics: Metrics): Log {
+  return {
+    request(entry) {
+      metrics.request(entry);
+      log.request(entry);
+    },
+    security(event, details: LogDetails) {
+      metrics.event(event);
+      log.security(event, details);
+    },
+    message: log.message,
+    get dropped() {
+      return log.dropped;
+    },
+    close: log.close,
+  };
+}
+
+function text(status: number, body: string, type = 'text/plain; charset=utf-8'): Reply {
+  return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
+}
+
+function loadFamilies({ inFlight, connections }: Load): Family[] {
+  return [
+    gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
+    gauge('cairn_http_connections', 'Open connections', connections),
+  ];
+}
+
+function storeFamilies(status: StoreStatus): Family[] {
+  const records = status.collections.map(({ name, records: value }) => ({ labels: { collection: name }, value }));
+  const states = ['writable', 'full', 'failed'].map((state) => ({
+    labels: { state },
+    value: status.state === state ? 1 : 0,
+  }));
+  return [
+    { name: 'cairn_store_records', kind: 'gauge', help: 'Records by collection', samples: records },
+    { name: 'cairn_store_state', kind: 'gauge', help: 'Whether the store takes writes', samples: states },
+    counter('cairn_store_groups_total', 'Group commits, each of which is one sync', status.groups),
+    counter('cairn_store_commits_total', 'Transactions that became durable', status.commits),
+    gauge('cairn_store_journal_bytes', 'Size of the journal', status.journalBytes),
+    counter('cairn_store_checkpoints_total', 'Checkpoints that were finished', status.checkpoints),
+    counter('cairn_store_checkpoint_failures_total', 'Checkpoints that failed', status.checkpointFailures),
+    gauge('cairn_store_checkpoint_seconds', 'How long the last checkpoint took', status.checkpointMs / 1000),
+  ];
+}
