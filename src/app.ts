@@ -5,7 +5,7 @@ import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
-import { serviceHandlers } from './api/service-handlers.ts';
+import { serviceHandlers, type Unready } from './api/service-handlers.ts';
 import { createPasswords } from './auth/passwords.ts';
 import { createTokens } from './auth/tokens.ts';
 import { systemClock, type Clock } from './base/clock.ts';
@@ -16,7 +16,7 @@ import { parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type Answered, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import { createRequestIds } from './http/request-id.ts';
-import { HttpServer, type ServerOptions } from './http/server.ts';
+import { HttpServer, type TlsTexts } from './http/server.ts';
 import { loadKeyRing } from './key-file.ts';
 import { silentLog, type Log } from './log.ts';
 import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
@@ -27,7 +27,7 @@ import { SignIn } from './resources/sign-in.ts';
 import { Users } from './resources/users.ts';
 import { nodeFiles } from './store/node-files.ts';
 import { openStore } from './store/open-store.ts';
-import type { Store, StoredRecord } from './store/store.ts';
+import type { Store, StoredRecord, StoreStatus } from './store/store.ts';
 import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
 
 export interface AppOptions {
@@ -55,6 +55,8 @@ export interface AppOptions {
   readonly clock?: Clock | undefined;
   readonly random?: Random | undefined;
   readonly log?: Log | undefined;
+  /** Called once when nothing can be written any more: reads go on, but the process should end. */
+  readonly onFailure?: (() => void) | undefined;
 }
 
 /** A running application, with or without a port of its own. */
@@ -67,8 +69,14 @@ export interface App {
   listen(options: {
     readonly port: number;
     readonly host: string;
-    readonly tls?: ServerOptions['tls'];
+    readonly tls?: TlsTexts | undefined;
   }): Promise<number>;
+  /** Meets new connections with another certificate. @throws what node:tls throws; then the former one stays */
+  renewTls(tls: TlsTexts): void;
+  /** Why requests should go elsewhere now, such as `draining`; `undefined` when they need not. */
+  unready(): Unready | undefined;
+  /** What the listeners are busy with. */
+  load(): { readonly inFlight: number; readonly connections: number };
   /** For an existing `node:http` server: `createServer(app.handler)`. */
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /** Asks without a port. */
@@ -79,6 +87,12 @@ export interface App {
 
 const hour = 3600;
 
+const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined } = {
+  writable: undefined,
+  full: 'storage_full',
+  failed: 'store_failed',
+};
+
 /**
  * Opens the store and puts the application together.
  * @throws StoreDamageError, LockedError, KeyRingError where the directory cannot be used
@@ -86,7 +100,16 @@ const hour = 3600;
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
   const files = options.directory === undefined ? undefined : nodeFiles(options.directory);
-  const store = openStore({ ...(files && { files }), clock, random });
+  const store = openStore({
+    ...(files && { files }),
+    clock,
+    random,
+    onFailure(error) {
+      log.message('error', 'The store has failed', { reason: error instanceof Error ? error.message : '' });
+      options.onFailure?.();
+    },
+    onNotice: (notice) => log.message('warn', `The store says: ${notice}`),
+  });
 
   const passwords = createPasswords({
     random,
@@ -110,6 +133,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
 
   const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
   let closing = false;
+  const unready = (): Unready | undefined => (closing ? 'draining' : unreadyBy[store.status().state]);
   const collectionOptions = {
     epoch: () => store.epoch,
     requireIfMatch: options.requireIfMatch ?? false,
@@ -124,7 +148,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     tokens,
     items: itemResource,
     pages,
-    unready: () => (closing ? 'draining' : undefined),
+    unready,
   } as const;
   const dispatch = createDispatch({
     tokens,
@@ -161,6 +185,14 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       servers.push(server);
       return bound;
     },
+    renewTls(tls) {
+      for (const server of servers) server.renewTls(tls);
+    },
+    unready,
+    load: () => ({
+      inFlight: servers.reduce((sum, server) => sum + server.inFlight, exchanger.inFlight),
+      connections: servers.reduce((sum, server) => sum + server.connections, 0),
+    }),
     handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
     inject: (request) => inject(dispatch, refusal, exchange.nextId, request),
     async close() {

@@ -1,17 +1,15 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
-
+import { flags } from './cli/flags.ts';
 import { routes } from './cli/routes.ts';
 import { run } from './cli/run.ts';
 import { serve } from './cli/serve.ts';
 import { systemEnvironment } from './config.ts';
+import { packageVersion } from './version.ts';
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-
-process.exitCode = await run([serve, routes], String(version), process.argv.slice(2), {
+process.exitCode = await run([serve, routes, flags], packageVersion, process.argv.slice(2), {
   input: process.stdin,
   environment: systemEnvironment,
-  out: (text) => process.stdout.write(text),
-  err: (text) => process.stderr.write(text),
-  interactive: process.stderr.isTTY,
+  interactive: process.stdout.isTTY,
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
 });

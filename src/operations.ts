@@ -1,38 +1,34 @@
 import { refusal } from './api/replies.ts';
+import type { App } from './app.ts';
+import { systemClock } from './base/clock.ts';
 import { CairnError } from './base/errors.ts';
+import { systemRandom } from './base/random.ts';
 import type { Handle, Reply } from './http/message.ts';
 import { apiFields } from './http/replies.ts';
+import { createRequestIds } from './http/request-id.ts';
+import { HttpServer } from './http/server.ts';
 import type { LogDetails, Log } from './log.ts';
 import { counter, gauge, metricsContentType, type Family, type Metrics } from './metrics.ts';
 import type { StoreStatus } from './store/store.ts';
 
-/** What the listeners tell of themselves. */
-export interface Load {
-  readonly inFlight: number;
-  readonly connections: number;
-}
-
 export interface OperationsOptions {
+  readonly app: Pick<App, 'load' | 'unready' | 'store'>;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly load: () => Load;
-  readonly store: () => StoreStatus;
-  /** Why the server should get no requests now; `undefined` when it should. */
-  readonly unready: () => string | undefined;
 }
 
 /** Answers on the operations listener, which nobody but operators should reach: it knows no callers. */
-export function operationsHandle({ metrics, log, load, store, unready }: OperationsOptions): Handle {
+export function operationsHandle({ app, metrics, log }: OperationsOptions): Handle {
   const pages: Readonly<Record<string, () => Reply>> = {
     '/livez': () => text(200, 'live\n'),
     '/readyz': () => {
-      const reason = unready();
+      const reason = app.unready();
       return reason === undefined ? text(200, 'ready\n') : text(503, `${reason}\n`);
     },
     '/metrics': () => {
-      const families = [...loadFamilies(load()), ...storeFamilies(store())];
-      const dropped = counter('cairn_log_lines_dropped_total', 'Log lines that the reader was too slow for', log.dropped);
-      return text(200, metrics.render([...families, dropped]), metricsContentType);
+      const dropped = counter('cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped);
+      const families = [...loadFamilies(app.load()), ...storeFamilies(app.store.status()), dropped];
+      return text(200, metrics.render(families), metricsContentType);
     },
   };
   return ({ method, target, id }) => {
@@ -42,6 +38,12 @@ export function operationsHandle({ metrics, log, load, store, unready }: Operati
     const error = new CairnError('method_not_allowed', 'Cannot answer this method here: there are GET, HEAD');
     return refusal(error, id, ['Allow', 'GET, HEAD']);
   };
+}
+
+/** A listener that answers so. */
+export function operationsServer(options: OperationsOptions): HttpServer {
+  const nextId = createRequestIds(systemRandom);
+  return new HttpServer({ handle: operationsHandle(options), refuse: refusal, clock: systemClock, nextId });
 }
 
 /** The same log, with what goes through it counted. */
@@ -67,7 +69,7 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
   return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
 }
 
-function loadFamilies({ inFlight, connections }: Load): Family[] {
+function loadFamilies({ inFlight, connections }: ReturnType<App['load']>): Family[] {
   return [
     gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
     gauge('cairn_http_connections', 'Open connections', connections),

@@ -34,7 +34,7 @@ const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
     pattern: /\b(randomBytes|randomUUID|randomInt|randomFill|randomFillSync|getRandomValues|generateKeySync)\b/,
     only: 'src/base/random.ts',
   },
-  { what: 'process.env', pattern: /\bprocess\s*(\.\s*env\b|\[)|\benv\b[^;]*\bfrom ' *'/, only: 'src/config.ts' },
+  { what: 'process.env', pattern: /\bprocess\s*(\.\s*env\b|\[)|\{[^}]*\benv\b[^}]*\}\s*from\b/, only: 'src/config.ts' },
 ];
 
 /** What strict types are worth nothing with. `text` looks at comments too. */

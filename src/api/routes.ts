@@ -68,7 +68,7 @@ export const serviceRoutes = {
     summary: 'Whether the server takes requests',
     access: 'public',
     reply: { status: 200, schema: healthSchema },
-    problems: ['draining', 'store_failed'],
+    problems: ['draining', 'store_failed', 'storage_full'],
   },
 } as const satisfies { readonly [operationId: string]: Route };
 

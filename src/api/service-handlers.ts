@@ -26,8 +26,11 @@ export interface Services {
   /** Absent where the app serves no page. */
   readonly pages: Pages | undefined;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
-  readonly unready: () => 'draining' | 'store_failed' | undefined;
+  readonly unready: () => Unready | undefined;
 }
+
+/** Why a server should get no requests. */
+export type Unready = 'draining' | 'store_failed' | 'storage_full';
 
 /** What does the operations of `serviceRoutes`. */
 export function serviceHandlers(services: Services): { readonly [operationId in ServiceOperation]: Handler } {

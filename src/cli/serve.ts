@@ -1,81 +1,147 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-
 import { createApp, type App } from '../app.ts';
 import { systemClock } from '../base/clock.ts';
-import { options, type Config } from '../config.ts';
+import { isLoopback, options, unknownVariables, type Config, type TlsFiles } from '../config.ts';
+import type { TlsTexts } from '../http/server.ts';
 import { createLog, silentLog, standardOutput, type Log } from '../log.ts';
-import { exitCodes, type Call, type Command, type ExitCode } from './command.ts';
+import { createMetrics } from '../metrics.ts';
+import { meteredLog, operationsServer } from '../operations.ts';
+import { UsageError } from '../options.ts';
+import { packageVersion } from '../version.ts';
+import type { Command, ExitCode, Terminal } from './command.ts';
+import { exitCodes } from './command.ts';
 
-/** Runs the server until a signal ends it. */
+/** How long the log may take for its last lines. */
+const logCloseMs = 1000;
+
 export const serve: Command = {
   name: 'serve',
-  summary: 'Serve the API',
+  summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
   operands: [],
   options: Object.values(options),
   usesSecrets: true,
-  run: runServer,
+  async run(call) {
+    const config = call.config();
+    const { terminal } = call;
+    const metrics = config.opsPort === undefined ? undefined : createMetrics(packageVersion());
+    const plainLog = openLog(config, terminal);
+    const log = metrics === undefined ? plainLog : meteredLog(plainLog, metrics);
+    try {
+      for (const name of unknownVariables(terminal.environment)) {
+        log.message('warn', `The variable ${name} is no option of Cairn's`);
+      }
+      const tls = config.tls && (await readTls(config.tls));
+      const stop = waitForStop();
+      const app = await createApp({ ...appOptions(config), log, onFailure: stop.fail });
+      const operations = metrics && operationsServer({ app, metrics, log });
+      try {
+        await tellPassword(app, config, terminal);
+        if (operations !== undefined && config.opsPort !== undefined) {
+          const port = await operations.listen(config.opsPort, config.opsHost);
+          log.message('notice', `Operations are served at ${urlOf('http', config.opsHost, port)}`);
+        }
+        const port = await app.listen({ port: config.port, host: config.host, tls });
+        const line = `Cairn serves ${urlOf(tls === undefined ? 'http' : 'https', config.host, port)}`;
+        if (config.log === 'none') terminal.out(`${line}\n`);
+        else log.message('notice', line);
+        warnOfCookies(config, log);
+        process.on('SIGHUP', () => void reload(app, config, log));
+        const { code, reason } = await stop.stopped;
+        log.message('notice', `Cairn stops: ${reason}`);
+        return code;
+      } finally {
+        await app.close();
+        await operations?.drain(0);
+      }
+    } finally {
+      metrics?.close();
+      await log.close(logCloseMs);
+    }
+  },
 };
 
-async function runServer(call: Call): Promise<ExitCode> {
-  const config = call.config();
-  const log = logFor(config, call.terminal.interactive);
-  const app = await createApp({
+function openLog(config: Config, { interactive }: Terminal): Log {
+  if (config.log === 'none') return silentLog;
+  const format = config.log ?? (interactive ? 'pretty' : 'json');
+  return createLog({ format, level: config.logLevel, clock: systemClock, sink: standardOutput() });
+}
+
+function appOptions(config: Config): Parameters<typeof createApp>[0] {
+  return {
     directory: config.dataDirectory,
     administrator: { email: config.adminEmail, password: config.adminPassword },
     secret: config.secret,
     registration: config.registration,
     requireIfMatch: config.requireIfMatch,
-    corsOrigins: config.corsOrigins,
     trustedProxies: config.trustedProxies,
+    corsOrigins: config.corsOrigins,
     accessTokenLifetimeSeconds: config.accessTokenLifetimeSeconds,
     sessionIdleSeconds: config.sessionIdleSeconds,
     sessionLifetimeSeconds: config.sessionLifetimeSeconds,
     passwordLengthMin: config.passwordLengthMin,
     scryptCost: config.scryptCost,
     bodyBytesMax: config.bodyBytesMax,
-    log,
+  };
+}
+
+interface Stop {
+  readonly code: ExitCode;
+  readonly reason: string;
+}
+
+/** The first reason to stop counts; a second signal ends the process at once, as if nobody listened to it. */
+function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => void } {
+  let stop: (stop: Stop) => void = () => undefined;
+  const stopped = new Promise<Stop>((resolve) => {
+    stop = resolve;
   });
-  const port = await app.listen({ port: config.port, host: config.host });
-  await tellAdministrator(app, config, call);
-  call.terminal.out(`Cairn serves http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}\n`);
-  await signalled();
-  await app.close();
-  await log.close(1000);
-  return exitCodes.done;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => stop({ code: exitCodes.done, reason: signal }));
+  }
+  return { stopped, fail: () => stop({ code: exitCodes.io, reason: 'nothing can be written any more' }) };
 }
 
-function logFor({ log, logLevel }: Config, interactive: boolean): Log {
-  const format = log ?? (interactive ? 'pretty' : 'json');
-  if (format === 'none') return silentLog;
-  return createLog({ format, level: logLevel, clock: systemClock, sink: standardOutput() });
+/** @throws UsageError where a file cannot be read */
+async function readTls({ certFile, keyFile }: TlsFiles): Promise<TlsTexts> {
+  const read = async (option: string, file: string): Promise<string> => {
+    try {
+      return await readFile(file, 'utf8');
+    } catch (error) {
+      throw new UsageError(`Cannot use ${option}: ${error instanceof Error ? error.message : 'it cannot be read'}`);
+    }
+  };
+  return { cert: await read('--tls-cert', certFile), key: await read('--tls-key', keyFile) };
 }
 
-/** Shows a generated password once: on a terminal, or else in a file that only its owner reads. */
-async function tellAdministrator({ generatedPassword }: App, config: Config, { terminal }: Call): Promise<void> {
+/** What is wrong with the new files is logged, and the former ones stay in use. */
+async function reload(app: App, { tls }: Config, log: Log): Promise<void> {
+  try {
+    if (tls !== undefined) app.renewTls(await readTls(tls));
+    log.message('notice', 'Certificate and keys were read again');
+  } catch (error) {
+    log.message('error', `The former certificate and keys stay: ${error instanceof Error ? error.message : ''}`);
+  }
+}
+
+/** Shown once to a person; where nobody looks, kept in a file for them. */
+async function tellPassword({ generatedPassword }: App, config: Config, terminal: Terminal): Promise<void> {
   if (generatedPassword === undefined) return;
   if (terminal.interactive) {
-    terminal.err(`Made the administrator ${config.adminEmail} with the password: ${generatedPassword}\n`);
+    terminal.out(`The password of ${config.adminEmail}, shown this once: ${generatedPassword}\n`);
     return;
   }
   const file = join(config.dataDirectory, 'admin-password');
+  await rm(file, { force: true });
   await writeFile(file, `${generatedPassword}\n`, { mode: 0o600, flag: 'wx' });
-  terminal.err(`Made the administrator ${config.adminEmail}; the password is in ${file}: read it and remove it\n`);
+  terminal.err(`The password of ${config.adminEmail} is in ${file}: sign in, change it, and remove the file\n`);
 }
 
-/** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
-function signalled(): Promise<void> {
-  return new Promise((resolve) => {
-    let count = 0;
-    for (const [signal, number] of [
-      ['SIGTERM', 15],
-      ['SIGINT', 2],
-    ] as const) {
-      process.on(signal, () => {
-        count += 1;
-        if (count > 1) process.exit(128 + number);
-        resolve();
-      });
-    }
-  });
+function warnOfCookies({ host, tls, trustedProxies }: Config, log: Log): void {
+  if (isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
+  log.message('warn', 'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy');
+}
+
+function urlOf(scheme: 'http' | 'https', host: string, port: number): string {
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
