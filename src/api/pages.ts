@@ -30,6 +30,8 @@ export function pageReply(page: Page, contentSecurityPolicy: string, request: Re
   const fields = [
     'Cache-Control',
     'no-cache',
+    'Vary',
+    'Accept',
     'ETag',
     page.etag,
     'Content-Security-Policy',
