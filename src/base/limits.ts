@@ -23,6 +23,8 @@ export const limits = {
   connectionsMax: 8192,
   /** Of one address that is no trusted proxy's. */
   connectionsPerAddressMax: 1024,
+  /** From so many connections on, replies that are ready at once are sent together at the end of a loop turn. */
+  gatheringConnectionsMin: 8,
   /** Then the connection is closed, so that load spreads anew over several servers now and then. */
   requestsPerConnectionMax: 10_000,
   /** Requests of one connection that wait for the answers before theirs; beyond it, no more are read. */

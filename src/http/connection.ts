@@ -19,6 +19,8 @@ export class Connection {
   busy = false;
   /** Requests that arrived meanwhile (pipelining, RFC 9112 §9.3.2), to be answered in turn. */
   readonly waiting: Exchange[] = [];
+  /** Whether so many wait that no more are read. */
+  paused = false;
   /** Why nothing more can be read; told after the replies to what came before. */
   failure: { readonly error: CairnError; readonly fields: readonly string[] } | undefined;
 

@@ -59,6 +59,13 @@ const asteriskReply: Reply = { status: 204, fields: apiFields, body: undefined }
 export class Exchanger {
   /** While it is set, every reply ends its connection. */
   draining = false;
+  /**
+   * Whether replies that are ready at once are held until everything that has arrived by now has been looked at, and
+   * then sent in one go. With many callers this saves a third of the time (parsing and writing each stay in the
+   * processor's caches); a lone caller would only wait.
+   */
+  gathers = false;
+  readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
   readonly #options: ExchangerOptions;
   readonly #limits: ExchangeLimits;
   readonly #context: ExchangeContext;
@@ -94,7 +101,9 @@ export class Exchanger {
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
     // Node itself would read on, and hand over pipelined requests without end.
-    if (connection.waiting.length >= this.#limits.pipelinedRequestsMax) connection.socket.pause();
+    if (connection.waiting.length < this.#limits.pipelinedRequestsMax) return;
+    connection.paused = true;
+    connection.socket.pause();
   }
 
   /** Takes what makes a connection unreadable: answers it after all that came before it, and ends the connection. */
@@ -115,7 +124,7 @@ export class Exchanger {
     } catch (error) {
       // After a head that is refused nothing can be trusted to be a request.
       connection.closing = true;
-      return this.#send(connection, exchange, this.#refuse(error, exchange));
+      return this.#reply(connection, exchange, this.#refuse(error, exchange));
     }
     const { peer } = connection;
     if (this.#proxies.has(peer.address)) exchange.callFrom(resolveCaller(peer, exchange.fields, this.#proxies));
@@ -126,7 +135,7 @@ export class Exchanger {
       reply = this.#refuse(error, exchange);
     }
     if (reply instanceof Promise) void this.#await(connection, exchange, reply);
-    else this.#send(connection, exchange, reply);
+    else this.#reply(connection, exchange, reply);
   }
 
   #handle(exchange: Exchange): Reply | Promise<Reply> {
@@ -159,15 +168,37 @@ export class Exchanger {
     return this.#options.refuse(failure, exchange.id);
   }
 
+  /** Sends a reply that is ready, now or with those of others. */
+  #reply(connection: Connection, exchange: Exchange, reply: Reply): void {
+    if (!this.gathers) return this.#send(connection, exchange, reply);
+    connection.busy = true;
+    if (this.#gathered.push({ connection, exchange, reply }) === 1) setImmediate(() => this.#sendGathered());
+  }
+
+  #sendGathered(): void {
+    for (const { connection, exchange, reply } of this.#gathered.splice(0)) {
+      connection.busy = false;
+      this.#send(connection, exchange, reply);
+      this.#continue(connection);
+    }
+  }
+
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
     const unreadable = connection.failure !== undefined && exchange.isArriving;
     const last = connection.requests >= this.#limits.requestsPerConnectionMax;
     if (last || unreadable || this.draining || exchange.lingers) connection.closing = true;
     const { onAnswered, clock } = this.#options;
-    const streaming = exchange.send(reply, connection.closing, (status, bytes, aborted) => {
-      const durationMs = clock.elapsed() - exchange.startedMs;
-      onAnswered?.({ request: exchange, address: exchange.address, status, bytes, durationMs, aborted });
-    });
+    let streaming: Promise<void> | undefined;
+    try {
+      streaming = exchange.send(reply, connection.closing, (status, bytes, aborted) => {
+        const durationMs = clock.elapsed() - exchange.startedMs;
+        onAnswered?.({ request: exchange, address: exchange.address, status, bytes, durationMs, aborted });
+      });
+    } catch (error) {
+      // Node refuses a field that cannot stand on the wire; nothing of the reply has been sent then.
+      this.#options.onFailure?.(error, exchange);
+      exchange.abandon();
+    }
     if (streaming === undefined) return;
     connection.busy = true;
     void streaming.then(() => {
@@ -178,15 +209,19 @@ export class Exchanger {
 
   /** Takes the requests that waited, until one of them has to wait itself. */
   #continue(connection: Connection): void {
-    const { socket, waiting } = connection;
+    const { waiting } = connection;
     while (!connection.busy && !connection.closing) {
       const next = waiting.shift();
       if (next === undefined) break;
       this.#begin(connection, next);
     }
-    if (connection.closing) waiting.length = 0;
-    else if (socket.isPaused() && waiting.length < this.#limits.pipelinedRequestsMax) socket.resume();
-    if (!connection.busy && !connection.closing && connection.failure !== undefined) this.#answerFailure(connection);
+    if (connection.closing) {
+      waiting.length = 0;
+    } else if (connection.paused && waiting.length < this.#limits.pipelinedRequestsMax) {
+      connection.paused = false;
+      connection.socket.resume();
+    }
+    if (!connection.busy && connection.failure !== undefined) this.#answerFailure(connection);
   }
 
   #answerFailure(connection: Connection): void {

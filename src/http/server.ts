@@ -32,7 +32,8 @@ export type ServerLimits = ExchangeLimits &
     | 'requestTimeoutMs'
     | 'keepAliveTimeoutMs'
     | 'connectionsMax'
-    | 'connectionsPerAddressMax',
+    | 'connectionsPerAddressMax'
+    | 'gatheringConnectionsMin',
     number
   >;
 
@@ -134,8 +135,10 @@ export class HttpServer {
     if (count > this.#limits.connectionsPerAddressMax && !this.#isProxy(address)) return void socket.destroy();
     this.#perAddress.set(address, count);
     this.#sockets.add(socket);
+    this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;
     socket.once('close', () => {
       this.#sockets.delete(socket);
+      this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;
       const left = (this.#perAddress.get(address) ?? 1) - 1;
       if (left === 0) this.#perAddress.delete(address);
       else this.#perAddress.set(address, left);

@@ -204,8 +204,9 @@ test('1,000 pipelined requests are answered in order, one at a time', async (con
     running -= 1;
     return text(request.target);
   };
-  const listener = await start(context, {}, { 'GET /slow/{id}': slowly });
-  for (const path of ['slow', 'items']) {
+  const routes = { 'GET /slow/{id}': slowly };
+  const listeners = [await start(context, {}, routes), await start(context, { gatheringConnectionsMin: 0 }, routes)];
+  for (const [path, listener] of ['slow', 'items'].flatMap((one) => listeners.map((two) => [one, two] as const))) {
     const client = new RawClient(listener.port);
     let bytes = '';
     for (let id = 0; id < 1000; id += 1) bytes += `GET /${path}/${id} ${host}\r\n`;
@@ -215,9 +216,9 @@ test('1,000 pipelined requests are answered in order, one at a time', async (con
       assert.ok(body.endsWith(`/${path}/${id}`), body);
     }
     client.socket.destroy();
+    await assertServes(listener);
   }
   assert.equal(together, 1);
-  await assertServes(listener);
 });
 
 test('of what is pipelined without end, little is read', async (context) => {
@@ -260,22 +261,40 @@ test('a write is answered before the read behind it is looked at', async (contex
 });
 
 test('after "Connection: close" from either side nothing more is handled', async (context) => {
-  let handled = 0;
-  const count: Handle = async () => {
-    handled += 1;
-    return text('counted');
-  };
-  const listener = await start(context, { requestsPerConnectionMax: 2 }, { 'GET /count': count });
-  const asked = new RawClient(listener.port);
-  asked.send(`GET /count ${host}Connection: close\r\n\r\nGET /count ${host}\r\n`);
-  assert.equal((await asked.reply()).fields.get('connection'), 'close');
-  assert.equal(await asked.rest(), '');
-  assert.equal(handled, 1);
-  const told = new RawClient(listener.port).send(`GET /count ${host}\r\n`.repeat(5));
-  assert.notEqual((await told.reply()).fields.get('connection'), 'close');
-  assert.equal((await told.reply()).fields.get('connection'), 'close');
-  assert.equal(await told.rest(), '');
-  assert.equal(handled, 3);
+  for (const gatheringConnectionsMin of [0, 8]) {
+    let handled = 0;
+    const count: Handle = () => {
+      handled += 1;
+      return text('counted');
+    };
+    const routes: Record<string, Handle> = { 'GET /count': count, 'GET /later': async (request) => count(request) };
+    const listener = await start(context, { requestsPerConnectionMax: 2, gatheringConnectionsMin }, routes);
+    for (const path of ['count', 'later']) {
+      handled = 0;
+      const asked = new RawClient(listener.port);
+      asked.send(`GET /${path} ${host}Connection: close\r\n\r\nGET /${path} ${host}\r\n`);
+      assert.equal((await asked.reply()).fields.get('connection'), 'close');
+      assert.equal(await asked.rest(), '');
+      assert.equal(handled, 1);
+      const told = new RawClient(listener.port).send(`GET /${path} ${host}\r\n`.repeat(5));
+      assert.notEqual((await told.reply()).fields.get('connection'), 'close');
+      assert.equal((await told.reply()).fields.get('connection'), 'close');
+      assert.equal(await told.rest(), '');
+      assert.equal(handled, 3);
+    }
+  }
+});
+
+test('a reply that cannot stand on the wire breaks its connection, and no other', async (context) => {
+  const failures: unknown[] = [];
+  const split: Handle = () => ({ ...text(''), fields: ['Location', '/a\r\nSet-Cookie: b'] });
+  const onFailure = (error: unknown): number => failures.push(error);
+  const listener = await start(context, {}, { 'GET /split': split }, { onFailure });
+  const client = new RawClient(listener.port).send(`GET /split ${host}\r\n`);
+  await client.closed;
+  assert.equal(client.unread, '');
+  assert.equal(failures.length, 1);
+  await assertServes(listener);
 });
 
 test('content over the limit is refused unread, or as soon as it is too much', async (context) => {

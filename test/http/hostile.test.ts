@@ -7,7 +7,7 @@ import { RawClient } from './raw.ts';
 
 let listener: Listener;
 before(async () => {
-  listener = await startListener({ limits: { lingerTimeoutMs: 50 } });
+  listener = await startListener({ limits: { lingerTimeoutMs: 50, gatheringConnectionsMin: 0 } });
 });
 after(async () => {
   assert.equal(await listener.server.drain(0, 2000), 0);
