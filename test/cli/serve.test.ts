@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseExposition } from '../prometheus.ts';
+import { cairn, temporaryDirectory } from './spawn.ts';
+
+const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
+const operations = /Operations are served at (http:\/\/127\.0\.0\.1:\d+)/;
+
+test('a server: from its first line to its last, with figures for operators', async (t) => {
+  const directory = temporaryDirectory(t);
+  const data = join(directory, 'data');
+  const server = cairn(t, ['--data', data, '--port', '0', '--ops-port=0', '--log', 'json']);
+  const [, base = ''] = await server.find(url);
+  const [, ops = ''] = await server.find(operations);
+
+  assert.equal((await fetch(`${base}/readyz`)).status, 200);
+  const login = await fetch(`${base}/tokens`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' }),
+  });
+  assert.equal(login.status, 201);
+  const { access_token: token } = await login.json() as { access_token: string };
+  const made = await fetch(`${base}/items`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+    body: '{"name":"Lamp","price":24.5}',
+  });
+  assert.equal(made.status, 201);
+  assert.equal((await fetch(`${base}/metrics`)).status, 404, 'figures are for operators only');
+
+  const page = await fetch(`${ops}/metrics`);
+  assert.equal(page.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  const samples = parseExposition(await page.text());
+  const value = (name: string, labels: Record<string, string> = {}): number | undefined =>
+    samples.find((sample) => sample.name === name && matches(sample.labels, labels))?.value;
+  assert.equal(value('cairn_http_requests_total', { method: 'POST', route: '/items', status: '201' }), 1);
+  assert.equal(value('cairn_store_records', { collection: 'items' }), 1);
+  assert.equal(value('cairn_store_state', { state: 'writable' }), 1);
+  assert.ok((value('process_resident_memory_bytes') ?? 0) > 1e6);
+  assert.equal((await fetch(`${ops}/livez`)).status, 200);
+  assert.equal((await fetch(`${ops}/readyz`, { method: 'HEAD' })).status, 200);
+  assert.equal((await fetch(`${ops}/items`)).status, 404);
+  assert.equal((await fetch(`${ops}/metrics`, { method: 'POST' })).headers.get('allow'), 'GET, HEAD');
+
+  const second = cairn(t, ['--data', data, '--port', '0']);
+  assert.equal(await second.ended, 75);
+  assert.match(second.err, /^Cannot .*\n$/);
+
+  server.child.kill('SIGTERM');
+  assert.equal(await server.ended, 0);
+  assert.equal(server.err, '');
+  const lines = server.out.trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+  assert.deepEqual(lines.filter(({ kind }) => kind === 'request').map(({ method, route, status, userId }) =>
+    [method, route, status, userId]), [
+    ['GET', '/readyz', 200, null], ['POST', '/tokens', 201, null], ['POST', '/items', 201, 1],
+    ['GET', null, 404, null],
+  ]);
+  assert.ok(!server.out.includes(token) && !server.out.includes('correct horse'), 'no secret in the log');
+  assert.ok(readFileSync(join(data, 'items.json'), 'utf8').includes('Lamp'), 'a clean stop leaves plain files');
+  const modes = ['.', ...readdirSync(data)].map((name) => statSync(join(data, name)).mode & 0o077);
+  assert.deepEqual(modes.filter((mode) => mode !== 0), []);
+});
+
+test('without a terminal, the generated password is in a file that only its owner reads', async (t) => {
+  const data = join(temporaryDirectory(t), 'data');
+  const server = cairn(t, ['--data', data, '--port', '0'], { CAIRN_SCRYPT_COST: '14', CAIRN_PROT: '80' });
+  const [, base = ''] = await server.find(url);
+  const file = join(data, 'admin-password');
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const password = readFileSync(file, 'utf8').trim();
+  assert.ok(server.err.includes(file) && !(server.err + server.out).includes(password));
+  assert.match(server.out, /CAIRN_PROT is no option/);
+  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });
+  const headers = { 'Content-Type': 'application/json' };
+  assert.equal((await fetch(`${base}/tokens`, { method: 'POST', headers, body })).status, 201);
+  server.child.kill('SIGINT');
+  assert.equal(await server.ended, 0);
+});
+
+test('what keeps a server from starting is one line and an exit code of its own', async (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, 'file'), '');
+  const taken = cairn(t, ['--data', join(directory, 'a'), '--port', '0', '--log=none']);
+  const [, base = ''] = await taken.find(/^Cairn serves (.*)\n$/);
+  const damaged = join(directory, 'damaged');
+  const outcomes = await Promise.all([
+    cairn(t, ['--port', 'x']),
+    cairn(t, ['--data', join(directory, 'b'), '--port', new URL(base).port]),
+    cairn(t, ['--data', join(directory, 'file'), '--port', '0']),
+    cairn(t, ['--data', damagedStore(damaged), '--port', '0']),
+    cairn(t, ['--tls-cert', 'absent.pem', '--tls-key', 'absent.pem', '--data', join(directory, 'c')]),
+  ].map(async (running) => ({ code: await running.ended, err: running.err })));
+  assert.deepEqual(outcomes.map(({ code }) => code), [64, 74, 74, 78, 64]);
+  for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
+});
+
+/** A directory whose snapshot says something that it cannot mean. */
+function damagedStore(directory: string): string {
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'users.json'), '{"format":');
+  return directory;
+}
+
+function matches(actual: Readonly<Record<string, string>>, expected: Readonly<Record<string, string>>): boolean {
+  return Object.entries(expected).every(([label, text]) => actual[label] === text);
+}

@@ -1,0 +1,66 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { projectDirectory } from '../source.ts';
+
+/** A `cairn` process and what it wrote so far. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly out: string;
+  readonly err: string;
+  /** Resolves with the first match in what it writes to standard output; rejects when it ends before. */
+  find(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Resolves with its exit code. */
+  readonly ended: Promise<number | null>;
+}
+
+const main = join(projectDirectory, 'src', 'main.ts');
+/** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
+const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
+
+/** Starts `cairn` with these words; it is killed when the test ends. */
+export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
+  const child = spawn(process.execPath, ['--import', 'tsx', main, ...words], {
+    cwd: projectDirectory,
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const written = { out: '', err: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (written.out += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (written.err += text));
+  const ended = once(child, 'close').then(([code]: unknown[]) => (typeof code === 'number' ? code : null));
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    child,
+    ended,
+    get out() {
+      return written.out;
+    },
+    get err() {
+      return written.err;
+    },
+    find: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const match = pattern.exec(written.out);
+          if (match !== null) resolve(match);
+        };
+        child.stdout.on('data', look);
+        void ended.then((code) => reject(new Error(`ended with ${code} before ${pattern}: ${written.err}`)));
+        look();
+      }),
+  };
+}
+
+/** An empty directory that goes with the test. */
+export function temporaryDirectory(t: TestContext): string {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-test-'));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
