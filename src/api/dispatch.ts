@@ -3,7 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { parseJson, type JsonValue } from '../base/json.ts';
 import { receiveOptionalText, receiveText } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
-import type { Reply, Request } from '../http/message.ts';
+import type { Handle, Reply, Request } from '../http/message.ts';
 import { parseQuery, type Query } from '../http/query.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
@@ -39,14 +39,17 @@ export function bind<K extends string>(
   return endpoints;
 }
 
-/** The pipeline: match → authenticate → authorize → read → handle → reply. It never rejects. */
-export function createDispatch(options: DispatchOptions): (request: Request) => Promise<Reply> {
+/**
+ * The pipeline: match → authenticate → authorize → read → handle → reply. It never throws or rejects, and where nothing
+ * has to be waited for, the reply is there at once.
+ */
+export function createDispatch(options: DispatchOptions): Handle {
   const { endpoints, allowedOrigins, bodyBytesMax, onBug } = options;
   const router = new Router<Endpoint>(
     endpoints.map((endpoint) => ({ method: endpoint.route.method, pattern: endpoint.route.path, value: endpoint })),
   );
 
-  async function answer(request: Request, match: Match<Endpoint>): Promise<Reply> {
+  function answer(request: Request, match: Match<Endpoint>): Reply | Promise<Reply> {
     if (match.kind === 'not-found') throw notFound();
     if (match.kind === 'method-not-allowed') return otherMethod(request, match);
     const { route, handle } = match.value;
@@ -57,20 +60,28 @@ export function createDispatch(options: DispatchOptions): (request: Request) => 
     authorize(route.access, principal, id);
     checkAcceptable(route, request);
     const query = readQuery(route, match.query);
-    const body = route.body === undefined ? undefined : await readBody(route.body, request, bodyBytesMax);
-    return handle({ request, principal, id, query, body });
+    if (route.body === undefined) return handle({ request, principal, id, query, body: undefined });
+    return readBody(route.body, request, bodyBytesMax).then((body) => handle({ request, principal, id, query, body }));
   }
 
-  return async function dispatch(request) {
+  function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
+    if (error instanceof CairnError) return refusalFor(error, request, match);
+    onBug(error, request);
+    const bug = new CairnError('internal', 'Cannot answer: the server met a fault of its own, which it has logged');
+    return refusal(bug, request.id);
+  }
+
+  return function dispatch(request) {
     const match = router.match(request.method, request.target);
-    let reply: Reply;
     try {
-      reply = await answer(request, match);
+      const reply = answer(request, match);
+      if (!(reply instanceof Promise)) return withCors(reply, request, allowedOrigins);
+      return reply
+        .catch((error: unknown) => refuse(error, request, match))
+        .then((settled) => withCors(settled, request, allowedOrigins));
     } catch (error) {
-      if (!(error instanceof CairnError)) onBug(error, request);
-      reply = refuse(error, request, match.kind === 'found' ? match.value.route : undefined);
+      return withCors(refuse(error, request, match), request, allowedOrigins);
     }
-    return withCors(reply, request, allowedOrigins);
   };
 }
 
@@ -109,11 +120,8 @@ function otherMethod(request: Request, { allow }: MethodNotAllowed): Reply {
   return refusal(error, request.id, ['Allow', allow]);
 }
 
-function refuse(error: unknown, request: Request, route: Route | undefined): Reply {
-  if (!(error instanceof CairnError)) {
-    const bug = new CairnError('internal', 'Cannot answer: the server met a fault of its own, which it has logged');
-    return refusal(bug, request.id);
-  }
+function refusalFor(error: CairnError, request: Request, match: Match<Endpoint>): Reply {
+  const route = match.kind === 'found' ? match.value.route : undefined;
   const { status } = problems[error.code];
   const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
   if (wantsPage && (status === 401 || status === 403)) return seeOther(route.signInAt);
