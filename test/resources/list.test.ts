@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { limits } from '../../src/base/limits.ts';
+import { Slices } from '../../src/base/slices.ts';
+import { parseQuery } from '../../src/http/query.ts';
+import { parseListQuery } from '../../src/resources/list-query.ts';
+import { Lists, sourceOf, type Listing } from '../../src/resources/list.ts';
+import * as fields from '../../src/schema/field.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Collection, Store, StoredRecord, View } from '../../src/store/store.ts';
+import { generator, type Generator } from '../random.ts';
+
+const shape = {
+  id: fields.id(),
+  name: fields.text({ max: 200 }),
+  price: fields.number({ min: 0 }),
+  size: fields.optional(fields.integer()),
+  email: fields.email(),
+};
+
+interface Thing extends StoredRecord {
+  readonly name: string;
+  readonly price: number;
+  readonly size?: number;
+  readonly email: string;
+  readonly secret: string;
+}
+
+/** Time passes whenever somebody looks, so that work is interrupted wherever it may be. */
+function restlessSlices(): Slices {
+  let now = 0;
+  return new Slices({ now: () => now, elapsed: () => (now += limits.sliceMs) });
+}
+
+/** Bytes from a seed. */
+const bytes = (random: Generator) => (size: number) =>
+  Buffer.from(Array.from({ length: size }, () => random.below(256)));
+
+function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
+  const size = random.below(6);
+  return {
+    name: `${random.pick(['a', 'b', 'B', 'é', '😀', ''])}${random.below(50)}`,
+    price: random.below(500) / 10,
+    ...(size > 0 && { size }),
+    email: `${random.pick(['Ada', 'ada', 'Bo'])}${random.below(1000)}@x`,
+    secret: 'never shown',
+  };
+}
+
+interface World {
+  readonly store: Store;
+  readonly things: Collection<Thing>;
+  readonly lists: Lists<Thing>;
+  readonly openViews: () => number;
+  readonly random: Generator;
+}
+
+async function world(use: string, size: number): Promise<World> {
+  const random = generator(use);
+  const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: bytes(random) });
+  const things = store.collection<Thing>({ name: 'things', parse: () => undefined });
+  await store.start();
+  await store.write((transaction) => {
+    for (let count = 0; count < size; count += 1) transaction.insert(things, thing(random));
+  });
+  let openViews = 0;
+  const view = (): View<Thing> => {
+    const inner = things.view();
+    openViews += 1;
+    return {
+      size: inner.size,
+      revision: inner.revision,
+      blocks: () => inner.blocks(),
+      close: () => {
+        openViews -= 1;
+        inner.close();
+      },
+    };
+  };
+  return { store, things, lists: new Lists(shape, { view }, restlessSlices()), openViews: () => openViews, random };
+}
+
+function recordsIn(things: Collection<Thing>): Thing[] {
+  const view = things.view();
+  const records = [...view.blocks()].flat();
+  view.close();
+  return records;
+}
+
+/** Inserts, replaces and removes some records, but none of `spared`. */
+async function change({ store, things, random }: World, count: number, spared: ReadonlySet<number>): Promise<void> {
+  await store.write((transaction) => {
+    for (let step = 0; step < count; step += 1) {
+      const id = 1 + random.below(transaction.size(things));
+      if (random.below(4) === 0) transaction.insert(things, thing(random));
+      else if (spared.has(id) || transaction.get(things, id) === undefined) continue;
+      else if (random.below(4) === 0) transaction.remove(things, id);
+      else transaction.replace(things, id, thing(random));
+    }
+  });
+}
+
+/** What a list must say, worked out in the plainest way. */
+function expected(records: readonly Thing[], query: string): unknown[] {
+  const { sort, limit, filters } = parseListQuery(shape, parseQuery(query));
+  const keyOf = (record: Thing, name: string): string | number | undefined => {
+    if (name === 'email') return record.email.toLowerCase();
+    return name === 'id' || name === 'price' || name === 'size' ? record[name] : record.name;
+  };
+  const passes = (record: Thing): boolean =>
+    filters.every(({ name, operator, operands: [operand = '', ...others] }) => {
+      const value = keyOf(record, name);
+      const wanted = typeof operand === 'string' && name === 'email' ? operand.toLowerCase() : operand;
+      if (value === undefined) return operator === 'ne';
+      if (operator === 'eq') return value === wanted;
+      if (operator === 'ne') return value !== wanted;
+      if (operator === 'lt') return value < wanted;
+      if (operator === 'gte') return value >= wanted;
+      if (operator === 'in') return [wanted, ...others].some((other) => other === value);
+      if (operator === 'contains') return String(value).includes(String(wanted));
+      assert.equal(operator, 'starts');
+      return String(value).startsWith(String(wanted));
+    });
+  const compare = (a: Thing, b: Thing): number => {
+    for (const { name, descending } of sort) {
+      const [x, y] = [keyOf(a, name), keyOf(b, name)];
+      if (x === y) continue;
+      const order = x === undefined || (y !== undefined && x > y) ? 1 : -1;
+      return descending ? -order : order;
+    }
+    return 0;
+  };
+  return records.filter(passes).sort(compare).slice(0, limit).map(shown);
+}
+
+/** A record as callers see it, in the order of the shape. */
+function shown({ id, name, price, size, email }: Thing): unknown {
+  return { id, name, price, ...(size !== undefined && { size }), email };
+}
+
+async function textOf({ body }: Listing): Promise<string> {
+  if (typeof body === 'string') return body;
+  const pieces: string[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return pieces.join('');
+}
+
+async function recordsOf(listing: Listing): Promise<unknown[]> {
+  const records: unknown = JSON.parse(await textOf(listing));
+  assert.ok(Array.isArray(records));
+  return records;
+}
+
+const sorts = [
+  '', 'sort=-id', 'sort=price', 'sort=-price,name', 'sort=name', 'sort=-size', 'sort=size,-price', 'sort=email',
+];
+const filters = [
+  '', 'price:lt=20', 'name:contains=b', 'size=3', 'size:ne=3', 'email:starts=ADA', 'price:gte=10&size:in=1,2',
+];
+const bounds = ['', 'limit=1', 'limit=20', 'limit=1000'];
+
+for (const size of [0, 1, 900, limits.sortedOrderRecordsMin + 1500]) {
+  test(`lists of ${size} records say what a plain model says, while records are written`, async () => {
+    const all = await world(`lists of ${size}`, size);
+    const { things, lists, random, store } = all;
+    const reads: Promise<void>[] = [];
+    for (let round = 0; round < 60; round += 1) {
+      const query = [random.pick(sorts), random.pick(filters), random.pick(bounds)].filter(Boolean).join('&');
+      const records = recordsIn(things);
+      const withTotal = random.below(2) === 0;
+      const read = lists.read(parseListQuery(shape, parseQuery(query)), withTotal).then(async (listing) => {
+        assert.deepEqual(await recordsOf(listing), expected(records, query), query);
+        const total = expected(records, query.replace(/&?limit=\d+/, '')).length;
+        assert.equal(listing.total, withTotal ? total : undefined, query);
+      });
+      reads.push(read);
+      if (size > 0) await change(all, random.pick([1, 20, 400]), new Set());
+      if (round % 6 === 0) await Promise.all(reads.splice(0));
+    }
+    await Promise.all(reads);
+    assert.ok(all.openViews() <= limits.sortedOrdersMax, `${all.openViews()} views are open`);
+    await store.close();
+  });
+
+  test(`pages of ${size} records are all of them once, whatever changes beside`, async () => {
+    const all = await world(`pages of ${size}`, size);
+    const { things, lists, random, store } = all;
+    for (const sort of sorts) {
+      const sparedRecords = recordsIn(things).filter(() => random.below(2) === 0);
+      const spared = new Set(sparedRecords.map(({ id }) => id));
+      const first = [sort, random.pick(filters)].filter(Boolean).join('&');
+      const seen: unknown[] = [];
+      let cursor: string | undefined;
+      do {
+        const query = [first, `limit=${1 + random.below(400)}`, ...(cursor === undefined ? [] : [`cursor=${cursor}`])];
+        const page = await lists.read(parseListQuery(shape, parseQuery(query.filter(Boolean).join('&'))), false);
+        seen.push(...(await recordsOf(page)));
+        cursor = page.next;
+        if (size > 0) await change(all, 20, spared);
+      } while (cursor !== undefined);
+      const ofSpared = seen.filter((record) => spared.has(Number(Object(record).id)));
+      assert.deepEqual(ofSpared, expected(sparedRecords, first), first);
+    }
+    await store.close();
+  });
+}
+
+describe('a list without a limit', () => {
+  test('goes on after a cursor', async () => {
+    const { lists, things, store } = await world('the rest', 3000);
+    for (const sort of ['sort=price', 'sort=-id', '']) {
+      const page = await lists.read(parseListQuery(shape, parseQuery(`${sort}&limit=7`)), false);
+      const rest = await lists.read(parseListQuery(shape, parseQuery(`${sort}&cursor=${page.next}`)), false);
+      const records = recordsIn(things);
+      assert.deepEqual([...(await recordsOf(page)), ...(await recordsOf(rest))], expected(records, sort));
+    }
+    await store.close();
+  });
+
+  test('comes in pieces of bounded length, and shows one moment however long it takes', async () => {
+    const all = await world('pieces', 6000);
+    const before = recordsIn(all.things).map(shown);
+    const listing = await all.lists.read(parseListQuery(shape, parseQuery('')), false);
+    assert.ok(typeof listing.body !== 'string');
+    let text = '';
+    let longest = 0;
+    let pieces = 0;
+    for await (const piece of listing.body) {
+      text += piece;
+      longest = Math.max(longest, piece.length);
+      pieces += 1;
+      await change(all, 50, new Set());
+    }
+    assert.deepEqual(JSON.parse(text), before);
+    assert.ok(pieces > 4 && longest < 66_000, `${pieces} pieces, the longest of ${longest}`);
+    assert.equal(all.openViews(), 0);
+    await all.store.close();
+  });
+
+  test('lets its view go when the reader leaves: at once, in the middle, or without a look', async () => {
+    const { lists, openViews, store } = await world('leaving', 6000);
+    for (const taken of [0, 1, 3]) {
+      const { body } = await lists.read(parseListQuery(shape, parseQuery('')), false);
+      assert.ok(typeof body !== 'string');
+      const iterator = body[Symbol.asyncIterator]();
+      for (let count = 0; count < taken; count += 1) await iterator.next();
+      assert.equal(openViews(), 1);
+      await iterator.return?.();
+      assert.equal(openViews(), 0);
+    }
+    await store.close();
+  });
+
+  test('is one text when it is short', async () => {
+    const { lists, openViews, store } = await world('short', 500);
+    const listing = await lists.read(parseListQuery(shape, parseQuery('fields=id')), true);
+    assert.equal(typeof listing.body, 'string');
+    assert.equal(listing.total, 500);
+    assert.equal(openViews(), 0);
+    await store.close();
+  });
+});
+
+test('records that are at hand are listed like any others', async () => {
+  const random = generator('at hand');
+  const records = Array.from({ length: 5000 }, (_, index) => ({ id: index + 1, revision: 1, ...thing(random) }));
+  const lists = new Lists(shape, sourceOf(records, 9), restlessSlices());
+  for (const query of ['', 'sort=price', 'sort=-name&limit=3', 'size=2']) {
+    const listing = await lists.read(parseListQuery(shape, parseQuery(query)), false);
+    assert.deepEqual(await recordsOf(listing), expected(records, query));
+    assert.equal(listing.revision, 9);
+  }
+  const nothing = new Lists(shape, sourceOf<Thing>([], 0), restlessSlices());
+  const none = await nothing.read(parseListQuery(shape, parseQuery('')), true);
+  assert.deepEqual([none.body, none.total, none.next], ['[]', 0, undefined]);
+});
