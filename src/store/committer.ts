@@ -51,6 +51,7 @@ export class Committer {
   #pendingBytes = 0;
   #full = false;
   #stopped: (() => CairnError) | undefined;
+  #failed = false;
   /** When the last write of those that wait has been answered. */
   #drained: (() => void)[] = [];
   groups = 0;
@@ -67,10 +68,6 @@ export class Committer {
 
   get full(): boolean {
     return this.#full;
-  }
-
-  get failed(): boolean {
-    return this.#stopped !== undefined;
   }
 
   /** Where to go on after a start. */
@@ -118,8 +115,10 @@ export class Committer {
     });
   }
 
-  /** Nothing may be written any more: everything pending is answered with `outcome_unknown`. */
+  /** Nothing may be written any more: everything pending is answered with `outcome_unknown`. Only the first counts. */
   fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
     this.#stopped = () => new CairnError('store_failed', 'Cannot write: the store has stopped after a failure');
     const unknown = new CairnError(
       'outcome_unknown',

@@ -9,6 +9,7 @@ import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import { Lock, type ProcessTable } from './lock.ts';
 import { recover, type Recovered, type RecoveredCollection } from './recovery.ts';
 import { snapshotName, writeSnapshot } from './snapshot.ts';
+import type { StoredRecord, View } from './store.ts';
 import type { AnyTable } from './table.ts';
 
 export interface FileJournalOptions {
@@ -16,6 +17,7 @@ export interface FileJournalOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly processes: ProcessTable;
+  readonly reserveBytes: number;
   /** What an operator should know, one sentence each. */
   readonly onNotice: (notice: string) => void;
 }
@@ -25,6 +27,18 @@ const reserveName = 'reserve';
 
 export function newEpoch(random: Random): string {
   return random(8).toString('hex');
+}
+
+/** Everything at one moment, for a checkpoint. */
+interface CheckpointSource {
+  /** The number of the journal that goes on from there. */
+  readonly journal: number;
+  readonly through: number;
+  readonly sources: readonly {
+    readonly table: AnyTable;
+    readonly view: View<StoredRecord>;
+    readonly nextId: number;
+  }[];
 }
 
 /** The journal on files: lock, recovery, groups, checkpoints, and the order in which all of that reaches the disk. */
@@ -61,7 +75,7 @@ export class FileJournal implements Journal {
     try {
       await this.#recover(tables);
     } catch (error) {
-      await this.#journal?.close().catch(() => undefined);
+      await this.#journal?.discard().catch(() => undefined);
       await this.#lock.release();
       throw error;
     }
@@ -85,7 +99,7 @@ export class FileJournal implements Journal {
   async setReserve(full: boolean): Promise<boolean> {
     try {
       if (full) await this.#files.remove(reserveName);
-      else await replaceFile(this.#files, reserveName, this.#options.random(limits.reserveBytes));
+      else await replaceFile(this.#files, reserveName, this.#options.random(this.#options.reserveBytes));
       return true;
     } catch {
       return false;
@@ -121,18 +135,20 @@ export class FileJournal implements Journal {
 
   async #recover(tables: Map<string, AnyTable>): Promise<void> {
     const begin = async (manifest: Omit<Manifest, 'closed' | 'predecessor'>): Promise<JournalFile> => {
-      this.#journal = await JournalFile.begin(this.#files, { ...manifest, closed: false, predecessor: undefined });
+      this.#journal = await this.#begin({ ...manifest, closed: false, predecessor: undefined });
       return this.#journal;
     };
     const recovered = await recover(this.#files, tables, async (after, found) => {
       const journal = await begin({ ...found, journal: found.journal + 1, after });
       return (body) => journal.copy(body);
     });
-    const { collections, sequence } = recovered;
-    this.#epoch = recovered.epoch ?? newEpoch(this.#options.random);
-    const journal = this.#journal ?? (await begin({ journal: 1, epoch: this.#epoch, after: 0, collections }));
+    const { collections, sequence, epoch = newEpoch(this.#options.random) } = recovered;
+    const first = { journal: recovered.journal + 1, epoch, after: 0, collections };
+    const journal = this.#journal ?? (await begin(first));
+    this.#epoch = epoch;
     await journal.sync();
     await this.#keepTorn(recovered);
+    if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
     await journal.publish();
     await this.#retire(recovered.obsolete.filter((name) => name !== temporaryName(journal.name)));
     this.#tables = tables;
@@ -157,28 +173,29 @@ export class FileJournal implements Journal {
   }
 
   async #tryCheckpoint(between: BetweenGroups): Promise<boolean> {
-    const through = await between(() => this.#rotate());
-    if (through === undefined) return false;
-    const tables = [...this.#tables.values()];
-    const views = tables.map((table) => ({ table, view: table.view(), nextId: table.nextId }));
+    const begun = await between(() => this.#rotate());
+    if (begun === undefined) return false;
+    const { through, sources } = begun;
+    const temporary = (table: AnyTable): string => `${snapshotName(table.name)}.${begun.journal}.tmp`;
     let bytes = 0;
     try {
-      for (const { table, view, nextId } of views) {
+      for (const { table, view, nextId } of sources) {
         const header = { epoch: this.#epoch, through, revision: view.revision, nextId };
-        bytes += await writeSnapshot(this.#files, this.#options.clock, table.name, header, view);
+        bytes += await writeSnapshot(this.#files, this.#options.clock, temporary(table), table.name, header, view);
       }
     } catch (error) {
-      for (const { name } of tables) await this.#files.remove(temporaryName(snapshotName(name))).catch(() => undefined);
+      for (const { table } of sources) await this.#files.remove(temporary(table)).catch(() => undefined);
       this.#postpone(error);
       return false;
     } finally {
-      for (const { view } of views) view.close();
+      for (const { view } of sources) view.close();
     }
-    await this.#guard(async () => {
-      for (const { name } of tables) await this.#files.rename(temporaryName(snapshotName(name)), snapshotName(name));
+    await this.#guard(async (journal) => {
+      this.#fence(journal);
+      for (const { table } of sources) await this.#files.rename(temporary(table), snapshotName(table.name));
       await this.#files.syncDirectory();
     });
-    this.#collections = new Map(tables.map(({ name }) => [name, { through, file: true }]));
+    this.#collections = new Map(sources.map(({ table }) => [table.name, { through, file: true }]));
     await this.#retire(this.#older);
     this.#older = [];
     this.#olderBytes = 0;
@@ -186,27 +203,25 @@ export class FileJournal implements Journal {
     return true;
   }
 
-  /** Goes on in a new journal. Returns the last sequence of the old one; `undefined` where the disk has no room. */
-  async #rotate(): Promise<number | undefined> {
+  /** Goes on in a new journal, and views everything at the seam. `undefined` where the disk has no room. */
+  async #rotate(): Promise<CheckpointSource | undefined> {
     return this.#guard(async (old) => {
       this.#fence(old);
-      const after = this.#sequence;
+      const through = this.#sequence;
       const predecessor = { journal: old.number, chain: old.chain };
-      let next: JournalFile | undefined;
-      try {
-        next = await this.#begin(old.number + 1, false, predecessor);
-        await next.sync();
-      } catch (error) {
-        await next?.discard();
-        this.#postpone(error);
-        return undefined;
-      }
+      const next = await this.#beginNext(old, { closed: false, predecessor });
+      if (next === undefined) return undefined;
       await next.publish();
       this.#journal = next;
       this.#older.push(old.name);
       this.#olderBytes += old.size;
       await old.close();
-      return after;
+      const sources = Array.from(this.#tables.values(), (table) => ({
+        table,
+        view: table.view(),
+        nextId: table.nextId,
+      }));
+      return { journal: next.number, through, sources };
     });
   }
 
@@ -214,17 +229,34 @@ export class FileJournal implements Journal {
   async #markClosed(): Promise<void> {
     await this.#guard(async (old) => {
       this.#fence(old);
-      const last = await this.#begin(old.number + 1, true, undefined);
-      await last.sync();
+      const last = await this.#beginNext(old, { closed: true, predecessor: undefined });
+      if (last === undefined) return;
       await last.publish();
       await last.close();
       await this.#retire([old.name]);
     });
   }
 
-  #begin(journal: number, closed: boolean, predecessor: Manifest['predecessor']): Promise<JournalFile> {
-    const manifest = { journal, closed, epoch: this.#epoch, after: this.#sequence, predecessor };
-    return JournalFile.begin(this.#files, { ...manifest, collections: this.#collections });
+  /** Begins and syncs the journal after `old`; `undefined` where the disk refuses, which harms nothing yet. */
+  async #beginNext(
+    old: JournalFile,
+    part: Pick<Manifest, 'closed' | 'predecessor'>,
+  ): Promise<JournalFile | undefined> {
+    const manifest = { journal: old.number + 1, epoch: this.#epoch, after: this.#sequence, ...part };
+    let next: JournalFile | undefined;
+    try {
+      next = await this.#begin({ ...manifest, collections: this.#collections });
+      await next.sync();
+      return next;
+    } catch (error) {
+      await next?.discard().catch(() => undefined);
+      this.#postpone(error);
+      return undefined;
+    }
+  }
+
+  #begin(manifest: Manifest): Promise<JournalFile> {
+    return JournalFile.begin(this.#files, manifest, () => this.setReserve(true));
   }
 
   /** After an error that is neither a lack of room nor an earlier one, nothing is appended any more. */

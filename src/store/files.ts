@@ -76,19 +76,21 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
 export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer, void, undefined> {
   const file = await files.open(name, 'read');
   try {
-    const buffers = [Buffer.allocUnsafe(1024 * 1024), Buffer.allocUnsafe(1024 * 1024)] as const;
-    let [current, next] = buffers;
+    // Most files fit into the first piece.
+    let current: Buffer = Buffer.allocUnsafe(64 * 1024);
+    let next: Buffer | undefined;
     let position = 0;
     let length = await file.read(current, position);
     while (length > 0) {
       position += length;
+      next ??= Buffer.allocUnsafe(length < current.length ? 1024 : 1024 * 1024);
       const ahead = file.read(next, position);
       try {
         yield current.subarray(0, length);
       } finally {
         length = await ahead;
       }
-      [current, next] = [next, current];
+      [current, next] = [next, current.length < next.length ? undefined : current];
     }
   } finally {
     await file.close();
@@ -105,20 +107,17 @@ export function temporaryName(name: string): string {
  * a crash the file is the old one or the new one. The mode is 0600.
  */
 export async function replaceFile(files: Files, name: string, bytes: Uint8Array): Promise<void> {
-  await writeTemporary(files, name, async (file) => {
-    await writeAll(file, bytes, 0);
-  });
+  await writeTemporary(files, temporaryName(name), (file) => writeAll(file, bytes, 0));
   await files.rename(temporaryName(name), name);
   await files.syncDirectory();
 }
 
-/** Writes and syncs the temporary file for `name`; removes it when that fails. The caller renames it. */
+/** Writes and syncs a temporary file; removes it when that fails. The caller renames it. */
 export async function writeTemporary(
   files: Files,
-  name: string,
+  temporary: string,
   write: (file: OpenFile) => Promise<void>,
 ): Promise<void> {
-  const temporary = temporaryName(name);
   const file = await files.open(temporary, 'replace');
   try {
     try {

@@ -18,10 +18,12 @@ export class JournalFile {
   size = 0;
   readonly #files: Files;
   readonly #file: OpenFile;
+  readonly #makeRoom: () => Promise<boolean>;
   #copied: Buffer[] = [];
   #copiedBytes = 0;
 
-  private constructor(files: Files, file: OpenFile, manifest: Manifest) {
+  private constructor(files: Files, file: OpenFile, manifest: Manifest, makeRoom: () => Promise<boolean>) {
+    this.#makeRoom = makeRoom;
     this.#files = files;
     this.#file = file;
     this.number = manifest.journal;
@@ -29,10 +31,10 @@ export class JournalFile {
     this.chain = manifest.predecessor?.chain ?? 0;
   }
 
-  /** Begins a journal, under its temporary name. */
-  static async begin(files: Files, manifest: Manifest): Promise<JournalFile> {
+  /** Begins a journal, under its temporary name. On a full disk it asks `makeRoom` once for each write. */
+  static async begin(files: Files, manifest: Manifest, makeRoom: () => Promise<boolean>): Promise<JournalFile> {
     const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
-    const journal = new JournalFile(files, file, manifest);
+    const journal = new JournalFile(files, file, manifest, makeRoom);
     try {
       await journal.copy(manifestBody(manifest));
     } catch (error) {
@@ -95,7 +97,12 @@ export class JournalFile {
 
   async #writeCopied(): Promise<void> {
     const bytes = Buffer.concat(this.#copied);
-    await writeAll(this.#file, bytes, this.size);
+    try {
+      await writeAll(this.#file, bytes, this.size);
+    } catch (error) {
+      if (!isExhausted(error) || !(await this.#makeRoom())) throw error;
+      await writeAll(this.#file, bytes, this.size);
+    }
     this.size += bytes.length;
     this.#copied = [];
     this.#copiedBytes = 0;

@@ -1,8 +1,8 @@
-import { hostname } from 'node:os';
-import { createServer, type Server } from 'node:net';
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { hostname } from 'node:os';
 import type { Clock } from '../base/clock.ts';
-import { type JsonObject } from '../base/json.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { Random } from '../base/random.ts';
 import { LockedError } from './failures.ts';
 import { errorCode, type Files, readWhole, writeAll } from './files.ts';
@@ -36,20 +36,25 @@ export interface Claim {
 
 const lockName = 'lock';
 
+const onLinux = process.platform === 'linux';
+
 /**
  * The directory belongs to one process. The lock is a file that names its holder; on Linux a socket of the abstract
  * namespace, which goes with its process, stands beside it. A lock is taken over only from a holder that is provably
  * gone: the machine was started anew, or no process of the same namespace has that number and start time.
+ *
+ * Two processes that take the same stale lock over at once may both remove it; then the file is the second one's, and
+ * the first finds at its next fence that it has lost it.
  */
 export class Lock {
   readonly #files: Files;
   readonly #identity: string | undefined;
   readonly #claim: Claim | undefined;
 
-  private constructor(files: Files, claim: Claim | undefined) {
+  private constructor(files: Files, identity: string | undefined, claim: Claim | undefined) {
     this.#files = files;
+    this.#identity = identity;
     this.#claim = claim;
-    this.#identity = files.identity(lockName);
   }
 
   /** @throws LockedError naming the holder */
@@ -65,12 +70,13 @@ export class Lock {
     const token = random(16).toString('hex');
     const content = `${JSON.stringify({ ...self, since: new Date(clock.now()).toISOString(), token })}\n`;
     try {
-      if (claim?.granted === false) throw await heldBy(files, 'another process on this machine has it open');
-      for (let attempt = 1; ; attempt += 1) {
-        if (await create(files, content)) return new Lock(files, claim);
-        if (attempt === 10) throw await heldBy(files, 'others are taking it at this moment');
-        await removeStale(files, processes, self);
+      if (claim?.granted === false) throw await heldBy(files, 'it is running on this machine');
+      for (let attempt = 1; attempt <= 10; attempt += 1) {
+        const identity = await create(files, content);
+        if (identity !== undefined) return new Lock(files, identity, claim);
+        await removeStale(files, processes, self, claim?.granted === true);
       }
+      throw await heldBy(files, 'others are taking it at this moment');
     } catch (error) {
       await claim?.release();
       throw error;
@@ -88,42 +94,58 @@ export class Lock {
   }
 }
 
-async function create(files: Files, content: string): Promise<boolean> {
+/** Makes the lock file and returns its identity; `undefined` where there is one already. */
+async function create(files: Files, content: string): Promise<string | undefined> {
   try {
     const file = await files.open(lockName, 'exclusive');
     try {
       await writeAll(file, Buffer.from(content), 0);
+      // An empty lock after a power cut would name nobody, and so could not be shown to be stale.
+      await file.sync();
     } finally {
       await file.close();
     }
-    return true;
   } catch (error) {
-    if (errorCode(error) === 'EEXIST') return false;
+    if (errorCode(error) === 'EEXIST') return undefined;
     throw error;
   }
+  const identity = files.identity(lockName);
+  return (await readWhole(files, lockName))?.toString() === content ? identity : undefined;
 }
 
 /** Removes a lock whose holder is gone. @throws LockedError where that cannot be shown */
-async function removeStale(files: Files, processes: ProcessTable, self: ProcessIdentity): Promise<void> {
+async function removeStale(
+  files: Files,
+  processes: ProcessTable,
+  self: ProcessIdentity,
+  claimed: boolean,
+): Promise<void> {
   const text = (await readWhole(files, lockName))?.toString();
   if (text === undefined) return;
-  const holder = parseObject(text);
-  const doubt = holder === undefined ? 'its lock file cannot be read' : presence(holder, processes, self);
+  const doubt = presence(parseObject(text), processes, self, claimed);
   if (doubt !== undefined) throw await heldBy(files, doubt);
-  // Renamed first: if another process has replaced it meanwhile, that one finds at its fence that it has lost it.
   await files.remove(lockName).catch((error: unknown) => {
     if (errorCode(error) !== 'ENOENT') throw error;
   });
 }
 
 /** Why the holder may still be there; `undefined` when it is gone. */
-function presence(holder: JsonObject, processes: ProcessTable, self: ProcessIdentity): string | undefined {
+function presence(
+  holder: JsonObject | undefined,
+  processes: ProcessTable,
+  self: ProcessIdentity,
+  claimed: boolean,
+): string | undefined {
+  // Cut short while it was written. If its writer were there, our claim would have been refused.
+  if (holder === undefined) return claimed ? undefined : 'the lock file is cut short';
   const { host, boot, namespace, pid, started } = holder;
-  if (host !== self.host) return 'it runs on another machine';
-  if (boot !== self.boot) return undefined;
-  if (namespace !== self.namespace) return 'it runs in another container';
+  if (host !== self.host) return 'it runs on another machine, or in another container';
+  const known = typeof boot === 'string' && typeof namespace === 'string' && self.boot !== null;
+  if (!known && !claimed) return 'without reading /proc it cannot be told whether it is gone';
+  if (known && boot !== self.boot) return undefined;
+  if (known && namespace !== self.namespace) return 'it runs in another container';
   const now = typeof pid === 'number' ? processes.started(pid) : undefined;
-  if (now === undefined || (now !== null && started !== null && now !== started)) return undefined;
+  if (now === undefined || (now !== null && typeof started === 'string' && now !== started)) return undefined;
   return 'it is running';
 }
 
@@ -131,19 +153,22 @@ async function heldBy(files: Files, reason: string): Promise<LockedError> {
   const holder = parseObject((await readWhole(files, lockName))?.toString() ?? '');
   const who = holder
     ? `process ${String(holder['pid'])} on ${String(holder['host'])} since ${String(holder['since'])}`
-    : 'a process';
+    : 'another process';
   return new LockedError(
     `Cannot open the store: ${who} holds it (${reason}). If that process is gone, remove the file ` +
-      `${lockName} in ${files.directory}`,
+      `"${lockName}" in ${files.directory}`,
   );
 }
 
-/** The machine's own processes. What `/proc` does not show (another system, the permission model) is null. */
+/**
+ * The machine's own processes. What `/proc` does not show under the permission model is null. Other systems than Linux
+ * have neither a number for the boot nor namespaces: there, a process number alone tells.
+ */
 export const systemProcesses: ProcessTable = {
   self: () => ({
     host: hostname(),
-    boot: quietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()),
-    namespace: quietly(() => readlinkSync('/proc/self/ns/pid')),
+    boot: onLinux ? quietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()) : '',
+    namespace: onLinux ? quietly(() => readlinkSync('/proc/self/ns/pid')) : '',
     pid: process.pid,
     started: startTime('self'),
   }),
@@ -156,7 +181,7 @@ export const systemProcesses: ProcessTable = {
     return startTime(String(pid));
   },
   claim: async (directory) => {
-    if (process.platform !== 'linux') return undefined;
+    if (!onLinux) return undefined;
     const place = quietly(() => statSync(directory, { bigint: true }));
     if (place === null) return undefined;
     const server = createServer((socket) => socket.destroy());

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
+import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
 import { Committer } from './committer.ts';
 import { FileJournal, newEpoch } from './file-journal.ts';
@@ -18,6 +19,8 @@ export interface StoreOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly processes?: ProcessTable;
+  /** `limits.reserveBytes` when left out. */
+  readonly reserveBytes?: number;
   /**
    * Called once when nothing can be written any more: a sync failed, or the lock is lost. Reads go on; the process
    * should drain and exit with 74 (EX_IOERR).
@@ -30,11 +33,12 @@ export interface StoreOptions {
 /** Makes a store; nothing is touched before `start`. */
 export function openStore(options: StoreOptions): Store {
   const { clock, random, processes = systemProcesses, onNotice = () => undefined } = options;
+  const { reserveBytes = limits.reserveBytes } = options;
   const files = options.files ?? (options.directory === undefined ? undefined : nodeFiles(options.directory));
   const journal =
     files === undefined
       ? new MemoryJournal(newEpoch(random))
-      : new FileJournal({ files, clock, random, processes, onNotice });
+      : new FileJournal({ files, clock, random, processes, reserveBytes, onNotice });
   return new RecordStore(journal, options);
 }
 
@@ -104,7 +108,7 @@ class RecordStore implements Store {
     try {
       await this.#checkpoint;
     } catch (error) {
-      if (!this.#committer.failed) this.#committer.fail(error);
+      this.#committer.fail(error);
       throw error;
     }
   }

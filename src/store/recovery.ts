@@ -42,7 +42,7 @@ export interface Recovered {
   readonly epoch: string | undefined;
   /** Of the last commit. */
   readonly sequence: number;
-  /** The highest number of a journal; 0 without one. */
+  /** The highest number that a journal has or was about to have; 0 without one. */
   readonly journal: number;
   /** Every collection, the carried ones included. */
   readonly collections: Map<string, RecoveredCollection>;
@@ -70,7 +70,7 @@ export type BeforeReplay = (
   found: { epoch: string; journal: number; collections: ReadonlyMap<string, RecoveredCollection> },
 ) => Promise<Replay>;
 
-const temporaryPattern = /^(?:journal-\d+\.jsonl|[a-z][a-z0-9-]{0,62}\.json|reserve)\.tmp$/;
+const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.\d{1,15}|reserve)\.tmp$/;
 
 /**
  * Reads everything into `tables` (to which it adds the carried collections) and decides by the table above.
@@ -83,9 +83,12 @@ export async function recover(
 ): Promise<Recovered> {
   const names = await files.list();
   const numbers = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
-  const obsolete = [...numbers.map(journalName), ...names.filter((name) => temporaryPattern.test(name))];
+  const temporary = names.filter((name) => temporaryPattern.test(name));
+  const obsolete = [...numbers.map(journalName), ...temporary];
   const newest = numbers.at(-1);
-  if (newest === undefined) return { ...newStore(names, tables), obsolete };
+  // A frozen process may wake and publish a journal that it had begun: its number is never used again.
+  const highest = Math.max(newest ?? 0, ...temporary.map((name) => Number(temporaryPattern.exec(name)?.[1] ?? 0)));
+  if (newest === undefined) return { ...newStore(names, tables), obsolete, journal: highest };
 
   const journals = [await JournalReader.open(files, newest)];
   const first = journals[0]?.manifest;
@@ -97,7 +100,7 @@ export async function recover(
   const after = Math.min(first.after, ...Array.from(collections.values(), ({ through }) => through));
   for (const name of tables.keys()) if (!collections.has(name)) collections.set(name, { through: after, file: false });
   await addPredecessors(files, journals, after);
-  const replay = await beforeReplay(after, { epoch: first.epoch, journal: newest, collections });
+  const replay = await beforeReplay(after, { epoch: first.epoch, journal: highest, collections });
   const end = await replayAll(journals, after, tables, collections, replay);
   for (const [name, { through }] of collections) {
     if (through <= end.sequence) continue;
@@ -105,17 +108,20 @@ export async function recover(
     throw new StoreDamageError('S7', 'missing', snapshotName(name), 0, problem);
   }
   const { epoch } = first;
-  return { epoch, journal: newest, collections, snapshotBytes, obsolete, ...end };
+  return { epoch, journal: highest, collections, snapshotBytes, obsolete, ...end };
 }
 
-function newStore(names: readonly string[], tables: ReadonlyMap<string, AnyTable>): Omit<Recovered, 'obsolete'> {
+function newStore(
+  names: readonly string[],
+  tables: ReadonlyMap<string, AnyTable>,
+): Omit<Recovered, 'obsolete' | 'journal'> {
   const orphan = names.find((name) => tables.has(snapshotCollection(name) ?? ''));
   if (orphan !== undefined) {
     throw new StoreDamageError('N2', 'missing', orphan, 0, 'there is a snapshot, but no journal beside it');
   }
   const collections = new Map(Array.from(tables.keys(), (name) => [name, { through: 0, file: false }] as const));
   const rest = { snapshotBytes: 0, replayedCommits: 0, closed: true, torn: undefined };
-  return { epoch: undefined, sequence: 0, journal: 0, collections, ...rest };
+  return { epoch: undefined, sequence: 0, collections, ...rest };
 }
 
 function carry(record: JsonObject): { id: number; revision: number } | undefined {

@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { StoreDamageError } from './failures.ts';
-import { errorCode, type Files, readChunks, temporaryName, writeAll, writeTemporary } from './files.ts';
+import { errorCode, type Files, readChunks, writeAll, writeTemporary } from './files.ts';
 import { claimedFormat, parseObject } from './journal-format.ts';
 import type { StoredRecord, View } from './store.ts';
 import { type AnyTable, isCount } from './table.ts';
@@ -50,21 +50,21 @@ export function snapshotCollection(name: string): string | undefined {
 }
 
 /**
- * Writes the temporary file of a collection's snapshot, synced and read back; the caller renames it. Gives way to
+ * Writes a collection's snapshot to the file `temporary`, synced and read back; the caller renames it. Gives way to
  * requests after each slice. Returns the snapshot's size in bytes.
  */
 export async function writeSnapshot(
   files: Files,
   clock: Clock,
+  temporary: string,
   collection: string,
   header: SnapshotHeader,
   view: View<StoredRecord>,
 ): Promise<number> {
-  const name = snapshotName(collection);
   const hash = createHash('sha256');
   let size = 0;
   let footer = '';
-  await writeTemporary(files, name, async (file) => {
+  await writeTemporary(files, temporary, async (file) => {
     let synced = 0;
     const write = async (text: string): Promise<void> => {
       const bytes = Buffer.from(text);
@@ -80,7 +80,7 @@ export async function writeSnapshot(
     await writeAll(file, Buffer.from(footer), size);
     size += footer.length;
   });
-  await readBack(files, temporaryName(name), footer);
+  await readBack(files, temporary, footer);
   return size;
 }
 
