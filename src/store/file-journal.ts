@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts';
+import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
-import { type Files, isExhausted, replaceFile, temporaryName } from './files.ts';
+import { type Files, replaceFile, temporaryName } from './files.ts';
 import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
@@ -67,16 +68,17 @@ export class FileJournal implements Journal {
 
   async open(tables: Map<string, AnyTable>): Promise<Opened> {
     const { onNotice } = this.#options;
-    await this.#files.prepare();
-    if (!this.#files.syncsDirectories) {
-      onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
-    }
-    this.#lock = await Lock.acquire(this.#options);
     try {
+      await this.#files.prepare();
+      if (!this.#files.syncsDirectories) {
+        onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
+      }
+      this.#lock = await Lock.acquire(this.#options);
       await this.#recover(tables);
     } catch (error) {
-      await this.#journal?.discard().catch(() => undefined);
-      await this.#lock.release();
+      await this.#journal?.discard();
+      await this.#lock?.release();
+      await this.#files.close();
       throw error;
     }
     return { epoch: this.#epoch, sequence: this.#sequence };
@@ -116,13 +118,15 @@ export class FileJournal implements Journal {
   }
 
   async close(clean: boolean): Promise<void> {
-    try {
-      const all = [...this.#collections.values()].every(({ through, file }) => file && through === this.#sequence);
-      if (clean && all) await this.#markClosed();
-    } finally {
-      await this.#journal?.close();
-      await this.#lock?.release();
+    const all = [...this.#collections.values()].every(({ through, file }) => file && through === this.#sequence);
+    if (clean && all) {
+      await this.#markClosed().catch((error: unknown) => {
+        this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
+      });
     }
+    await this.#journal?.close();
+    await this.#lock?.release();
+    await this.#files.close();
   }
 
   status(): JournalStatus {
@@ -146,10 +150,10 @@ export class FileJournal implements Journal {
     const first = { journal: recovered.journal + 1, epoch, after: 0, collections };
     const journal = this.#journal ?? (await begin(first));
     this.#epoch = epoch;
-    await journal.sync();
     await this.#keepTorn(recovered);
     if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
     await journal.publish();
+    await this.#files.syncDirectory();
     await this.#retire(recovered.obsolete.filter((name) => name !== temporaryName(journal.name)));
     this.#tables = tables;
     this.#collections = collections;
@@ -211,7 +215,6 @@ export class FileJournal implements Journal {
       const predecessor = { journal: old.number, chain: old.chain };
       const next = await this.#beginNext(old, { closed: false, predecessor });
       if (next === undefined) return undefined;
-      await next.publish();
       this.#journal = next;
       this.#older.push(old.name);
       this.#olderBytes += old.size;
@@ -230,14 +233,12 @@ export class FileJournal implements Journal {
     await this.#guard(async (old) => {
       this.#fence(old);
       const last = await this.#beginNext(old, { closed: true, predecessor: undefined });
-      if (last === undefined) return;
-      await last.publish();
-      await last.close();
-      await this.#retire([old.name]);
+      await last?.close();
+      if (last !== undefined) await this.#retire([old.name]);
     });
   }
 
-  /** Begins and syncs the journal after `old`; `undefined` where the disk refuses, which harms nothing yet. */
+  /** Begins and publishes the journal after `old`; `undefined` where the disk refuses. */
   async #beginNext(
     old: JournalFile,
     part: Pick<Manifest, 'closed' | 'predecessor'>,
@@ -246,27 +247,29 @@ export class FileJournal implements Journal {
     let next: JournalFile | undefined;
     try {
       next = await this.#begin({ ...manifest, collections: this.#collections });
-      await next.sync();
-      return next;
+      await next.publish();
     } catch (error) {
-      await next?.discard().catch(() => undefined);
+      // Nothing is lost: we stay in the old one. Should the new one be there in spite of the error, the fence finds it.
+      await next?.discard();
       this.#postpone(error);
       return undefined;
     }
+    await this.#files.syncDirectory();
+    return next;
   }
 
   #begin(manifest: Manifest): Promise<JournalFile> {
     return JournalFile.begin(this.#files, manifest, () => this.setReserve(true));
   }
 
-  /** After an error that is neither a lack of room nor an earlier one, nothing is appended any more. */
+  /** After any error but a lack of room, nothing is appended any more. */
   async #guard<T>(work: (journal: JournalFile) => Promise<T>): Promise<T> {
     if (this.#failure !== undefined) throw this.#failure;
     invariant(this.#journal !== undefined, 'the journal is used before it is open');
     try {
       return await work(this.#journal);
     } catch (error) {
-      if (!isStorageFull(error)) this.#failure = error;
+      if (!(error instanceof CairnError)) this.#failure = error;
       throw error;
     }
   }
@@ -291,11 +294,10 @@ export class FileJournal implements Journal {
 
   #postpone(error: unknown): void {
     this.#checkpointAt = this.#bytes + limits.checkpointBytesMin;
-    const reason = error instanceof Error ? error.message : String(error);
-    this.#options.onNotice(`a checkpoint was put off: ${reason}`);
+    this.#options.onNotice(`a checkpoint was put off: ${reasonOf(error)}`);
   }
 }
 
-function isStorageFull(error: unknown): boolean {
-  return (error instanceof Error && 'code' in error && error.code === 'storage_full') || isExhausted(error);
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -7,8 +7,10 @@ export interface Files {
   readonly directory: string;
   /** False where directories cannot be synced (Node 26 under the permission model); known after `prepare`. */
   readonly syncsDirectories: boolean;
-  /** Makes the directory where it is absent (0700) and finds out what may be done in it. */
+  /** Comes first: makes the directory where it is absent (0700) and finds out what may be done in it. */
   prepare(): Promise<void>;
+  /** Comes last. */
+  close(): Promise<void>;
   /** The names in the directory, in no order. */
   list(): Promise<string[]>;
   /** Rejects with `code` ENOENT (`read`) or EEXIST (`exclusive`) among others. New files have mode 0600. */

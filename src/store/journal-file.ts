@@ -6,8 +6,8 @@ import { encodeLine, journalName, type LineBody, type Manifest, manifestBody } f
 const copyBytes = 1024 * 1024;
 
 /**
- * One journal that this process made and appends to. It is written under a temporary name, synced and
- * published; after that each `append` is durable when it resolves.
+ * One journal that this process made and appends to. It is written under a temporary name; once it is
+ * published and the directory synced, each `append` is durable when it resolves.
  */
 export class JournalFile {
   readonly number: number;
@@ -53,16 +53,11 @@ export class JournalFile {
     if (this.#copiedBytes >= copyBytes) await this.#writeCopied();
   }
 
-  /** Makes the temporary file durable; until `publish` it can still be discarded without harm. */
-  async sync(): Promise<void> {
+  /** Makes the file durable and gives it its own name, which is durable after the next sync of the directory. */
+  async publish(): Promise<void> {
     await this.#writeCopied();
     await this.#file.sync();
-  }
-
-  /** Puts the synced journal under its own name, durably. */
-  async publish(): Promise<void> {
     await this.#files.rename(temporaryName(this.name), this.name);
-    await this.#files.syncDirectory();
   }
 
   /**
@@ -91,8 +86,9 @@ export class JournalFile {
     await this.#files.remove(temporaryName(this.name)).catch(() => undefined);
   }
 
-  close(): Promise<void> {
-    return this.#file.close();
+  /** Everything is synced by now: whether the system closes the file well is all the same. */
+  async close(): Promise<void> {
+    await this.#file.close().catch(() => undefined);
   }
 
   async #writeCopied(): Promise<void> {

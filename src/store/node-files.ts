@@ -19,6 +19,8 @@ export function nodeFiles(directory: string): Files {
 class NodeFiles implements Files {
   readonly directory: string;
   syncsDirectories = true;
+  /** Kept open, so that a lack of descriptors never stands between a rename and its sync. */
+  #handle: FileHandle | undefined;
 
   constructor(directory: string) {
     this.directory = directory;
@@ -28,12 +30,18 @@ class NodeFiles implements Files {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
     // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
     if (process.platform === 'win32') return;
+    this.#handle ??= await open(this.directory, O_RDONLY);
     try {
-      await this.syncDirectory();
+      await this.#handle.sync();
     } catch (error) {
       if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
       this.syncsDirectories = false;
     }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle?.close();
+    this.#handle = undefined;
   }
 
   list(): Promise<string[]> {
@@ -65,13 +73,7 @@ class NodeFiles implements Files {
   }
 
   async syncDirectory(): Promise<void> {
-    if (!this.syncsDirectories || process.platform === 'win32') return;
-    const handle = await open(this.directory, O_RDONLY);
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    if (this.syncsDirectories) await this.#handle?.sync();
   }
 
   identity(name: string): string | undefined {

@@ -89,21 +89,23 @@ export interface Opened {
   readonly notes: Collection<Note>;
   readonly notices: string[];
   readonly failures: unknown[];
+  readonly clock: ReturnType<typeof steppingClock>;
 }
 
 /** A store with the two collections of these tests, not yet started. */
 export function makeStore(options: Partial<StoreOptions> = {}): Opened {
   const notices: string[] = [];
   const failures: unknown[] = [];
+  const clock = steppingClock();
   const store = openStore({
-    clock: steppingClock(),
+    clock,
     random: seededRandom(1),
     processes: processTable(),
     onNotice: (notice) => notices.push(notice),
     onFailure: (error) => failures.push(error),
     ...options,
   });
-  return { store, people: store.collection(people), notes: store.collection(notes), notices, failures };
+  return { store, people: store.collection(people), notes: store.collection(notes), notices, failures, clock };
 }
 
 export async function startStore(options: Partial<StoreOptions> = {}): Promise<Opened> {

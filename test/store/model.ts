@@ -64,7 +64,7 @@ const small: Partial<StoreOptions> = { reserveBytes: 16 };
  */
 export async function runWorkload(seed: number, steps: number): Promise<Workload> {
   const next = seeded(seed);
-  const disk = new SimulatedDisk();
+  const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
   const history: History = { states: [], acknowledged: [] };
   let opened = await open(disk);
   history.states.push(stateOf(opened));
@@ -177,7 +177,7 @@ export async function exploreCrashes(workload: Workload, next: () => number, cou
       found[at] = moved;
       owed -= 1;
       states += 1;
-      const again = await check(state, disk.operations, history, least, next() < 0.1);
+      const again = await check(state, disk.operations, history, least, next);
       if (again === undefined || next() < 0.8) continue;
       second += await exploreSecond(again, history, least, next);
     }
@@ -198,7 +198,7 @@ async function exploreSecond(
     const state = found[Math.floor(next() * found.length)];
     if (state === undefined) continue;
     states += 1;
-    await check(state, first.operations, history, least, false);
+    await check(state, first.operations, history, least, next);
   }
   return states;
 }
@@ -209,11 +209,11 @@ async function check(
   operations: readonly Operation[],
   history: History,
   least: number,
-  goOn: boolean,
+  next: () => number,
 ): Promise<SimulatedDisk | undefined> {
   const content = afterCrash(operations.slice(0, state.length), state.dropped, state.tear);
   content.delete('lock');
-  const disk = new SimulatedDisk(content);
+  const disk = new SimulatedDisk(content, next() < 0.5);
   const where = `crash after ${state.length} operations, dropped [${[...state.dropped].join()}], ${tearText(state.tear)}`;
   const opened = await open(disk).catch((error: unknown) => {
     throw new Error(`${where}: ${String(error)}`, { cause: error });
@@ -221,7 +221,7 @@ async function check(
   const { sequence } = opened.store.status();
   assert.ok(sequence >= least, `${where}: ${sequence} came back, ${least} had been acknowledged`);
   assert.equal(stateOf(opened), history.states[sequence], where);
-  if (!goOn) return disk;
+  if (next() > 0.1) return disk;
   const record = await opened.store.write((tx) => tx.insert(opened.people, person('after')));
   assert.equal(record.revision, sequence + 1);
   const before = stateOf(opened);

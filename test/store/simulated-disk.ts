@@ -34,6 +34,8 @@ export class SimulatedDisk implements Files {
   readonly directory = 'simulated';
   syncsDirectories = true;
   readonly operations: Operation[] = [];
+  /** Whether a journal's writes are durable without a sync, as on Linux. */
+  readonly writesThrough: boolean;
   fault: (call: Call) => Fault | undefined = () => undefined;
   /** Bytes that fit; writes beyond are short, then fail with ENOSPC. */
   capacity = Number.POSITIVE_INFINITY;
@@ -41,7 +43,8 @@ export class SimulatedDisk implements Files {
   readonly #names = new Map<string, number>();
   #lastInode = 0;
 
-  constructor(content: ReadonlyMap<string, Uint8Array> = new Map()) {
+  constructor(content: ReadonlyMap<string, Uint8Array> = new Map(), writesThrough = true) {
+    this.writesThrough = writesThrough;
     for (const [name, bytes] of content) {
       const inode = this.#newInode(Buffer.from(bytes));
       this.#names.set(name, inode);
@@ -60,6 +63,8 @@ export class SimulatedDisk implements Files {
   }
 
   async prepare(): Promise<void> {}
+
+  async close(): Promise<void> {}
 
   async list(): Promise<string[]> {
     this.#meet({ operation: 'list', name: '' });
@@ -125,7 +130,7 @@ export class SimulatedDisk implements Files {
         if (fault?.code !== undefined) throw failure(fault.code);
         if (length === 0 && bytes.length > 0) throw failure('ENOSPC');
         // As with O_DSYNC: durable when the call returns.
-        if (mode === 'journal') this.operations.push({ kind: 'sync', inode });
+        if (mode === 'journal' && this.writesThrough) this.operations.push({ kind: 'sync', inode });
         return length;
       },
       truncate: async (size) => {

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { failEveryCall, faults } from './fault-runs.ts';
+import { startStore, person } from './fixtures.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
+
+describe('a store whose n-th call fails, for every n', () => {
+  for (const [name, fault] of Object.entries(faults)) {
+    for (const code of ['ENOSPC', 'EIO']) {
+      it(`loses nothing when it ${name} with ${code}`, async () => {
+        const { runs, refused, unknown } = await failEveryCall(fault(code), `${name} with ${code}`);
+        assert.ok(runs > 40 && refused + unknown > 0, `${runs} runs, ${refused} refused, ${unknown} unknown`);
+      });
+    }
+  }
+
+  it('goes on after short writes', async () => {
+    const { runs, written } = await failEveryCall(
+      (call, at, n) => (call.operation === 'write' && at >= n ? { written: 1 + (at % 7) } : undefined),
+      'short writes',
+    );
+    assert.equal(written, runs * 7);
+  });
+});
+
+describe('a store on a full disk', () => {
+  it('refuses what grows, takes removals, and resumes by itself when there is room', async () => {
+    const disk = new SimulatedDisk();
+    const opened = await startStore({ files: disk, reserveBytes: 2000 });
+    const { store, people, notices } = opened;
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.insert(people, person(name)));
+    for (let n = 1; n <= 10; n += 1) await insert(`p${n}`);
+    disk.capacity = 0;
+    await assert.rejects(Promise.all([insert('a'), insert('b')]), { code: 'storage_full' });
+    assert.equal(store.status().state, 'full');
+    assert.equal(people.size, 10);
+    await assert.rejects(insert('c'), { code: 'storage_full' });
+
+    const used = [...disk.content().values()].reduce((sum, { length }) => sum + length, 0);
+    disk.capacity = used + 2000;
+    await store.write((tx) => tx.remove(people, 3));
+    assert.equal(people.size, 9);
+    await assert.rejects(insert('d'), { code: 'storage_full' });
+
+    disk.capacity = Number.POSITIVE_INFINITY;
+    opened.clock.advance(2000);
+    await insert('e');
+    assert.equal(store.status().state, 'writable');
+    assert.deepEqual(people.latest(1).map(({ id, name }) => [id, name]), [[11, 'e']]);
+    assert.ok(notices.some((notice) => notice.startsWith('the disk is full')));
+    assert.ok(notices.some((notice) => notice.startsWith('there is room')));
+    await store.close();
+  });
+
+  it('starts with the help of its reserve', async () => {
+    const disk = new SimulatedDisk();
+    const first = await startStore({ files: disk, reserveBytes: 2000 });
+    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    await disk.remove('lock');
+    disk.capacity = 0;
+    for (const { length } of disk.content().values()) disk.capacity += length;
+    disk.capacity += 200;
+    const second = await startStore({ files: disk, reserveBytes: 2000 });
+    assert.equal(second.people.size, 1);
+    assert.ok(disk.operations.some((operation) => operation.kind === 'remove' && operation.name === 'reserve'));
+  });
+});
+
+describe('a store whose sync fails', () => {
+  it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
+    const disk = new SimulatedDisk(new Map(), false);
+    const { store, people, failures } = await startStore({ files: disk, reserveBytes: 16 });
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.insert(people, person(name)));
+    await insert('ann');
+    let syncs = 0;
+    disk.fault = ({ operation }) => (operation === 'sync' ? { code: (syncs += 1) > 0 ? 'EIO' : '' } : undefined);
+    const both = await Promise.allSettled([insert('bob'), insert('cat')]);
+    for (const outcome of both) {
+      assert.equal(outcome.status, 'rejected');
+      assert.equal(outcome.reason.code, 'outcome_unknown');
+    }
+    await assert.rejects(insert('dan'), { code: 'store_failed' });
+    assert.equal(people.find('email', 'ann@example.org')?.id, 1);
+    assert.equal(people.size, 1);
+    assert.equal(failures.length, 1);
+    await store.close();
+    assert.equal(syncs, 1, 'a failed sync is tried again');
+  });
+});
