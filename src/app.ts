@@ -7,18 +7,21 @@ import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Unready } from './api/service-handlers.ts';
 import { createPasswords } from './auth/passwords.ts';
+import { createThrottle } from './auth/throttle.ts';
 import { createTokens } from './auth/tokens.ts';
 import { systemClock, type Clock } from './base/clock.ts';
+import { invariant } from './base/invariant.ts';
 import { limits } from './base/limits.ts';
 import { Slices } from './base/slices.ts';
 import { systemRandom, type Random } from './base/random.ts';
-import { parseTrustedProxies } from './http/caller.ts';
+import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type Answered, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { loadKeyRing } from './key-file.ts';
 import { silentLog, type Log } from './log.ts';
+import type { Audit } from './resources/audit.ts';
 import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
 import type { Hooks } from './resources/hooks.ts';
 import { items } from './resources/items.ts';
@@ -40,6 +43,8 @@ export interface AppOptions {
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
   /** The signing key, at least 32 bytes of UTF-8; absent: made at the first start and kept in the directory. */
   readonly secret?: string | undefined;
+  /** `none` makes every caller an administrator, and the app listens on loopback hosts alone. */
+  readonly auth?: 'required' | 'none' | undefined;
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly trustedProxies?: readonly string[] | undefined;
@@ -47,6 +52,8 @@ export interface AppOptions {
   readonly accessTokenLifetimeSeconds?: number | undefined;
   readonly sessionIdleSeconds?: number | undefined;
   readonly sessionLifetimeSeconds?: number | undefined;
+  /** Sessions that a user may have at a time; one more ends the oldest. */
+  readonly sessionsPerUser?: number | undefined;
   readonly passwordLengthMin?: number | undefined;
   readonly scryptCost?: number | undefined;
   readonly bodyBytesMax?: number | undefined;
@@ -81,6 +88,8 @@ export interface App {
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /** Asks without a port. */
   inject(request: PlainRequest): Promise<PlainReply>;
+  /** Signs and verifies with what the key file holds now. @throws KeyRingError, and nothing has changed */
+  reloadKeys(): Promise<void>;
   /** Stops accepting, answers what is in flight, writes snapshots and lets the directory go. */
   close(): Promise<void>;
 }
@@ -116,17 +125,29 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     costExponent: options.scryptCost ?? 15,
     lengthMin: options.passwordLengthMin ?? 15,
   });
-  const sessions = new Sessions(store, clock, random, {
-    idleSeconds: options.sessionIdleSeconds ?? 12 * hour,
-    maxSeconds: options.sessionLifetimeSeconds ?? 7 * 24 * hour,
+  const sessions = new Sessions(store, {
+    clock,
+    random,
+    lifetimes: {
+      cookie: {
+        idleSeconds: options.sessionIdleSeconds ?? 12 * hour,
+        maxSeconds: options.sessionLifetimeSeconds ?? 7 * 24 * hour,
+      },
+      refresh: { idleSeconds: limits.refreshIdleSecondsMax, maxSeconds: limits.refreshLifetimeSecondsMax },
+    },
+    perUserMax: options.sessionsPerUser ?? 50,
+    ring: () => ring,
   });
-  const users = new Users(store, hooks, sessions, passwords);
+  const throttle = createThrottle({ clock, random });
+  const audit: Audit = (event, details) => log.security(event, details);
+  const users = new Users({ store, hooks, sessions, passwords, throttle, audit });
   const itemResource = new CollectionResource(items, store, hooks);
   const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
-  const signIn = new SignIn(store, users, sessions, passwords);
+  const signIn = new SignIn({ store, users, sessions, passwords, throttle, audit });
 
   await store.start();
-  const ring = await loadKeyRing({ files, secret: options.secret, clock, random });
+  const keySource = { files, secret: options.secret, clock, random };
+  let ring = await loadKeyRing(keySource);
   const lifetimeSeconds = options.accessTokenLifetimeSeconds ?? 900;
   const tokens = createTokens({ ring, clock, random, lifetimeSeconds });
   const generatedPassword = files === undefined ? undefined : await ensureAdministrator(users, options, random);
@@ -153,6 +174,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const dispatch = createDispatch({
     tokens,
     signIn,
+    required: options.auth !== 'none',
     allowedOrigins: new Set(options.corsOrigins),
     bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
     endpoints: [
@@ -180,6 +202,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     store,
     users,
     async listen({ port, host, tls }) {
+      invariant(options.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
       const server = new HttpServer({ ...exchange, tls });
       const bound = await server.listen(port, host);
       servers.push(server);
@@ -195,6 +218,10 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     }),
     handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
     inject: (request) => inject(dispatch, refusal, exchange.nextId, request),
+    async reloadKeys() {
+      ring = await loadKeyRing(keySource);
+      tokens.setRing(ring);
+    },
     async close() {
       closing = true;
       await Promise.all(servers.map((server) => server.drain(0)));

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { isIPv4 } from 'node:net';
 import { limits } from './base/limits.ts';
-import { parseTrustedProxies } from './http/caller.ts';
+import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import type { Option } from './options.ts';
 import { choice, duration, integer, isOrigin, list, size, text, toggle, UsageError } from './options.ts';
 
@@ -159,11 +158,6 @@ function isNetwork(entry: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Whether a listener on this host can be reached from this machine alone. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** @throws UsageError naming the flag or the variable that has the wrong value */

@@ -1,27 +1,34 @@
 import type { Tokens } from '../auth/tokens.ts';
-import { anonymous, type Principal } from '../auth/principal.ts';
+import { anonymous, everybody, type Principal } from '../auth/principal.ts';
 import { CairnError } from '../base/errors.ts';
+import { hostOf, isLoopback } from '../http/caller.ts';
 import { readCookie } from '../http/cookies.ts';
 import { isCrossSite, isSafe } from '../http/cross-site.ts';
 import type { Request } from '../http/message.ts';
 import type { SignIn } from '../resources/sign-in.ts';
 import type { Route } from './route.ts';
-
-/** The name of the session cookie. */
-export const sessionCookie = 'sid';
+import { sessionCookie } from './session-cookie.ts';
 
 export interface Authenticators {
   readonly tokens: Tokens;
   readonly signIn: SignIn;
   /** Origins whose pages may call although they are another site's. */
   readonly allowedOrigins: ReadonlySet<string>;
+  /** Whether callers have to authenticate at all; where not, everybody on this machine is an administrator. */
+  readonly required: boolean;
 }
 
 /**
  * Who is calling. `Authorization`, where it is sent, decides alone: a bad token is refused even beside a good cookie.
- * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`
+ * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`, `misdirected_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
+  if (!by.required) {
+    refuseForeignHost(request);
+    if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
+    // A session is one that a person has begun, also here.
+    if (route.access !== 'session') return route.access === 'public' ? anonymous : everybody;
+  }
   if (route.sameSite === true) refuseCrossSite(request, by.allowedOrigins);
   if (route.access === 'public') return anonymous;
   const authorization = request.fields.get('authorization');
@@ -40,6 +47,12 @@ function bearerToken(authorization: string): string {
     throw new CairnError('invalid_token', 'Cannot accept the Authorization field: it holds no bearer token');
   }
   return token;
+}
+
+/** A page of another site can give its own name this machine's address, and would then pass for a local one. */
+function refuseForeignHost({ fields }: Request): void {
+  if (isLoopback(hostOf(fields.get('host') ?? ''))) return;
+  throw new CairnError('misdirected_request', 'Cannot answer without authentication but for a loopback host');
 }
 
 function refuseCrossSite(request: Request, allowedOrigins: ReadonlySet<string>): void {

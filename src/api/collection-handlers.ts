@@ -5,6 +5,7 @@ import { parsePrefer } from '../http/accept.ts';
 import type { Query } from '../http/query.ts';
 import type { Request } from '../http/message.ts';
 import type { Precondition } from '../resources/precondition.ts';
+import type { StartedSession } from '../resources/sessions.ts';
 import { Lists } from '../resources/list.ts';
 import { parseFieldsQuery, parseListQuery } from '../resources/list-query.ts';
 import { representationWriter } from '../schema/representation.ts';
@@ -13,6 +14,7 @@ import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
 import type { Handler } from './handler.ts';
 import { noContent, notModified, shown } from './replies.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
+import { cookieOf } from './session-cookie.ts';
 
 /** What is done with the records of a collection: `Users` and `CollectionResource` both do it. */
 export interface Resource<R extends StoredRecord> {
@@ -25,7 +27,7 @@ export interface Resource<R extends StoredRecord> {
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
-  ): Promise<R>;
+  ): Promise<{ readonly record: R; readonly renewed?: StartedSession | undefined }>;
   remove(principal: Principal, id: number, precondition: Precondition): Promise<void>;
 }
 
@@ -49,9 +51,11 @@ export function collectionHandlers<R extends StoredRecord>(
     (kind: 'replace' | 'patch'): Handler =>
     async ({ request, principal, id, body }) => {
       const precondition = preconditionOf(request, epoch(), requireIfMatch);
-      const record = await resource.change(principal, id, body ?? null, kind, precondition);
+      const { record, renewed } = await resource.change(principal, id, body ?? null, kind, precondition);
       const tag = entityTag(epoch(), record.revision);
-      return wantsMinimal(request) ? noContent(['ETag', tag, ...minimal]) : shown(200, tag, write(record));
+      const cookie = renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)];
+      if (wantsMinimal(request)) return noContent(['ETag', tag, ...minimal, ...cookie]);
+      return shown(200, tag, write(record), cookie);
     };
 
   return {

@@ -32,8 +32,8 @@ export interface Route {
   readonly access: Access;
   readonly reply: RouteReply;
   readonly body?: RouteBody;
-  /** `list`: limit, cursor, sort, fields and filters over this shape; `fields`: `fields` alone. */
-  readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape };
+  /** `list`: limit, cursor, sort, fields and filters over this shape; `fields`: `fields` alone; `user`: `userId`. */
+  readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape } | { readonly kind: 'user' };
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** Whether another site's page is refused although no cookie decides: where one would be given, or taken away. */

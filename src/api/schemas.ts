@@ -1,6 +1,18 @@
 import type { JsonObject } from '../base/json.ts';
 import { roles } from '../auth/principal.ts';
-import { choice, email, id, optional, password, readOnly, text, timestamp, boolean } from '../schema/field.ts';
+import {
+  boolean,
+  choice,
+  email,
+  id,
+  integer,
+  optional,
+  password,
+  readOnly,
+  text,
+  timestamp,
+  writeOnly,
+} from '../schema/field.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
 import type { Shape } from '../schema/field.ts';
 
@@ -12,12 +24,30 @@ export const credentialsFields = {
   password: password(),
 };
 
+/** What a program exchanges for its next token, and what ends its session. */
+export const revocationFields = {
+  refresh_token: writeOnly(text({ min: 1, max: 200, example: 'x'.repeat(67) })),
+};
+
+/** Either the one or the other, which no single shape can say; `createToken` decides by `refresh_token`. */
+export const grantFields = {
+  email: optional(credentialsFields.email),
+  password: optional(credentialsFields.password),
+  refresh_token: optional(revocationFields.refresh_token),
+};
+
 export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
 
 export const sessionFields = {
   id: id(),
+  userId: readOnly(integer({ min: 1 })),
+  kind: readOnly(choice(['cookie', 'refresh'], { description: 'A browser, or a program with a refresh token.' })),
   createdAt: readOnly(timestamp()),
+  lastSeenAt: readOnly(timestamp()),
   expiresAt: readOnly(timestamp()),
+  address: readOnly(text({ example: '192.0.2.1' })),
+  agent: readOnly(text({ example: 'curl/8.5.0' })),
+  current: readOnly(boolean({ description: 'Whether this request came with it.' })),
 };
 
 const shownUser = { id: id(), name: text(), email: email(), role: choice(roles) };
@@ -62,6 +92,7 @@ export function dashboardSchema(itemSchema: JsonObject): JsonObject {
 export const tokenSchema = objectSchema({
   access_token: { type: 'string' },
   token_type: { const: 'Bearer' },
+  refresh_token: { type: 'string' },
   expires_in: { type: 'integer', minimum: 1, description: 'Seconds until the access token expires.' },
 });
 

@@ -1,21 +1,24 @@
+import { requireUser } from '../auth/access.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { invariant } from '../base/invariant.ts';
 import { CairnError } from '../base/errors.ts';
-import { readCookie, serializeCookie } from '../http/cookies.ts';
+import { isJsonObject } from '../base/json.ts';
+import { readCookie } from '../http/cookies.ts';
 import type { Request } from '../http/message.ts';
+import type { Query } from '../http/query.ts';
 import { accept } from '../resources/accept.ts';
 import type { CollectionResource } from '../resources/collection.ts';
 import { dashboard } from '../resources/dashboard.ts';
 import type { Origin, Sessions } from '../resources/sessions.ts';
-import type { SignIn } from '../resources/sign-in.ts';
+import type { Credentials, SignIn } from '../resources/sign-in.ts';
 import type { Users } from '../resources/users.ts';
-import { sessionCookie } from './authenticate.ts';
 import type { Call, Handler } from './handler.ts';
 import { preferredType } from './media-types.ts';
 import { pageReply, type Pages } from './pages.ts';
 import { noContent, unstoredReply } from './replies.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
-import { credentialsFields, logoutFields } from './schemas.ts';
+import { credentialsFields, logoutFields, revocationFields } from './schemas.ts';
+import { cookieOf, noCookie, sessionCookie } from './session-cookie.ts';
 
 export interface Services {
   readonly users: Users;
@@ -38,17 +41,18 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
   const page = pages?.files.get('/');
   return {
     async login({ request, body }) {
-      const { secret, session, user } = await signIn.start(credentialsIn(body), originOf(request));
-      const answer = { user: users.present(user), expiresAt: sessions.present(session)['expiresAt'] };
-      const cookie = serializeCookie(sessionCookie, secret, sessions.lifetimes.maxSeconds);
-      return unstoredReply(200, JSON.stringify(answer), ['Set-Cookie', cookie]);
+      const credentials = accept(credentialsFields, body ?? null, { kind: 'create' });
+      const started = await signIn.start(credentials, originOf(request));
+      const expiresAt = new Date(sessions.endOf(started.session)).toISOString();
+      const answer = JSON.stringify({ user: users.present(started.user), expiresAt });
+      return unstoredReply(200, answer, ['Set-Cookie', cookieOf(started)]);
     },
 
     async logout({ request, body }) {
       const { everywhere = false } = body === undefined ? {} : accept(logoutFields, body, { kind: 'create' });
       const secret = readCookie(request.fields, sessionCookie);
       if (secret !== undefined) await signIn.end(secret, everywhere);
-      return noContent(['Set-Cookie', serializeCookie(sessionCookie, '', 0)]);
+      return noContent(['Set-Cookie', noCookie]);
     },
 
     dashboard({ request, principal }) {
@@ -63,10 +67,31 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       return unstoredReply(200, JSON.stringify(dashboard(principal, users, sessions, items)));
     },
 
-    async createToken({ body }) {
-      const user = await signIn.authenticate(credentialsIn(body));
+    async createToken({ request, body }) {
+      const grant = grantIn(body);
+      const origin = originOf(request);
+      const { secret, user } =
+        typeof grant === 'string' ? await signIn.refresh(grant, origin) : await signIn.startFamily(grant, origin);
       const { token, expiresIn } = tokens.issue({ userId: user.id, role: user.role });
-      return unstoredReply(201, JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: expiresIn }));
+      const answer = { access_token: token, token_type: 'Bearer', expires_in: expiresIn, refresh_token: secret };
+      return unstoredReply(201, JSON.stringify(answer));
+    },
+
+    async revokeToken({ body }) {
+      await signIn.revoke(accept(revocationFields, body ?? null, { kind: 'create' }).refresh_token);
+      return noContent();
+    },
+
+    listSessions({ principal, query }) {
+      const caller = requireUser(principal);
+      const current = principal.kind === 'session' ? principal.sessionId : undefined;
+      const listed = signIn.sessionsOf(caller, userIn(query) ?? caller.userId);
+      return unstoredReply(200, JSON.stringify(listed.map((session) => sessions.present(session, current))));
+    },
+
+    async removeSession({ principal, id }) {
+      await signIn.endOne(principal, id);
+      return noContent();
     },
 
     live: () => unstoredReply(200, '{"status":"live"}'),
@@ -79,8 +104,23 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
   };
 }
 
-function credentialsIn(body: Call['body']): { email: string; password: string } {
+/** A refresh token, or e-mail address and password. @throws CairnError `validation_failed` */
+function grantIn(body: Call['body']): string | Credentials {
+  const byToken = isJsonObject(body) && Object.hasOwn(body, 'refresh_token');
+  if (byToken) return accept(revocationFields, body, { kind: 'create' }).refresh_token;
   return accept(credentialsFields, body ?? null, { kind: 'create' });
+}
+
+/** @throws CairnError `invalid_query` */
+function userIn(query: Query): number | undefined {
+  let userId: number | undefined;
+  for (const [name, [value = '', ...others]] of query) {
+    if (name !== 'userId' || others.length > 0 || !/^[1-9]\d{0,14}$/.test(value)) {
+      throw new CairnError('invalid_query', 'Cannot read the query: it may be one "userId", a positive whole number');
+    }
+    userId = Number(value);
+  }
+  return userId;
 }
 
 function originOf({ address, fields }: Request): Origin {

@@ -1,5 +1,5 @@
 import { CairnError } from '../base/errors.ts';
-import type { Principal } from './principal.ts';
+import type { Principal, User } from './principal.ts';
 
 /**
  * Who may use a route.
@@ -20,17 +20,21 @@ export type Access = 'public' | 'optional' | 'user' | 'admin' | 'self' | 'owner'
  */
 export function authorize(access: Access, principal: Principal, id: number): void {
   if (access === 'public' || access === 'optional') return;
-  if (principal.kind === 'anonymous') {
-    throw new CairnError('authentication_required', 'Cannot do this for just anybody: sign in or send a bearer token');
-  }
-  if (access === 'session' && principal.kind !== 'session') {
+  const user = requireUser(principal);
+  if (access === 'session' && user.kind !== 'session') {
     throw new CairnError('session_required', 'Cannot show this by a bearer token: sign in at /login');
   }
-  if (principal.role === 'admin') return;
+  if (user.role === 'admin') return;
   if (access === 'admin') {
     throw new CairnError('insufficient_scope', 'Cannot do this: it takes the role "admin"');
   }
-  if (access === 'self' && principal.userId !== id) {
+  if (access === 'self' && user.userId !== id) {
     throw new CairnError('not_found', 'Cannot find the resource: there is none at this path');
   }
+}
+
+/** @throws CairnError `authentication_required` when nobody has authenticated */
+export function requireUser(principal: Principal): User {
+  if (principal.kind !== 'anonymous') return principal;
+  throw new CairnError('authentication_required', 'Cannot do this for just anybody: sign in or send a bearer token');
 }

@@ -56,6 +56,13 @@ export const limits = {
   passwordQueueLengthMax: 32,
   /** How long after its use a refresh token still gets the successor that it got first. */
   refreshRepeatSecondsMax: 30,
+  /** How long a family of refresh tokens lives without being used, and how long at most. */
+  refreshIdleSecondsMax: 14 * 24 * 60 * 60,
+  refreshLifetimeSecondsMax: 30 * 24 * 60 * 60,
+  /** Sessions that have ended and are removed with one commit. */
+  sessionsSweptMax: 64,
+  /** Of a `User-Agent` that is kept with a session, in UTF-16 code units. */
+  sessionAgentLengthMax: 200,
   /** Of each of the throttle's tables; 8 bytes each. */
   throttlePlaces: 32_768,
 

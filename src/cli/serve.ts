@@ -2,7 +2,8 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
 import { systemClock } from '../base/clock.ts';
-import { isLoopback, options, unknownVariables, type Config, type TlsFiles } from '../config.ts';
+import { options, unknownVariables, type Config, type TlsFiles } from '../config.ts';
+import { isLoopback } from '../http/caller.ts';
 import type { TlsTexts } from '../http/server.ts';
 import { createLog, silentLog, standardOutput, type Log } from '../log.ts';
 import { createMetrics } from '../metrics.ts';
@@ -73,6 +74,7 @@ function appOptions(config: Config): Parameters<typeof createApp>[0] {
     administrator: { email: config.adminEmail, password: config.adminPassword },
     secret: config.secret,
     registration: config.registration,
+    auth: config.auth,
     requireIfMatch: config.requireIfMatch,
     trustedProxies: config.trustedProxies,
     corsOrigins: config.corsOrigins,
@@ -118,6 +120,7 @@ async function readTls({ certFile, keyFile }: TlsFiles): Promise<TlsTexts> {
 async function reload(app: App, { tls }: Config, log: Log): Promise<void> {
   try {
     if (tls !== undefined) app.renewTls(await readTls(tls));
+    await app.reloadKeys();
     log.message('notice', 'Certificate and keys were read again');
   } catch (error) {
     log.message('error', `The former certificate and keys stay: ${error instanceof Error ? error.message : ''}`);

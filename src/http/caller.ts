@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, isIPv4 } from 'node:net';
 
 import type { Fields } from './fields.ts';
 
@@ -31,6 +31,16 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
 /** An address in one spelling: IPv4-mapped IPv6 (RFC 4291 §2.5.5.2), which dual-stack sockets show, becomes IPv4. */
 export function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+/** Whether this address or name can only mean this very machine. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
+}
+
+/** The host of a `Host` field without its port and brackets (RFC 3986 §3.2.2), in lower case. */
+export function hostOf(authority: string): string {
+  return authority.toLowerCase().replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
 }
 
 /** Who is calling: the peer itself, or whom trusted proxies name. */

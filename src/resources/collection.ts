@@ -122,7 +122,7 @@ export class CollectionResource {
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
-  ): Promise<Entry> {
+  ): Promise<{ record: Entry }> {
     const { after } = await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
       const before = this.#target(transaction, principal, this.declaration.access[kind], id);
       precondition.demand();
@@ -130,7 +130,7 @@ export class CollectionResource {
       precondition.check(before.revision);
       return { before, after: transaction.replace(this.records, id, { ...fields, ownerId: before.ownerId }) };
     });
-    return after;
+    return { record: after };
   }
 
   /** @throws CairnError in the order that `Precondition` tells */

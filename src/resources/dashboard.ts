@@ -18,9 +18,9 @@ export function dashboard(
     counts: {
       items: items.records.size,
       ...(principal.role === 'admin' && { users: users.records.size }),
-      sessions: sessions.records.members('user', principal.userId).length,
+      sessions: sessions.of(principal.userId).length,
     },
     recentItems: items.records.latest(recentMax).map((item) => items.present(item)),
-    session: sessions.present(sessions.read(principal.sessionId)),
+    session: sessions.present(sessions.read(principal.sessionId), principal.sessionId),
   };
 }

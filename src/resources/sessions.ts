@@ -1,28 +1,30 @@
-import { createHash } from 'node:crypto';
-
+import type { KeyRing } from '../auth/keys.ts';
+import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../auth/refresh.ts';
+import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../auth/sessions.ts';
+import type { SessionLifetimes } from '../auth/sessions.ts';
 import type { Clock } from '../base/clock.ts';
 import type { JsonObject } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
-import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
+import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { notFound } from './precondition.ts';
 
-/** A user's stay, known by a secret of which only the hash is kept. Times are milliseconds since the Unix epoch. */
+/**
+ * A user's stay: a browser's, known by its cookie, or a program's, known by a family of refresh tokens. Of secrets only
+ * hashes are kept. Times are milliseconds since the Unix epoch.
+ */
 export interface SessionRecord extends StoredRecord {
-  readonly kind: 'cookie';
+  readonly kind: 'cookie' | 'refresh';
   readonly userId: number;
-  /** SHA-256 of the secret in base64url. A secret of 256 random bits needs no slow hash. */
-  readonly secretHash: string;
+  /** What the session is found by: the hash of the cookie's secret, or of the family's name. */
+  readonly lookupHash: string;
+  /** Of a family: the hashes of the refresh token that is good now, and of the one that it replaced at `lastSeenAt`. */
+  readonly tokenHash?: string;
+  readonly previousHash?: string;
   readonly createdAt: number;
   readonly lastSeenAt: number;
-  /** The end that no activity moves. */
-  readonly expiresAt: number;
   readonly address: string;
   readonly agent: string;
-}
-
-export interface SessionLifetimes {
-  readonly idleSeconds: number;
-  readonly maxSeconds: number;
 }
 
 /** Where a session came from, for its owner to recognise it. */
@@ -32,112 +34,225 @@ export interface Origin {
 }
 
 export interface StartedSession {
-  /** The only copy of the secret, for the caller's cookie. */
+  /** The only copy of the cookie's secret, or of the refresh token. */
   readonly secret: string;
   readonly session: SessionRecord;
+  /** How long the session may live at most, from its start. */
+  readonly lifetimeSeconds: number;
+}
+
+/** What a refresh came to. `ended`: the family has just been ended, because a token was used again. */
+export type Refreshed = StartedSession | { readonly ended: SessionRecord } | undefined;
+
+export interface SessionOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly lifetimes: { readonly cookie: SessionLifetimes; readonly refresh: SessionLifetimes };
+  /** A user who starts one more loses the oldest. */
+  readonly perUserMax: number;
+  /** The keys of the moment, which derive the successors of refresh tokens. */
+  readonly ring: () => KeyRing;
 }
 
 /** The sessions of all users. Which user a session's `userId` is, and what they may do, is not known here. */
 export class Sessions {
   readonly records: Collection<SessionRecord>;
-  readonly lifetimes: SessionLifetimes;
   readonly #store: Store;
-  readonly #clock: Clock;
-  readonly #random: Random;
+  readonly #options: SessionOptions;
+  /** Which block of records the next sweep looks at. */
+  #sweep = 0;
 
-  constructor(store: Store, clock: Clock, random: Random, lifetimes: SessionLifetimes) {
+  constructor(store: Store, options: SessionOptions) {
     this.#store = store;
-    this.#clock = clock;
-    this.#random = random;
-    this.lifetimes = lifetimes;
+    this.#options = options;
     this.records = store.collection<SessionRecord>({
       name: 'sessions',
       parse: (record) => (isSession(record) ? record : undefined),
-      unique: { secret: (session) => session.secretHash },
+      unique: { lookup: (session) => session.lookupHash },
       groups: { user: (session) => session.userId },
     });
   }
 
+  /** Starts a session for a browser; its secret goes into the cookie. */
   start(transaction: Transaction, userId: number, origin: Origin): StartedSession {
-    const secret = this.#random(32).toString('base64url');
-    const now = this.#clock.now();
-    const session = transaction.insert(this.records, {
-      kind: 'cookie',
-      userId,
-      secretHash: hashOf(secret),
-      createdAt: now,
-      lastSeenAt: now,
-      expiresAt: now + this.lifetimes.maxSeconds * 1000,
-      address: origin.address,
-      agent: origin.agent.slice(0, 200),
-    });
-    return { secret, session };
+    const secret = newSessionId(this.#options.random);
+    const session = this.#insert(transaction, userId, origin, { kind: 'cookie', lookupHash: secretHash(secret) });
+    return { secret, session, lifetimeSeconds: this.#options.lifetimes.cookie.maxSeconds };
   }
 
-  /** The live session with this secret, noted as seen now; `undefined` when there is none or it has ended. */
-  resume(secret: string): SessionRecord | undefined {
-    const session = this.records.find('secret', hashOf(secret));
-    const now = this.#clock.now();
-    if (session === undefined || this.endOf(session) <= now) return undefined;
-    if (now - session.lastSeenAt > (this.lifetimes.idleSeconds * 1000) / 12) this.#touch(session, now);
+  /** Starts a family of refresh tokens; the secret is the first of them. */
+  startFamily(transaction: Transaction, userId: number, origin: Origin): StartedSession {
+    const secret = newRefreshToken(this.#options.random);
+    const lookupHash = familyHash(secret) ?? '';
+    const family = { kind: 'refresh', lookupHash, tokenHash: secretHash(secret) } as const;
+    const session = this.#insert(transaction, userId, origin, family);
+    return { secret, session, lifetimeSeconds: this.#options.lifetimes.refresh.maxSeconds };
+  }
+
+  /**
+   * Exchanges a refresh token for its successor; `undefined` for one that is good for nothing. The caller is answered
+   * when this is durable: or else a crash would make the successor look stolen.
+   */
+  refresh(transaction: Transaction, token: string, { address, agent }: Origin): Refreshed {
+    const session = this.#family(transaction, token);
+    if (session?.tokenHash === undefined) return undefined;
+    const now = this.#options.clock.now();
+    const ring = this.#options.ring();
+    const tokenHash = secretHash(token);
+    const lifetimeSeconds = this.#options.lifetimes.refresh.maxSeconds;
+    const { lastSeenAt: rotatedAt, tokenHash: currentHash, previousHash } = session;
+    const state = { currentHash, previousHash, rotatedAt, endsAt: this.endOf(session) };
+    switch (decideRefresh(state, tokenHash, now)) {
+      case 'rotate': {
+        const secret = successorOf(token, ring);
+        const next = { tokenHash: secretHash(secret), previousHash: tokenHash, lastSeenAt: now };
+        const rotated = { ...session, ...next, address, agent: short(agent) };
+        return { secret, session: transaction.replace(this.records, session.id, rotated), lifetimeSeconds };
+      }
+      case 'repeat': {
+        const secret = successorAgain(token, currentHash, ring);
+        return secret === undefined ? undefined : { secret, session, lifetimeSeconds };
+      }
+      case 'reuse':
+        transaction.remove(this.records, session.id);
+        return { ended: session };
+      case 'ended':
+        transaction.remove(this.records, session.id);
+        return undefined;
+    }
+  }
+
+  /** Ends the family of a refresh token, whichever of its tokens it is, and returns it if there is one. */
+  revoke(transaction: Transaction, token: string): SessionRecord | undefined {
+    const session = this.#family(transaction, token);
+    if (session !== undefined) transaction.remove(this.records, session.id);
     return session;
   }
 
-  /** @throws CairnError `not_found` */
+  /** The live session of the cookie with this secret, noted as seen now; `undefined` when there is none. */
+  resume(secret: string): SessionRecord | undefined {
+    const session = this.records.find('lookup', secretHash(secret));
+    const now = this.#options.clock.now();
+    if (session?.kind !== 'cookie' || this.endOf(session) <= now) return undefined;
+    if (lastSeenIsDue(session, now, this.#options.lifetimes.cookie)) this.#touch(session, now);
+    return session;
+  }
+
+  /** The session with this id, unless it has ended. @throws CairnError `not_found` */
   read(id: number): SessionRecord {
     const session = this.records.get(id);
-    if (session === undefined) throw notFound();
+    if (session === undefined || this.endOf(session) <= this.#options.clock.now()) throw notFound();
     return session;
   }
 
-  /** What its owner sees of a session, its secret's hash least of all. */
-  present(session: SessionRecord): JsonObject {
+  /** A user's live sessions, the oldest first. */
+  of(userId: number): SessionRecord[] {
+    const now = this.#options.clock.now();
+    return this.records.members('user', userId).filter((session) => this.endOf(session) > now);
+  }
+
+  /** What its owner sees of a session, its secret's hash least of all. `currentId` is the session that asks. */
+  present(session: SessionRecord, currentId: number | undefined): JsonObject {
+    const { id, userId, kind, address, agent } = session;
+    const [createdAt, lastSeenAt, expiresAt] = [session.createdAt, session.lastSeenAt, this.endOf(session)].map(
+      (time) => new Date(time).toISOString(),
+    );
     return {
-      id: session.id,
-      createdAt: new Date(session.createdAt).toISOString(),
-      expiresAt: new Date(this.endOf(session)).toISOString(),
+      id,
+      userId,
+      kind,
+      createdAt: createdAt ?? '',
+      lastSeenAt: lastSeenAt ?? '',
+      expiresAt: expiresAt ?? '',
+      address,
+      agent,
+      current: id === currentId,
     };
   }
 
   /** When the session ends if nothing more is heard of it. */
   endOf(session: SessionRecord): number {
-    return Math.min(session.expiresAt, session.lastSeenAt + this.lifetimes.idleSeconds * 1000);
+    return sessionEndsAt(session, this.#options.lifetimes[session.kind]);
+  }
+
+  /** Ends every session of a user. */
+  endAll(transaction: Transaction, userId: number): void {
+    for (const { id } of transaction.members(this.records, 'user', userId)) transaction.remove(this.records, id);
+  }
+
+  #family(transaction: Transaction, token: string): SessionRecord | undefined {
+    const lookupHash = familyHash(token);
+    const session = lookupHash === undefined ? undefined : transaction.find(this.records, 'lookup', lookupHash);
+    return session?.kind === 'refresh' ? session : undefined;
+  }
+
+  #insert(
+    transaction: Transaction,
+    userId: number,
+    { address, agent }: Origin,
+    secrets: Pick<SessionRecord, 'kind' | 'lookupHash' | 'tokenHash'>,
+  ): SessionRecord {
+    const now = this.#options.clock.now();
+    const own = transaction.members(this.records, 'user', userId);
+    for (const { id } of own.slice(0, Math.max(0, own.length + 1 - this.#options.perUserMax))) {
+      transaction.remove(this.records, id);
+    }
+    this.#sweepOne(transaction, now);
+    const session: Unstored<SessionRecord> = {
+      userId,
+      ...secrets,
+      createdAt: now,
+      lastSeenAt: now,
+      address,
+      agent: short(agent),
+    };
+    return transaction.insert(this.records, session);
+  }
+
+  /**
+   * Removes sessions that have ended from one block of records. Each new session pays for one: so the work is bounded,
+   * and over as many new sessions as there are blocks, everything is looked at.
+   */
+  #sweepOne(transaction: Transaction, now: number): void {
+    const view = this.records.view();
+    const blocks = [...view.blocks()];
+    view.close();
+    const block = blocks[this.#sweep % Math.max(1, blocks.length)] ?? [];
+    const ended = block.filter((session) => this.endOf(session) <= now).slice(0, limits.sessionsSweptMax);
+    for (const { id } of ended) {
+      const session = transaction.get(this.records, id);
+      if (session !== undefined && this.endOf(session) <= now) transaction.remove(this.records, id);
+    }
+    if (ended.length < limits.sessionsSweptMax) this.#sweep = (this.#sweep + 1) % Math.max(1, blocks.length);
   }
 
   /** Nobody waits for this: after a crash the session may end earlier by that much, never later. */
   #touch({ id }: SessionRecord, now: number): void {
     const seen = this.#store.write((transaction) => {
       const session = transaction.get(this.records, id);
-      if (session !== undefined) transaction.replace(this.records, id, { ...session, lastSeenAt: now });
+      // Other requests of the same moment have come here too.
+      if (session === undefined || !lastSeenIsDue(session, now, this.#options.lifetimes.cookie)) return;
+      transaction.replace(this.records, id, { ...session, lastSeenAt: now });
     });
     seen.catch(() => {});
   }
-
-  /** Ends the session with this secret at once, if there is one. */
-  async end(secret: string): Promise<void> {
-    const session = this.records.find('secret', hashOf(secret));
-    if (session !== undefined) await this.#store.write((transaction) => transaction.remove(this.records, session.id));
-  }
-
-  /** Ends every session of a user, but for the one with the id `except`. */
-  endAll(transaction: Transaction, userId: number, except?: number): void {
-    for (const { id } of transaction.members(this.records, 'user', userId)) {
-      if (id !== except) transaction.remove(this.records, id);
-    }
-  }
 }
 
-function hashOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('base64url');
+/** Enough of a `User-Agent` to recognise a browser by. */
+function short(agent: string): string {
+  return agent.slice(0, limits.sessionAgentLengthMax);
 }
 
-const numbers = ['id', 'revision', 'userId', 'createdAt', 'lastSeenAt', 'expiresAt'];
-const strings = ['secretHash', 'address', 'agent'];
+const numbers = ['id', 'revision', 'userId', 'createdAt', 'lastSeenAt'];
+const strings = ['lookupHash', 'address', 'agent'];
 
 function isSession(record: JsonObject): record is JsonObject & SessionRecord {
+  const { kind, tokenHash, previousHash } = record;
+  const hashes = [tokenHash, previousHash];
   return (
-    record['kind'] === 'cookie' &&
+    (kind === 'cookie' || (kind === 'refresh' && tokenHash !== undefined)) &&
     numbers.every((name) => Number.isSafeInteger(record[name])) &&
-    strings.every((name) => typeof record[name] === 'string')
+    strings.every((name) => typeof record[name] === 'string') &&
+    hashes.every((hash) => hash === undefined || typeof hash === 'string')
   );
 }

@@ -1,9 +1,12 @@
 import type { Passwords } from '../auth/passwords.ts';
-import type { SessionHolder } from '../auth/principal.ts';
+import type { Principal, SessionHolder, User } from '../auth/principal.ts';
+import type { Throttle } from '../auth/throttle.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
-import type { Store } from '../store/store.ts';
-import type { Origin, Sessions, StartedSession } from './sessions.ts';
+import type { Store, Transaction } from '../store/store.ts';
+import type { Audit } from './audit.ts';
+import { notFound } from './precondition.ts';
+import type { Origin, SessionRecord, Sessions, StartedSession } from './sessions.ts';
 import type { UserRecord, Users } from './users.ts';
 
 export interface Credentials {
@@ -11,63 +14,173 @@ export interface Credentials {
   readonly password: string;
 }
 
+export type SignedIn = StartedSession & { readonly user: UserRecord };
+
+export interface SignInParts {
+  readonly store: Store;
+  readonly users: Users;
+  readonly sessions: Sessions;
+  readonly passwords: Passwords;
+  readonly throttle: Throttle;
+  readonly audit: Audit;
+}
+
 /** How people show who they are: by e-mail address and password once, by a session's secret from then on. */
 export class SignIn {
-  readonly #store: Store;
-  readonly #users: Users;
-  readonly #sessions: Sessions;
-  readonly #passwords: Passwords;
+  readonly #parts: SignInParts;
 
-  constructor(store: Store, users: Users, sessions: Sessions, passwords: Passwords) {
-    this.#store = store;
-    this.#users = users;
-    this.#sessions = sessions;
-    this.#passwords = passwords;
+  constructor(parts: SignInParts) {
+    this.#parts = parts;
   }
 
   /**
-   * The user with these credentials. That there is no such user costs the same time as a wrong password.
-   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`
+   * Starts a session for a browser, with a new secret.
+   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and what `Store.write` throws
    */
-  async authenticate({ email, password }: Credentials): Promise<UserRecord> {
-    const user = this.#users.records.find('email', emailKey(email));
-    const matches = await this.#passwords.verify(password, user?.passwordHash);
-    if (user === undefined || !matches) throw invalidCredentials();
-    return user;
+  start(credentials: Credentials, origin: Origin): Promise<SignedIn> {
+    const { sessions } = this.#parts;
+    return this.#begin(credentials, origin, (transaction, { id }) => sessions.start(transaction, id, origin));
   }
 
-  /** Starts a session with a new id. @throws CairnError as `authenticate`, and what `Store.write` throws */
-  async start(credentials: Credentials, origin: Origin): Promise<StartedSession & { readonly user: UserRecord }> {
-    const known = await this.authenticate(credentials);
-    return this.#store.write((transaction) => {
-      const user = transaction.get(this.#users.records, known.id);
-      // The password may have changed while it was being compared.
-      if (user === undefined || user.passwordHash !== known.passwordHash) throw invalidCredentials();
-      return { user, ...this.#sessions.start(transaction, user.id, origin) };
+  /** Starts a family of refresh tokens for a program. @throws CairnError as `start` */
+  startFamily(credentials: Credentials, origin: Origin): Promise<SignedIn> {
+    const { sessions } = this.#parts;
+    return this.#begin(credentials, origin, (transaction, { id }) => sessions.startFamily(transaction, id, origin));
+  }
+
+  /**
+   * Exchanges a refresh token for its successor. One that was used before ends the family: it may be stolen.
+   * @throws CairnError `invalid_credentials`, and what `Store.write` throws
+   */
+  async refresh(token: string, origin: Origin): Promise<SignedIn> {
+    const { store, users, sessions, audit } = this.#parts;
+    const refreshed = await store.write((transaction) => {
+      const outcome = sessions.refresh(transaction, token, origin);
+      if (outcome === undefined || 'ended' in outcome) return outcome;
+      const user = transaction.get(users.records, outcome.session.userId);
+      return user && { ...outcome, user };
     });
+    if (refreshed !== undefined && 'secret' in refreshed) return refreshed;
+    if (refreshed !== undefined) {
+      const { id: sessionId, userId } = refreshed.ended;
+      audit('refresh_token_reused', { userId, sessionId, address: origin.address });
+    }
+    throw new CairnError('invalid_credentials', 'Cannot refresh: the refresh token is not valid');
   }
 
-  /** Who holds the session with this secret, with the role that they have now. @throws CairnError `invalid_session` */
+  /** Ends the family of a refresh token. What is none, or has ended, is let pass (RFC 7009 §2.2). */
+  async revoke(token: string): Promise<void> {
+    const { store, sessions, audit } = this.#parts;
+    const ended = await store.write((transaction) => sessions.revoke(transaction, token));
+    if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id });
+  }
+
+  /** Who holds the cookie with this secret, with the role that they have now. @throws CairnError `invalid_session` */
   resume(secret: string): SessionHolder {
-    const session = this.#sessions.resume(secret);
-    const user = session && this.#users.records.get(session.userId);
+    const session = this.#parts.sessions.resume(secret);
+    const user = session && this.#parts.users.records.get(session.userId);
     if (session === undefined || user === undefined) {
       throw new CairnError('invalid_session', 'Cannot accept the session: it has ended, so sign in again');
     }
     return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
   }
 
-  /** Ends the session with this secret, or all of its user's. Nothing happens where it has ended already. */
+  /** Ends the session of the cookie with this secret, or all of its user's; nothing happens where it has ended. */
   async end(secret: string, everywhere: boolean): Promise<void> {
-    const session = this.#sessions.resume(secret);
+    const { store, sessions, audit } = this.#parts;
+    const session = sessions.resume(secret);
     if (session === undefined) return;
-    await this.#store.write((transaction) => {
-      if (everywhere) this.#sessions.endAll(transaction, session.userId);
-      else transaction.remove(this.#sessions.records, session.id);
+    await store.write((transaction) => {
+      if (everywhere) sessions.endAll(transaction, session.userId);
+      else transaction.remove(sessions.records, session.id);
     });
+    audit('logout', { userId: session.userId, sessionId: session.id, everywhere });
+  }
+
+  /** The sessions of one user: oneself, or for an administrator anybody. @throws CairnError `insufficient_scope` */
+  sessionsOf(caller: User, userId: number): SessionRecord[] {
+    if (userId !== caller.userId && caller.role !== 'admin') {
+      throw new CairnError('insufficient_scope', "Cannot show another user's sessions: it takes the role \"admin\"");
+    }
+    return this.#parts.sessions.of(userId);
+  }
+
+  /** Ends one of the caller's sessions, or for an administrator any. @throws CairnError `not_found`, `actor_changed` */
+  async endOne(principal: Principal, sessionId: number): Promise<void> {
+    const { store, users, sessions, audit } = this.#parts;
+    const ended = await store.write((transaction) => {
+      users.checkActor(transaction, principal);
+      const session = transaction.get(sessions.records, sessionId);
+      if (session === undefined || !mayEnd(principal, session)) throw notFound();
+      transaction.remove(sessions.records, sessionId);
+      return session;
+    });
+    audit('session_ended', { userId: ended.userId, sessionId });
+  }
+
+  /** Compares the password, and starts what is to be started if it is still right by then. */
+  async #begin(
+    credentials: Credentials,
+    { address }: Origin,
+    start: (transaction: Transaction, user: UserRecord) => StartedSession,
+  ): Promise<SignedIn> {
+    const { store, users, audit } = this.#parts;
+    for (;;) {
+      const known = await this.#authenticate(credentials, address);
+      const passwordHash = (await this.#rehash(known, credentials.password)) ?? known.passwordHash;
+      const started = await store.write((transaction) => {
+        const user = transaction.get(users.records, known.id);
+        if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
+        const changed = passwordHash !== undefined && passwordHash !== user.passwordHash;
+        if (changed) transaction.replace(users.records, user.id, { ...user, passwordHash });
+        return { user, ...start(transaction, user) };
+      });
+      // Else the password was changed while it was compared, or another login has hashed it anew: compare once more.
+      if (started === undefined) continue;
+      audit('login', { userId: started.user.id, sessionId: started.session.id, kind: started.session.kind, address });
+      return started;
+    }
+  }
+
+  /** The user with these credentials. That there is no such user costs the same time as a wrong password. */
+  async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
+    const { users, passwords, throttle, audit } = this.#parts;
+    const user = users.records.find('email', emailKey(email));
+    let attempt;
+    try {
+      attempt = throttle.attempt(emailKey(email), address);
+    } catch (error) {
+      audit('login_throttled', { userId: user?.id, address });
+      throw error;
+    }
+    let matches;
+    try {
+      matches = await passwords.verify(password, user?.passwordHash);
+    } catch (error) {
+      attempt.withdrawn();
+      throw error;
+    }
+    if (user === undefined || !matches) {
+      audit('login_failed', { userId: user?.id, address });
+      throw new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is not right');
+    }
+    attempt.succeeded();
+    return user;
+  }
+
+  /** The password's hash at the cost that is configured now, where that has changed; not at a busy moment. */
+  async #rehash({ passwordHash }: UserRecord, password: string): Promise<string | undefined> {
+    const { passwords } = this.#parts;
+    if (passwordHash === undefined || !passwords.needsRehash(passwordHash)) return undefined;
+    try {
+      return await passwords.hash(password);
+    } catch (error) {
+      if (error instanceof CairnError) return undefined;
+      throw error;
+    }
   }
 }
 
-function invalidCredentials(): CairnError {
-  return new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is not right');
+function mayEnd(principal: Principal, { userId }: SessionRecord): boolean {
+  return principal.kind !== 'anonymous' && (principal.role === 'admin' || principal.userId === userId);
 }

@@ -1,14 +1,16 @@
 import type { Passwords } from '../auth/passwords.ts';
-import { roles, type Principal, type Role } from '../auth/principal.ts';
+import { everybody, roles, type Principal, type Role } from '../auth/principal.ts';
+import type { Throttle } from '../auth/throttle.ts';
 import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { conformance } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text, type Input } from '../schema/field.ts';
 import { UniqueKeyError, type Collection, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
 import { accept, invalid } from './accept.ts';
+import type { Audit } from './audit.ts';
 import { writeWithHooks, type Hooks, type Written } from './hooks.ts';
 import { notFound, type Precondition } from './precondition.ts';
-import type { Sessions } from './sessions.ts';
+import type { Sessions, StartedSession } from './sessions.ts';
 
 export interface UserRecord extends StoredRecord {
   readonly name: string;
@@ -32,22 +34,31 @@ export const userChangeFields = { ...userFields, currentPassword: optional(passw
 
 type UserChange = Input<typeof userChangeFields>;
 
+export interface UsersParts {
+  readonly store: Store;
+  readonly hooks: Hooks;
+  readonly sessions: Sessions;
+  readonly passwords: Passwords;
+  readonly throttle: Throttle;
+  readonly audit: Audit;
+}
+
+/** A user after a change, and the session that takes the place of the caller's where the change ended that one. */
+export interface ChangedUser {
+  readonly record: UserRecord;
+  readonly renewed: StartedSession | undefined;
+}
+
 /** What is done with users, and to their sessions with them. Who may ask for it is decided before. */
 export class Users {
   readonly name = 'users';
   readonly records: Collection<UserRecord>;
-  readonly #store: Store;
-  readonly #hooks: Hooks;
-  readonly #sessions: Sessions;
-  readonly #passwords: Passwords;
+  readonly #parts: UsersParts;
 
-  constructor(store: Store, hooks: Hooks, sessions: Sessions, passwords: Passwords) {
-    this.#store = store;
-    this.#hooks = hooks;
-    this.#sessions = sessions;
-    this.#passwords = passwords;
+  constructor(parts: UsersParts) {
+    this.#parts = parts;
     const conforms = conformance(userFields);
-    this.records = store.collection<UserRecord>({
+    this.records = parts.store.collection<UserRecord>({
       name: 'users',
       parse: (record) => (conforms(record) && isUser(record) ? record : undefined),
       unique: { email: (user) => emailKey(user.email) },
@@ -72,15 +83,17 @@ export class Users {
       this.#passwordIssues(user),
     );
     const { password, ...fields } = accepted;
-    const passwordHash = password === undefined ? undefined : await this.#passwords.hash(password);
+    const passwordHash = password === undefined ? undefined : await this.#parts.passwords.hash(password);
     const { after } = await this.#write(principal, (transaction) => ({
       after: transaction.insert(this.records, userOf(fields, passwordHash)),
     }));
+    this.#parts.audit('user_created', { userId: after.id, role: after.role, by: actorOf(principal) });
     return after;
   }
 
   /**
-   * Replaces (PUT) or patches (PATCH) a user. A new password or role ends the user's other sessions with it.
+   * Replaces (PUT) or patches (PATCH) a user. A new password or role ends all of the user's sessions with it; who
+   * changes their own password from a session gets a new one.
    * @throws CairnError in the order that `Precondition` tells; also `last_admin`, `email_taken`, `overloaded`
    */
   async change(
@@ -89,24 +102,26 @@ export class Users {
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
-  ): Promise<UserRecord> {
+  ): Promise<ChangedUser> {
     const seen = this.read(userId);
     precondition.demand();
     const asked = this.#acceptChange(principal, seen, body, kind);
     const newHash = await this.#newPasswordHash(principal, seen, asked);
-    const { after } = await this.#write(principal, (transaction) => {
+    const { before, after, renewed } = await this.#write(principal, (transaction) => {
       const before = transaction.get(this.records, userId);
       if (before === undefined) throw notFound();
       const { password: _, currentPassword: __, ...fields } = this.#acceptChange(principal, before, body, kind);
       precondition.check(before.revision);
       if (fields.role !== 'admin') this.#keepAnAdministrator(transaction, before);
+      // What was proven is the password of then.
+      if (newHash !== undefined && before.passwordHash !== seen.passwordHash) throw wrongPassword();
       const after = transaction.replace(this.records, userId, userOf(fields, newHash ?? before.passwordHash));
-      if (newHash !== undefined || after.role !== before.role) {
-        this.#sessions.endAll(transaction, userId, sessionOf(principal));
-      }
-      return { before, after };
+      return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
-    return after;
+    const details = { userId, by: actorOf(principal) };
+    if (newHash !== undefined) this.#parts.audit('password_changed', details);
+    if (after.role !== before.role) this.#parts.audit('role_changed', { ...details, role: after.role });
+    return { record: after, renewed };
   }
 
   /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
@@ -117,16 +132,17 @@ export class Users {
       precondition.demand();
       precondition.check(before.revision);
       this.#keepAnAdministrator(transaction, before);
-      this.#sessions.endAll(transaction, userId);
+      this.#parts.sessions.endAll(transaction, userId);
       transaction.remove(this.records, userId);
       return { before };
     });
+    this.#parts.audit('user_removed', { userId, by: actorOf(principal) });
   }
 
   /** The very first user, made by the installation itself. */
   async createFirst(email: string, password: string): Promise<UserRecord> {
-    const passwordHash = await this.#passwords.hash(password);
-    return this.#store.write((transaction) =>
+    const passwordHash = await this.#parts.passwords.hash(password);
+    return this.#parts.store.write((transaction) =>
       transaction.insert(this.records, { name: 'Administrator', email, role: 'admin', passwordHash }),
     );
   }
@@ -134,7 +150,7 @@ export class Users {
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
   async #write<W extends Written<UserRecord>>(principal: Principal, work: (transaction: Transaction) => W): Promise<W> {
     try {
-      return await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
+      return await writeWithHooks(this.#parts.store, this.#parts.hooks, this, principal, (transaction) => {
         this.checkActor(transaction, principal);
         return work(transaction);
       });
@@ -148,7 +164,7 @@ export class Users {
 
   /** A token outlives a demotion, so writes to users and sessions look once more. @throws CairnError `actor_changed` */
   checkActor(transaction: Transaction, principal: Principal): void {
-    if (principal.kind === 'anonymous') return;
+    if (principal.kind === 'anonymous' || principal === everybody) return;
     if (transaction.get(this.records, principal.userId)?.role === principal.role) return;
     throw new CairnError('actor_changed', 'Cannot write: the caller was removed or has another role now');
   }
@@ -158,7 +174,7 @@ export class Users {
   }
 
   #passwordIssues(user: { name: string; email: string; password?: string }): readonly Issue[] {
-    return user.password === undefined ? [] : this.#passwords.check(user.password, user);
+    return user.password === undefined ? [] : this.#parts.passwords.check(user.password, user);
   }
 
   /** @throws CairnError `validation_failed` unless a person who changes their own password knows the current one */
@@ -167,11 +183,43 @@ export class Users {
     if (isSelf(principal, user) && user.passwordHash !== undefined) {
       const current = change.currentPassword;
       if (current === undefined) throw invalid([issue('required', 'must be given to set a new password')]);
-      if (!(await this.#passwords.verify(current, user.passwordHash))) {
-        throw invalid([issue('wrong_password', 'must be the current password')]);
-      }
+      await this.#prove(user, current);
     }
-    return this.#passwords.hash(change.password);
+    return this.#parts.passwords.hash(change.password);
+  }
+
+  /** Someone at an open session may be guessing. @throws CairnError `validation_failed`, `too_many_requests` */
+  async #prove({ id, email, passwordHash }: UserRecord, current: string): Promise<void> {
+    const { passwords, throttle, audit } = this.#parts;
+    const attempt = throttle.attempt(emailKey(email), `signed in as ${id}`);
+    let matches;
+    try {
+      matches = await passwords.verify(current, passwordHash);
+    } catch (error) {
+      attempt.withdrawn();
+      throw error;
+    }
+    if (!matches) {
+      audit('login_failed', { userId: id });
+      throw wrongPassword();
+    }
+    attempt.succeeded();
+  }
+
+  /** Ends what a change of password or role ends. */
+  #endSessions(
+    transaction: Transaction,
+    principal: Principal,
+    before: UserRecord,
+    after: UserRecord,
+  ): StartedSession | undefined {
+    const { sessions } = this.#parts;
+    const newPassword = after.passwordHash !== before.passwordHash;
+    if (!newPassword && after.role === before.role) return undefined;
+    const current = isSelf(principal, after) && principal.kind === 'session' ? principal.sessionId : 0;
+    const own = transaction.get(sessions.records, current);
+    sessions.endAll(transaction, after.id);
+    return newPassword && own !== undefined ? sessions.start(transaction, after.id, own) : undefined;
   }
 
   /** @throws CairnError `last_admin` when `leaving` is the only administrator */
@@ -183,6 +231,7 @@ export class Users {
 }
 
 const issue = (code: string, detail: string): Issue => ({ pointer: '/currentPassword', code, detail });
+const wrongPassword = (): CairnError => invalid([issue('wrong_password', 'must be the current password')]);
 
 function lockedFor(principal: Principal): readonly 'role'[] {
   return principal.kind !== 'anonymous' && principal.role === 'admin' ? [] : ['role'];
@@ -192,8 +241,8 @@ function isSelf(principal: Principal, user: UserRecord): boolean {
   return principal.kind !== 'anonymous' && principal.userId === user.id;
 }
 
-function sessionOf(principal: Principal): number | undefined {
-  return principal.kind === 'session' ? principal.sessionId : undefined;
+function actorOf(principal: Principal): number | undefined {
+  return principal.kind === 'anonymous' ? undefined : principal.userId;
 }
 
 function userOf(

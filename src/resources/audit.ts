@@ -1,0 +1,17 @@
+/** What happened to accounts, credentials and sessions, for whoever keeps a record of it. Never told: a secret. */
+export type AuditEvent =
+  | 'login'
+  | 'login_failed'
+  | 'login_throttled'
+  | 'logout'
+  | 'refresh_token_reused'
+  | 'session_ended'
+  | 'password_changed'
+  | 'role_changed'
+  | 'user_created'
+  | 'user_removed';
+
+export type Audit = (
+  event: AuditEvent,
+  details: Readonly<Record<string, string | number | boolean | undefined>>,
+) => void;
