@@ -30,12 +30,13 @@ export const flags: Command = {
   options: [options.data, options.tlsCert, options.tlsKey],
   async run(call) {
     const program = dirname(dirname(fileURLToPath(import.meta.url)));
-    const data = resolve(call.read(options.data));
+    // With the asterisk it does not matter whether the directory is there yet.
+    const content = resolve(call.read(options.data), '*');
     const { environment } = call.terminal;
     const files = [call.read(options.tlsCert), call.read(options.tlsKey)].concat(
       Object.keys(secrets).map((name) => environment[`${name}_FILE`] || undefined),
     );
-    const reads = [program, resolve(program, '../package.json'), ...withContent(data), processTable].concat(
+    const reads = [program, resolve(program, '../package.json'), content, processTable].concat(
       files.flatMap((file) => (file === undefined ? [] : [resolve(file)])),
     );
     const spaced = reads.find((path) => /[\s,]/.test(path));
@@ -45,18 +46,13 @@ export const flags: Command = {
     const lines = [
       ...permissionModel(process.allowedNodeEnvironmentFlags),
       ...reads.map((path) => `--allow-fs-read=${path}`),
-      ...withContent(data).map((path) => `--allow-fs-write=${path}`),
+      `--allow-fs-write=${content}`,
       ...hardening,
     ];
     call.terminal.out(`${lines.join('\n')}\n`);
     return exitCodes.done;
   },
 };
-
-/** Node.js means a directory's content too, but only where the directory is there when it starts. */
-function withContent(directory: string): string[] {
-  return [directory, `${directory}/*`];
-}
 
 /** `known`: the flags of this Node.js; 20 calls the permission model experimental, 26 also asks for the network. */
 function permissionModel(known: ReadonlySet<string>): string[] {

@@ -70,5 +70,7 @@ function codeOf(error: unknown): ExitCode | undefined {
   if (error instanceof LockedError) return exitCodes.busy;
   if (error instanceof StoreDamageError || error instanceof KeyRingError) return exitCodes.config;
   if (error instanceof CairnError) return error.code === 'internal' ? exitCodes.bug : exitCodes.config;
-  return error instanceof Error && 'syscall' in error ? exitCodes.io : undefined;
+  if (!(error instanceof Error)) return undefined;
+  const denied = 'code' in error && error.code === 'ERR_ACCESS_DENIED';
+  return denied || 'syscall' in error ? exitCodes.io : undefined;
 }

@@ -23,7 +23,12 @@ const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse ba
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
 export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
-  const child = spawn(process.execPath, ['--import', 'tsx', main, ...words], {
+  return run(t, ['--import', 'tsx', main, ...words], environment);
+}
+
+/** Starts Node.js with these words; it is killed when the test ends. */
+export function run(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
+  const child = spawn(process.execPath, words, {
     cwd: projectDirectory,
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
