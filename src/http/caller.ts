@@ -50,11 +50,11 @@ export interface Caller {
 }
 
 /**
- * Resolves the caller behind trusted proxies. `X-Forwarded-For` is read from its end: each proxy adds the address that
- * it saw, so the last one that is not a trusted proxy's own is the caller, and whatever stands before it is hearsay.
+ * Resolves the caller behind `peer`, a trusted proxy. `X-Forwarded-For` is read from its end: each proxy adds the
+ * address that it saw, so the last one that is not a trusted proxy's own is the caller, and what stands before it is
+ * hearsay.
  */
 export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProxies): Caller {
-  if (!proxies.has(peer.address)) return peer;
   let address = peer.address;
   for (const hop of (fields.get('x-forwarded-for') ?? '').split(',').reverse()) {
     const named = plainAddress(hop.trim());

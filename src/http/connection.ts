@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 import type { CairnError } from '../base/errors.ts';
-import type { Caller } from './caller.ts';
+import type { Caller, TrustedProxies } from './caller.ts';
 import { plainAddress } from './caller.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -10,6 +10,8 @@ export class Connection {
   readonly socket: Socket;
   /** The other end of the socket, before any proxy is believed. */
   readonly peer: Caller;
+  /** Whether `peer` is a proxy that is believed. */
+  readonly isProxy: boolean;
   requests = 0;
   /** Nothing that follows the request in hand is looked at. */
   closing = false;
@@ -24,8 +26,9 @@ export class Connection {
   /** Why nothing more can be read; told after the replies to what came before. */
   failure: { readonly error: CairnError; readonly fields: readonly string[] } | undefined;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, proxies: TrustedProxies) {
     this.socket = socket;
     this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
+    this.isProxy = proxies.has(this.peer.address);
   }
 }

@@ -88,7 +88,7 @@ export class Exchanger {
   /** The connection of a socket, known or new. */
   connectionOf(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
-    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket)));
+    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.#proxies)));
     return connection;
   }
 
@@ -126,8 +126,7 @@ export class Exchanger {
       connection.closing = true;
       return this.#reply(connection, exchange, this.#refuse(error, exchange));
     }
-    const { peer } = connection;
-    if (this.#proxies.has(peer.address)) exchange.callFrom(resolveCaller(peer, exchange.fields, this.#proxies));
+    if (connection.isProxy) exchange.callFrom(resolveCaller(connection.peer, exchange.fields, this.#proxies));
     let reply: Reply | Promise<Reply>;
     try {
       reply = this.#handle(exchange);

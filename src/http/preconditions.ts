@@ -27,7 +27,7 @@ export function readPreconditions(fields: Fields): Preconditions {
   return { ifMatch: read(fields, 'if-match'), ifNoneMatch: read(fields, 'if-none-match') };
 }
 
-/** If-Match (§13.1.1), by strong comparison. `current` is the representation's tag, `undefined` where there is none. */
+/** If-Match (§13.1.1), by strong comparison. `current`: the tag of what there is now. */
 export function evaluateIfMatch(tags: EntityTags | undefined, current: string | undefined): Outcome {
   if (tags === undefined) return 'absent';
   if (current === undefined) return 'failed';

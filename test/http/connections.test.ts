@@ -72,7 +72,7 @@ test('an idle connection is closed', async (context) => {
   assert.equal(await client.rest(), '');
 });
 
-test('who leaves within content changes nothing, and who half-closes after the request is answered', async (context) => {
+test('who leaves within content changes nothing, and who half-closes after it is answered', async (context) => {
   let stored = 0;
   const listener = await start(context, {}, {
     'POST /store': async (request) => {
