@@ -120,7 +120,9 @@ export function* crashStates(
   const open = unsynced(prefix);
   const subsets: ReadonlySet<number>[] = [];
   if (open.length <= 6) {
-    for (let bits = 0; bits < 2 ** open.length; bits += 1) subsets.push(new Set(open.filter((_, n) => bits & (1 << n))));
+    for (let bits = 0; bits < 2 ** open.length; bits += 1) {
+      subsets.push(new Set(open.filter((_, n) => bits & (1 << n))));
+    }
   } else {
     subsets.push(new Set(), new Set(open));
     for (const one of open) subsets.push(new Set([one]), new Set(open.filter((index) => index !== one)));
@@ -214,7 +216,8 @@ async function check(
   const content = afterCrash(operations.slice(0, state.length), state.dropped, state.tear);
   content.delete('lock');
   const disk = new SimulatedDisk(content, next() < 0.5);
-  const where = `crash after ${state.length} operations, dropped [${[...state.dropped].join()}], ${tearText(state.tear)}`;
+  const dropped = [...state.dropped].join();
+  const where = `crash after ${state.length} operations, dropped [${dropped}], ${tearText(state.tear)}`;
   const opened = await open(disk).catch((error: unknown) => {
     throw new Error(`${where}: ${String(error)}`, { cause: error });
   });
