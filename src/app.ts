@@ -219,7 +219,10 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
     inject: (request) => inject(dispatch, refusal, exchange.nextId, request),
     async reloadKeys() {
-      ring = await loadKeyRing(keySource);
+      const read = await loadKeyRing(keySource);
+      const { kid } = read.keys[0];
+      if (kid !== ring.keys[0].kid) log.security('keys_rotated', { kid });
+      ring = read;
       tokens.setRing(ring);
     },
     async close() {

@@ -25,6 +25,11 @@ export async function loadKeyRing({ files, secret, clock, random }: KeySource): 
   const content = await readWhole(files, keyFile);
   if (content !== undefined) return parseKeyRing(content.toString('utf8'));
   const ring = newKeyRing(random, clock.now());
-  await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(ring)));
+  await saveKeyRing(files, ring);
   return ring;
+}
+
+/** Puts `ring` in the place of the one in the file, durably and as a whole. */
+export async function saveKeyRing(files: Files, ring: KeyRing): Promise<void> {
+  await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(ring)));
 }

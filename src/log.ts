@@ -1,6 +1,7 @@
 import { createWriteStream, fstatSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import type { Clock } from './base/clock.ts';
+import type { AuditEvent } from './resources/audit.ts';
 
 /**
  * The log: lines of JSON, or text for a person at a terminal. One value, one line: whatever a caller sent is escaped.
@@ -36,20 +37,8 @@ export interface RequestEntry {
   readonly userId: number | undefined;
 }
 
-/** What happened to accounts, credentials and keys. The names are stable: alarms are built on them. */
-export type SecurityEvent =
-  | 'login'
-  | 'login_failed'
-  | 'login_throttled'
-  | 'logout'
-  | 'refresh_token_reused'
-  | 'session_ended'
-  | 'password_changed'
-  | 'role_changed'
-  | 'user_created'
-  | 'user_removed'
-  | 'keys_rotated'
-  | 'administrator_created';
+/** The names are stable: alarms are built on them. */
+export type SecurityEvent = AuditEvent | 'administrator_created' | 'keys_rotated';
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
 /** A notice is told at every level: that the server listens, that it stops. */

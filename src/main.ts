@@ -1,12 +1,15 @@
 #!/usr/bin/env node
 import { flags } from './cli/flags.ts';
+import { keyCommands } from './cli/keys.ts';
 import { routes } from './cli/routes.ts';
 import { run } from './cli/run.ts';
 import { serve } from './cli/serve.ts';
+import { userCommands } from './cli/user.ts';
 import { systemEnvironment } from './config.ts';
 import { packageVersion } from './version.ts';
 
-process.exitCode = await run([serve, routes, flags], packageVersion, process.argv.slice(2), {
+const commands = [serve, ...userCommands, ...keyCommands, routes, flags];
+process.exitCode = await run(commands, packageVersion, process.argv.slice(2), {
   input: process.stdin,
   environment: systemEnvironment,
   interactive: process.stdout.isTTY,

@@ -1,4 +1,4 @@
-import { CairnError } from '../base/errors.ts';
+import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { UsageError } from '../options.ts';
 import { LockedError, StoreDamageError } from '../store/failures.ts';
 import { KeyRingError } from '../auth/keys.ts';
@@ -59,17 +59,27 @@ function fail(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`Cannot go on, which is a bug of Cairn's: ${told}\n`);
     return exitCodes.bug;
   }
-  const message = error instanceof Error ? error.message : '';
+  const issues = error instanceof CairnError ? error.issues : undefined;
+  const told = issues?.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ');
+  const message = `${error instanceof Error ? error.message : ''}${told === undefined ? '' : `: ${told}`}`;
   terminal.err(message.startsWith('Cannot ') ? `${message}\n` : `Cannot go on: ${message}\n`);
   return code;
 }
+
+/** Any other operating error comes of what was asked for. */
+const codesOfErrors: { readonly [code in ErrorCode]?: ExitCode } = {
+  internal: exitCodes.bug,
+  outcome_unknown: exitCodes.io,
+  storage_full: exitCodes.io,
+  store_failed: exitCodes.io,
+};
 
 /** `undefined` for a bug. */
 function codeOf(error: unknown): ExitCode | undefined {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof LockedError) return exitCodes.busy;
   if (error instanceof StoreDamageError || error instanceof KeyRingError) return exitCodes.config;
-  if (error instanceof CairnError) return error.code === 'internal' ? exitCodes.bug : exitCodes.config;
+  if (error instanceof CairnError) return codesOfErrors[error.code] ?? exitCodes.usage;
   if (!(error instanceof Error)) return undefined;
   const denied = 'code' in error && error.code === 'ERR_ACCESS_DENIED';
   return denied || 'syscall' in error ? exitCodes.io : undefined;

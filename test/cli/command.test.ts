@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
 import { passwordFile, readPassword } from '../../src/cli/password.ts';
-import { run } from '../../src/cli/run.ts';
 import { options, type Environment } from '../../src/config.ts';
 import { flagOnly, toggle } from '../../src/options.ts';
+import { runCommand, type Outcome } from './terminal.ts';
 
 const loud = flagOnly(toggle('loud', 'speak up'));
 
@@ -38,23 +38,8 @@ const commands = [
   }),
 ];
 
-interface Outcome {
-  readonly code: ExitCode;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function call(
-  words: string, environment: Environment = {}, input: Terminal['input'] = stdin(''),
-): Promise<Outcome> {
-  const outcome = { out: '', err: '' };
-  const terminal: Terminal = {
-    input, environment, interactive: false,
-    out: (text) => void (outcome.out += text),
-    err: (text) => void (outcome.err += text),
-  };
-  const code = await run(commands, () => '1.2.3', words.split(' ').filter((word) => word !== ''), terminal);
-  return { code, ...outcome };
+function call(words: string, environment: Environment = {}, input: Terminal['input'] = stdin('')): Promise<Outcome> {
+  return runCommand(commands, words.split(' ').filter((word) => word !== ''), input, environment);
 }
 
 function stdin(text: string): PassThrough {
@@ -115,7 +100,7 @@ test('wrong usage is one line that says what is wrong, and exit code 64', async 
 });
 
 test('failures have exit codes of their own, and only a bug shows its stack', async () => {
-  assert.deepEqual(await call('refuse'), { code: 78, out: '', err: 'Cannot start the store: it is locked\n' });
+  assert.deepEqual(await call('refuse'), { code: 74, out: '', err: 'Cannot start the store: it is locked\n' });
   assert.deepEqual(await call('fail'), {
     code: 74, out: '', err: "Cannot go on: EACCES: permission denied, open 'x'\n",
   });

@@ -1,0 +1,80 @@
+import type { App } from '../app.ts';
+import { everybody, roles } from '../auth/principal.ts';
+import type { JsonObject } from '../base/json.ts';
+import { choice, flagOnly, text, UsageError } from '../options.ts';
+import { unconditional } from '../resources/precondition.ts';
+import type { UserRecord } from '../resources/users.ts';
+import { emailKey } from '../schema/field.ts';
+import type { Command } from './command.ts';
+import { exitCodes } from './command.ts';
+import { offline, offlineOptions } from './offline.ts';
+import { passwordFile, readPassword } from './password.ts';
+
+const name = flagOnly(text('name', "the person's name; without it, what stands before the @", 'NAME', undefined));
+const role = flagOnly(choice('role', 'what the user may do', roles, 'member'));
+
+/** Users without a server: for the first ones, and for those whose password is lost. */
+export const userCommands: readonly Command[] = [
+  {
+    name: 'user add',
+    summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
+    operands: ['EMAIL'],
+    options: [...offlineOptions, name, role, passwordFile],
+    async run(call) {
+      const [email = ''] = call.operands;
+      const [beforeAt = ''] = email.split('@');
+      const fields = { name: call.read(name) ?? beforeAt, email, role: call.read(role) };
+      const password = await readPassword(call);
+      const user = await offline(call, (app) => app.users.create(everybody, { ...fields, password }));
+      call.terminal.out(line(user));
+      return exitCodes.done;
+    },
+  },
+  {
+    name: 'user list',
+    summary: 'Lists the users: id, role, e-mail address, name',
+    operands: [],
+    options: offlineOptions,
+    async run(call) {
+      await offline(call, (app) => {
+        const view = app.users.records.view();
+        for (const block of view.blocks()) call.terminal.out(block.map(line).join(''));
+        view.close();
+      });
+      return exitCodes.done;
+    },
+  },
+  {
+    name: 'user set-password',
+    summary: "Sets a user's password and ends their sessions",
+    operands: ['EMAIL'],
+    options: [...offlineOptions, passwordFile],
+    async run(call) {
+      const password = await readPassword(call);
+      await offline(call, (app) => change(app, call.operands[0], { password }));
+      return exitCodes.done;
+    },
+  },
+  {
+    name: 'user set-role',
+    summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
+    operands: ['EMAIL', 'ROLE'],
+    options: offlineOptions,
+    async run(call) {
+      const [email, newRole = ''] = call.operands;
+      await offline(call, (app) => change(app, email, { role: newRole }));
+      return exitCodes.done;
+    },
+  },
+];
+
+/** @throws UsageError where nobody has this address, CairnError as `Users.change` */
+async function change(app: App, email = '', fields: JsonObject): Promise<void> {
+  const user = app.users.records.find('email', emailKey(email));
+  if (user === undefined) throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
+  await app.users.change(everybody, user.id, fields, 'patch', unconditional);
+}
+
+function line({ id, role: has, email, name: called }: UserRecord): string {
+  return `${id}\t${has}\t${email}\t${called}\n`;
+}

@@ -1,0 +1,29 @@
+import { PassThrough } from 'node:stream';
+import type { Command, ExitCode, Terminal } from '../../src/cli/command.ts';
+import { run } from '../../src/cli/run.ts';
+import type { Environment } from '../../src/config.ts';
+
+export interface Outcome {
+  readonly code: ExitCode;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs one of `commands` in this process, with `input` on its standard input. */
+export async function runCommand(
+  commands: readonly Command[],
+  words: readonly string[],
+  input: string | Terminal['input'] = '',
+  environment: Environment = {},
+): Promise<Outcome> {
+  const outcome = { out: '', err: '' };
+  const terminal: Terminal = {
+    input: typeof input === 'string' ? new PassThrough().end(input) : input,
+    environment,
+    interactive: false,
+    out: (text) => void (outcome.out += text),
+    err: (text) => void (outcome.err += text),
+  };
+  const code = await run(commands, () => '1.2.3', words, terminal);
+  return { code, ...outcome };
+}

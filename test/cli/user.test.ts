@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createApp } from '../../src/app.ts';
+import { keyCommands } from '../../src/cli/keys.ts';
+import { userCommands } from '../../src/cli/user.ts';
+import { temporaryDirectory } from './spawn.ts';
+import { runCommand, type Outcome } from './terminal.ts';
+
+const password = 'correct horse battery';
+
+function cairn(directory: string, words: string, input = ''): Promise<Outcome> {
+  const environment = { CAIRN_DATA: directory, CAIRN_SCRYPT_COST: '14' };
+  return runCommand([...userCommands, ...keyCommands], words.split(' '), input, environment);
+}
+
+/** The status of signing in to what is in the directory. */
+async function signIn(directory: string, email: string, secret: string): Promise<number> {
+  const app = await createApp({ directory });
+  const { status } = await app.inject({
+    method: 'POST', target: '/tokens', fields: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ email, password: secret }),
+  });
+  await app.close();
+  return status;
+}
+
+test('users are added, listed and changed without a server', async (t) => {
+  const directory = temporaryDirectory(t);
+  assert.deepEqual(await cairn(directory, 'user add Ada@example.org --role admin', password), {
+    code: 0, out: '1\tadmin\tAda@example.org\tAda\n', err: '',
+  });
+  assert.equal((await cairn(directory, 'user add bob@example.org --name Bob', `${password}\n`)).code, 0);
+  assert.equal(await signIn(directory, 'ada@example.org', password), 201);
+  assert.equal((await cairn(directory, 'user set-password ada@example.org', 'another good password')).code, 0);
+  assert.equal(await signIn(directory, 'ada@example.org', password), 401);
+  assert.equal(await signIn(directory, 'ada@example.org', 'another good password'), 201);
+  assert.equal((await cairn(directory, 'user set-role bob@example.org admin')).code, 0);
+  const { out } = await cairn(directory, 'user list');
+  assert.equal(out, '1\tadmin\tAda@example.org\tAda\n2\tadmin\tbob@example.org\tBob\n');
+});
+
+test('what is not allowed for users is one line, and nothing changes', async (t) => {
+  const directory = temporaryDirectory(t);
+  await cairn(directory, 'user add ada@example.org --role admin', password);
+  const before = await cairn(directory, 'user list');
+  const cases: readonly [words: string, input: string, message: RegExp][] = [
+    ['user add ada@example.org', password, /^Cannot keep the user: another one has this e-mail address\n$/],
+    ['user add nobody', password, /^Cannot accept the body: 1 field breaks a rule: \/email must .*\n$/],
+    ['user add bob@example.org', 'short', /^Cannot accept the body: .*\/password must .*\n$/],
+    ['user add bob@example.org', '', /^Cannot set the password: it is empty\n$/],
+    ['user add bob@example.org --role king', password, /^Cannot use --role "king": must be one of admin, member\n$/],
+    ['user set-role ada@example.org king', '', /^Cannot accept the body: .*\/role must .*\n$/],
+    ['user set-role ada@example.org member', '', /^Cannot do without the last administrator.*\n$/],
+    ['user set-password eve@example.org', password, /^Cannot find the user: nobody has the address "eve@.*\n$/],
+    [`user list --data ${join(directory, 'absent')}`, '', /^Cannot use --data ".*absent": there is no such dir.*\n$/],
+  ];
+  for (const [words, input, message] of cases) {
+    const { code, out, err } = await cairn(directory, words, input);
+    assert.deepEqual([code, out], [64, ''], words);
+    assert.match(err, message);
+  }
+  assert.deepEqual(await cairn(directory, 'user list'), before);
+});
+
+test('while a server has the directory, users are left alone', async (t) => {
+  const directory = temporaryDirectory(t);
+  const app = await createApp({ directory });
+  const { code, err } = await cairn(directory, 'user list');
+  await app.close();
+  assert.equal(code, 75);
+  assert.match(err, /^Cannot .*\n$/);
+});
+
+test('keys are rotated beside a running server, which takes them up when told, and logs nobody out', async (t) => {
+  const directory = temporaryDirectory(t);
+  await cairn(directory, 'user add ada@example.org', password);
+  const app = await createApp({ directory });
+  t.after(() => app.close());
+  const tokenOf = async (): Promise<string> => {
+    const { body } = await app.inject({
+      method: 'POST', target: '/tokens', fields: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ email: 'ada@example.org', password }),
+    });
+    return String((JSON.parse(body) as { access_token: unknown }).access_token);
+  };
+  const kidOf = (token: string): unknown =>
+    (JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: unknown }).kid;
+  const old = await tokenOf();
+  const { out, code } = await cairn(directory, 'keys rotate');
+  assert.equal(code, 0);
+  await app.reloadKeys();
+  const [kid = ''] = out.split(' ');
+  assert.equal(kidOf(await tokenOf()), kid);
+  assert.notEqual(kidOf(old), kid);
+  const { status } = await app.inject({ target: '/items', fields: { Authorization: `Bearer ${old}` } });
+  assert.equal(status, 200);
+  assert.equal(statSync(join(directory, 'keys.json')).mode & 0o777, 0o600);
+
+  const listed = await cairn(directory, 'keys list');
+  assert.match(listed.out, new RegExp(`^${kid}\tmade \\S+\tsigns\n${String(kidOf(old))}\tmade \\S+\tretired \\S+\n$`));
+  const file = JSON.parse(readFileSync(join(directory, 'keys.json'), 'utf8')) as { keys: { secret: string }[] };
+  for (const { secret } of file.keys) assert.ok(!(out + listed.out).includes(secret), 'secrets stay in their file');
+});
+
+test('a key that is configured is not rotated here', async (t) => {
+  const directory = temporaryDirectory(t);
+  const environment = { CAIRN_DATA: directory, CAIRN_SECRET: 'x'.repeat(32) };
+  const { code, err } = await runCommand(keyCommands, ['keys', 'rotate'], '', environment);
+  assert.equal(code, 64);
+  assert.match(err, /^Cannot list or rotate keys: the one key comes from CAIRN_SECRET/);
+});
