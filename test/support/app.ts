@@ -10,6 +10,7 @@ export interface AskOptions {
   readonly fields?: Readonly<Record<string, string>>;
   readonly json?: unknown;
   readonly body?: string;
+  readonly address?: string;
 }
 
 export interface Answer {
@@ -28,10 +29,12 @@ export async function openTestApp(t: TestContext, options: AppOptions = {}) {
   t.after(() => app.close());
   await app.users.createFirst('admin@example.org', passwords.admin);
 
-  const ask = async (method: string, target: string, { fields = {}, json, body }: AskOptions = {}): Promise<Answer> => {
+  const ask = async (method: string, target: string, asked: AskOptions = {}): Promise<Answer> => {
+    const { fields = {}, json, body, address = '127.0.0.1' } = asked;
     const content = json === undefined ? body : JSON.stringify(json);
     const typed = json === undefined ? fields : { 'content-type': 'application/json', ...fields };
-    const reply = await app.inject({ method, target, fields: typed, ...(content !== undefined && { body: content }) });
+    const sent = content === undefined ? {} : { body: content };
+    const reply = await app.inject({ method, target, fields: typed, address, ...sent });
     const parsed: unknown =
       /json/.test(reply.fields.get('content-type') ?? '') && reply.body !== '' ? JSON.parse(reply.body) : undefined;
     return {
@@ -49,7 +52,17 @@ export async function openTestApp(t: TestContext, options: AppOptions = {}) {
   };
   const admin = { authorization: `Bearer ${await token('admin')}` };
   await ask('POST', '/users', { fields: admin, json: { name: 'Mia', role: 'member', ...credentials('member') } });
-  return { app, ask, token, credentials };
+  /** The `Cookie` field of a new session. */
+  const cookie = async (who: Who): Promise<string> => {
+    const answer = await ask('POST', '/login', { json: credentials(who) });
+    return cookieIn(answer);
+  };
+  return { app, ask, token, cookie, credentials };
+}
+
+/** What a browser sends back of the session cookie in an answer. */
+export function cookieIn(answer: Answer): string {
+  return /^sid=[\w-]*/.exec(answer.field('set-cookie') ?? '')?.[0] ?? '';
 }
 
 function pairs(raw: readonly string[]): [string, string][] {

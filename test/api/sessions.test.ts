@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createApp, type AppOptions } from '../../src/app.ts';
+import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
+import { TestClock, testRandom } from '../auth/helpers.ts';
+import { cookieIn, openTestApp, type Answer } from '../support/app.ts';
+
+const day = 24 * 3600;
+
+async function setUp(t: TestContext, options: AppOptions = {}) {
+  const clock = new TestClock();
+  const opened = await openTestApp(t, { clock, ...options });
+  const { ask, credentials } = opened;
+  const refresh = (token: string) => ask('POST', '/tokens', { json: { refresh_token: token } });
+  const family = async (who: 'admin' | 'member' = 'member') =>
+    refreshTokenIn(await ask('POST', '/tokens', { json: credentials(who) }));
+  return { ...opened, clock, refresh, family };
+}
+
+const refreshTokenIn = ({ json }: Answer): string => String(Object(json).refresh_token);
+const bearerIn = ({ json }: Answer) => ({ authorization: `Bearer ${String(Object(json).access_token)}` });
+const sessionsIn = ({ json }: Answer): { id: number; kind: string; current: boolean }[] =>
+  Array.isArray(json) ? json : [];
+
+test('RFC 6749 section 5.1: the answer of POST /tokens, for a password and for a refresh token', async (t) => {
+  const { ask, credentials, refresh } = await setUp(t);
+  const first = await ask('POST', '/tokens', { json: credentials('member') });
+  const second = await refresh(refreshTokenIn(first));
+  for (const answer of [first, second]) {
+    assert.equal(answer.status, 201);
+    assert.equal(answer.field('cache-control'), 'no-store');
+    assert.deepEqual(Object.keys(Object(answer.json)), ['access_token', 'token_type', 'expires_in', 'refresh_token']);
+    assert.deepEqual([Object(answer.json).token_type, Object(answer.json).expires_in], ['Bearer', 900]);
+    assert.equal((await ask('GET', '/users/2', { fields: bearerIn(answer) })).status, 200);
+  }
+  assert.notEqual(refreshTokenIn(first), refreshTokenIn(second));
+});
+
+test('a refresh token takes the place of e-mail and password, and does not stand beside them', async (t) => {
+  const { ask, credentials, family } = await setUp(t);
+  const token = await family();
+  for (const json of [{}, { refresh_token: token, ...credentials('member') }, { refresh_token: '' },
+    { refresh_token: 1 }, { refresh_token: null }, { email: 'member@example.org' }]) {
+    assert.equal((await ask('POST', '/tokens', { json })).status, 422, JSON.stringify(json));
+  }
+});
+
+test('a lost answer: the same token gets the same successor again for 30 s', async (t) => {
+  const { clock, refresh, family } = await setUp(t);
+  const token = await family();
+  const successor = refreshTokenIn(await refresh(token));
+  clock.advance(30);
+  const again = await refresh(token);
+  assert.deepEqual([again.status, refreshTokenIn(again)], [201, successor]);
+  assert.equal((await refresh(successor)).status, 201, 'and it is good');
+});
+
+test('a token that is used again after its successor was used ends the family', async (t) => {
+  const { refresh, family } = await setUp(t);
+  const [first, other] = [await family(), await family()];
+  const second = refreshTokenIn(await refresh(first));
+  const third = refreshTokenIn(await refresh(second));
+  const reused = await refresh(first);
+  assert.deepEqual([reused.status, reused.code], [401, 'invalid_credentials']);
+  assert.equal((await refresh(third)).status, 401);
+  assert.equal((await refresh(other)).status, 201, 'another family of the same user');
+});
+
+test('a token that is used again after 30 s ends the family, also when its successor was not used', async (t) => {
+  const { clock, refresh, family } = await setUp(t);
+  const first = await family();
+  const second = refreshTokenIn(await refresh(first));
+  clock.advance(31);
+  assert.equal((await refresh(first)).status, 401);
+  assert.equal((await refresh(second)).status, 401);
+});
+
+test('50 refreshes at the same time get one successor, and it is good', async (t) => {
+  const { refresh, family } = await setUp(t);
+  const token = await family();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => refresh(token)));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+  const successors = new Set(answers.map(refreshTokenIn));
+  assert.equal(successors.size, 1);
+  for (const successor of successors) assert.equal((await refresh(successor)).status, 201);
+});
+
+test('a family ends after 14 idle days, and after 30 in any case', async (t) => {
+  const { clock, refresh, family } = await setUp(t);
+  const idle = await family();
+  let token = await family();
+  for (let week = 1; week <= 4; week += 1) {
+    clock.advance(7 * day);
+    token = refreshTokenIn(await refresh(token));
+    if (week === 2) assert.equal((await refresh(idle)).status, 401);
+  }
+  clock.advance(2 * day - 1);
+  token = refreshTokenIn(await refresh(token));
+  clock.advance(1);
+  assert.equal((await refresh(token)).status, 401);
+});
+
+test('RFC 7009 section 2.2: revoking ends the family, and says nothing of what it was', async (t) => {
+  const { ask, refresh, family } = await setUp(t);
+  const revoke = (token: string) => ask('POST', '/tokens/revoke', { json: { refresh_token: token } });
+  const first = await family();
+  const second = refreshTokenIn(await refresh(first));
+  for (const token of [first, first, 'x', 'x'.repeat(67)]) {
+    const answer = await revoke(token);
+    assert.deepEqual([answer.status, answer.body], [204, '']);
+  }
+  assert.equal((await refresh(second)).status, 401);
+});
+
+test('refresh tokens and sessions survive a restart and a rotation of the keys', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const json = { email: 'a@example.org', password: 'a good password, long' };
+  const options = { directory, scryptCost: 1, administrator: json };
+  const post = async (app: Awaited<ReturnType<typeof createApp>>, target: string, body: object) => {
+    const fields = { 'content-type': 'application/json' };
+    const reply = await app.inject({ method: 'POST', target, fields, body: JSON.stringify(body) });
+    return { ...reply, json: JSON.parse(reply.body) };
+  };
+  const first = await createApp(options);
+  const login = await post(first, '/login', json);
+  const cookie = /sid=[\w-]+/.exec(String(login.fields.raw))?.[0] ?? '';
+  const token = (await post(first, '/tokens', json)).json.refresh_token;
+  const successor = (await post(first, '/tokens', { refresh_token: token })).json.refresh_token;
+  await first.close();
+
+  const file = join(directory, 'keys.json');
+  const ring = rotateKeyRing(parseKeyRing(readFileSync(file, 'utf8')), testRandom('rotate'), Date.now(), 900);
+  writeFileSync(file, serialiseKeyRing(ring));
+  const second = await createApp(options);
+  t.after(() => second.close());
+  assert.equal((await second.inject({ target: '/dashboard', fields: { cookie } })).status, 200);
+  assert.equal((await post(second, '/tokens', { refresh_token: token })).json.refresh_token, successor);
+  assert.equal((await post(second, '/tokens', { refresh_token: successor })).status, 201);
+});
+
+test('keys that are read again take effect at once, and log nobody out', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const { app, ask, token } = await openTestApp(t, { directory });
+  const before = await token('admin');
+  const file = join(directory, 'keys.json');
+  const old = parseKeyRing(readFileSync(file, 'utf8'));
+  const ring = rotateKeyRing(old, testRandom('rotate'), Date.now(), 900);
+  writeFileSync(file, serialiseKeyRing(ring));
+  await app.reloadKeys();
+  const after = await token('admin');
+  const kidOf = (jwt: string): unknown => JSON.parse(Buffer.from(jwt.split('.')[0] ?? '', 'base64url').toString()).kid;
+  assert.deepEqual([kidOf(before), kidOf(after)], [old.keys[0].kid, ring.keys[0].kid]);
+  for (const jwt of [before, after]) {
+    assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${jwt}` } })).status, 200);
+  }
+  writeFileSync(file, '{}');
+  await assert.rejects(app.reloadKeys(), { name: 'KeyRingError' });
+  assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${after}` } })).status, 200);
+});
+
+test('a user sees and ends their own sessions, and no others', async (t) => {
+  const { ask, cookie, family, refresh } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  await cookie('admin');
+  const token = await family();
+  const listed = await ask('GET', '/sessions', { fields: { ...fields, 'user-agent': 'test' } });
+  assert.equal(listed.status, 200);
+  assert.equal(listed.field('etag'), undefined);
+  const [own, program] = sessionsIn(listed);
+  assert.deepEqual(own, {
+    id: own?.id,
+    userId: 2,
+    kind: 'cookie',
+    createdAt: '2026-01-02T03:04:05.000Z',
+    lastSeenAt: '2026-01-02T03:04:05.000Z',
+    expiresAt: '2026-01-02T15:04:05.000Z',
+    address: '127.0.0.1',
+    agent: '',
+    current: true,
+  });
+  assert.deepEqual([program?.kind, program?.current, sessionsIn(listed).length], ['refresh', false, 2]);
+  assert.doesNotMatch(listed.body, /hash/i);
+
+  const administrators = sessionsIn(await ask('GET', '/sessions', { fields: { cookie: await cookie('admin') } }));
+  for (const id of [administrators[0]?.id ?? 0, 999, 0]) {
+    const refused = await ask('DELETE', `/sessions/${id}`, { fields });
+    assert.deepEqual([refused.status, refused.code], [404, 'not_found']);
+  }
+  assert.equal((await ask('GET', '/sessions?userId=1', { fields })).code, 'insufficient_scope');
+  assert.equal((await ask('DELETE', `/sessions/${program?.id}`, { fields })).status, 204);
+  assert.equal((await refresh(token)).status, 401);
+  assert.equal((await ask('DELETE', `/sessions/${own?.id}`, { fields })).status, 204);
+  assert.equal((await ask('GET', '/sessions', { fields })).code, 'invalid_session');
+});
+
+test('an administrator sees and ends the sessions of anybody', async (t) => {
+  const { ask, token, cookie } = await setUp(t);
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const theirs = await cookie('member');
+  const [session] = sessionsIn(await ask('GET', '/sessions?userId=2', { fields }));
+  assert.equal(session?.kind, 'cookie');
+  assert.equal((await ask('DELETE', `/sessions/${session?.id}`, { fields })).status, 204);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: theirs } })).code, 'invalid_session');
+  assert.deepEqual((await ask('GET', '/sessions?userId=99', { fields })).json, []);
+  for (const query of ['userId=x', 'userId=0', 'userId=1&userId=2', 'limit=1', 'userId=']) {
+    assert.equal((await ask('GET', `/sessions?${query}`, { fields })).code, 'invalid_query', query);
+  }
+});
+
+test('the actor of a removal is looked at once more', async (t) => {
+  const { ask, token, cookie } = await setUp(t);
+  const [former, other] = [{ authorization: `Bearer ${await token('member')}` }, await token('admin')];
+  await cookie('member');
+  const [session] = sessionsIn(await ask('GET', '/sessions', { fields: former }));
+  await ask('PATCH', '/users/2', { fields: { authorization: `Bearer ${other}` }, json: { role: 'admin' } });
+  const refused = await ask('DELETE', `/sessions/${session?.id}`, { fields: former });
+  assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
+});
+
+test('signing out everywhere ends the sessions of browsers and of programs', async (t) => {
+  const { ask, cookie, family, refresh } = await setUp(t);
+  const [one, two, other] = [await cookie('member'), await cookie('member'), await cookie('admin')];
+  const token = await family();
+  assert.equal((await ask('POST', '/logout', { fields: { cookie: one }, json: { everywhere: true } })).status, 204);
+  for (const cookie of [one, two]) assert.equal((await ask('GET', '/dashboard', { fields: { cookie } })).status, 401);
+  assert.equal((await refresh(token)).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: other } })).status, 200);
+});
+
+test('a new password renews the session that changes it and ends all others', async (t) => {
+  const { ask, cookie, family, refresh, credentials } = await setUp(t);
+  const [mine, other, token] = [await cookie('member'), await cookie('member'), await family()];
+  const change = { password: 'quite another password', currentPassword: credentials('member').password };
+  const changed = await ask('PATCH', '/users/2', { fields: { cookie: mine }, json: change });
+  assert.equal(changed.status, 200);
+  assert.doesNotMatch(changed.body, /password/i);
+  const renewed = cookieIn(changed);
+  for (const ended of [mine, other]) {
+    assert.equal((await ask('GET', '/dashboard', { fields: { cookie: ended } })).status, 401);
+  }
+  assert.equal((await refresh(token)).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: renewed } })).status, 200);
+  const { email } = credentials('member');
+  assert.equal((await ask('POST', '/login', { json: credentials('member') })).status, 401);
+  assert.equal((await ask('POST', '/login', { json: { email, password: change.password } })).status, 200);
+});
+
+test('a new password takes the current one, and who guesses it is slowed down', async (t) => {
+  const { ask, cookie, credentials } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  const password = 'quite another password';
+  const without = await ask('PATCH', '/users/2', { fields, json: { password } });
+  assert.deepEqual([without.status, Object(without.json).errors[0].pointer], [422, '/currentPassword']);
+  for (let guess = 0; guess < 5; guess += 1) {
+    const wrong = await ask('PATCH', '/users/2', { fields, json: { password, currentPassword: `guess ${guess}` } });
+    assert.deepEqual([wrong.status, Object(wrong.json).errors[0].code], [422, 'wrong_password']);
+  }
+  const currentPassword = credentials('member').password;
+  const throttled = await ask('PATCH', '/users/2', { fields, json: { password, currentPassword } });
+  assert.deepEqual([throttled.status, throttled.field('retry-after')], [429, '60']);
+  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Maria' } })).status, 200);
+});
+
+test("an administrator's new password for somebody else ends that user's sessions alone", async (t) => {
+  const { ask, cookie } = await setUp(t);
+  const [admin, member] = [await cookie('admin'), await cookie('member')];
+  const json = { password: 'quite another password' };
+  const changed = await ask('PATCH', '/users/2', { fields: { cookie: admin }, json });
+  assert.deepEqual([changed.status, changed.field('set-cookie')], [200, undefined]);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: member } })).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: admin } })).status, 200);
+});
+
+test('another role or the removal of a user ends their sessions with the same commit', async (t) => {
+  const { app, ask, token, cookie, family, refresh } = await setUp(t);
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
+    const [session, program] = [await cookie('member'), await family()];
+    const { sequence } = app.store.status();
+    const answer = await ask(method, '/users/2', { fields, ...(json && { json }) });
+    assert.ok(answer.status < 300);
+    assert.equal(app.store.status().sequence, sequence + 1);
+    assert.equal((await ask('GET', '/dashboard', { fields: { cookie: session } })).status, 401);
+    assert.equal((await refresh(program)).status, 401);
+  }
+});
+
+test('another name or e-mail ends no session', async (t) => {
+  const { ask, cookie } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  await ask('PATCH', '/users/2', { fields, json: { name: 'Maria', email: 'maria@example.org' } });
+  assert.equal((await ask('GET', '/dashboard', { fields })).status, 200);
+});
+
+test('a user has so many sessions at most, and loses the oldest', async (t) => {
+  const { ask, cookie } = await setUp(t, { sessionsPerUser: 3 });
+  const cookies = [];
+  for (let index = 0; index < 5; index += 1) cookies.push(await cookie('member'));
+  const answers = await Promise.all(cookies.map((cookie) => ask('GET', '/dashboard', { fields: { cookie } })));
+  assert.deepEqual(answers.map(({ status }) => status), [401, 401, 200, 200, 200]);
+});
+
+test('sessions that have ended are not shown, and leave when new ones come', async (t) => {
+  const { app, ask, clock, cookie } = await setUp(t);
+  for (let index = 0; index < 10; index += 1) await cookie('member');
+  clock.advance(12 * 3600);
+  const fields = { cookie: await cookie('admin') };
+  assert.deepEqual((await ask('GET', '/sessions?userId=2', { fields })).json, []);
+  const records = app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  // The cookie of just now, and the refresh tokens of the set-up.
+  assert.equal(records, 2);
+});
+
+test('a session that is used lives on until its absolute end, and its use is rarely written down', async (t) => {
+  const { app, ask, clock, cookie } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  const { commits } = app.store.status();
+  for (let hour = 1; hour < 7 * 24; hour += 1) {
+    clock.advance(3600);
+    for (let use = 0; use < 3; use += 1) assert.equal((await ask('GET', '/items', { fields })).status, 200);
+    // Nobody waits for the writes, so let them come to their turn.
+    await turn();
+  }
+  const written = app.store.status().commits - commits;
+  assert.ok(written <= 7 * 24, `${written} commits`);
+  clock.advance(3600);
+  assert.equal((await ask('GET', '/items', { fields })).code, 'invalid_session');
+});
+
+test('a session that is not used ends after the idle time', async (t) => {
+  const { ask, clock, cookie } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  clock.advance(12 * 3600 - 1);
+  assert.equal((await ask('GET', '/items', { fields })).status, 200);
+  clock.advance(12 * 3600);
+  assert.equal((await ask('GET', '/items', { fields })).code, 'invalid_session');
+});
+
+test('a login hashes the password anew where the cost has changed, also when many come at once', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const administrator = { email: 'a@example.org', password: 'a good password, long' };
+  await (await createApp({ directory, administrator, scryptCost: 1 })).close();
+  const app = await createApp({ directory, scryptCost: 2 });
+  t.after(() => app.close());
+  const login = () =>
+    app.inject({
+      method: 'POST',
+      target: '/login',
+      fields: { 'content-type': 'application/json' },
+      body: JSON.stringify(administrator),
+    });
+  assert.match(app.users.read(1).passwordHash ?? '', /ln=1,/);
+  const statuses = await Promise.all([login(), login(), login(), login()]);
+  assert.deepEqual(statuses.map(({ status }) => status), [200, 200, 200, 200]);
+  assert.match(app.users.read(1).passwordHash ?? '', /ln=2,/);
+  assert.equal((await login()).status, 200);
+});
