@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { attempt, button, decimalsOf, fill, h, number, say, when } from './dom.js';
 import { makeForm, save } from './form.js';
 
-/** @typedef {{ id: number, kind: 'cookie' | 'refresh', userId: number, lastSeenAt: string, expiresAt: string,
+/** @typedef {{ id: number, kind: 'cookie' | 'refresh', lastSeenAt: string, expiresAt: string,
  *   address: string, agent: string, current: boolean }} Session */
 
 /** @param {(everywhere: boolean) => void} signOut */
@@ -14,7 +14,7 @@ export function overviewView(signOut) {
     const [{ data: { user, counts, recentItems } }, { data: sessions }] =
       await Promise.all([call('GET', '/dashboard', { signal }), call('GET', '/sessions', { signal })]);
     /** @type {Session[]} */
-    const own = sessions.filter((/** @type {Session} */ { userId }) => userId === user.id);
+    const own = sessions;
     own.sort((a, b) => Number(b.current) - Number(a.current) || b.lastSeenAt.localeCompare(a.lastSeenAt));
     const users = counts.users === undefined ? [] : [tally(counts.users, 'user', '#users')];
     return [

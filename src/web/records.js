@@ -48,6 +48,7 @@ export const users = {
 /** @param {Kind} kind @param {import('./api.js').User} me */
 export function recordsView({ name: view, one, title, fields, secrets, filters }, me) {
   let parameters = new URLSearchParams();
+  let decimals = 0;
   const columns = [{ name: 'id', label: 'Id', type: 'number' }, ...fields];
   const region = h('section', { class: 'stack', tabindex: '-1', 'aria-label': title });
   const making = h('div');
@@ -66,9 +67,9 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
     /** @type {{ data: readonly Row[], next: string, total: number }} */
     const { data, next, total } = await call('GET', `/${view}?${query}`, { signal });
     if (data.length === 0) return [nothing()];
-    const decimals = decimalsOf(data.map(({ price = '' }) => price));
+    decimals = decimalsOf(data.map(({ price = '' }) => price));
     const head = h('tr', {}, ...columns.map(header), h('th', {}, h('span', { class: 'unseen' }, 'Actions')));
-    const body = h('tbody', {}, ...data.map((record) => row(record, decimals)));
+    const body = h('tbody', {}, ...data.map(row));
     return [h('table', { class: 'list' }, h('thead', {}, head), body), pager(data.length, next, total)];
   });
 
@@ -91,8 +92,8 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
       button(label, () => go(view, sorted), { id: `sort-${name}` }));
   }
 
-  /** @param {Row} record @param {number} [decimals] */
-  function row(record, decimals) {
+  /** @param {Row} record */
+  function row(record) {
     const cells = columns.map(({ name, type = 'text' }) => {
       const value = record[name] ?? '';
       const text = typeof value === 'number' && name !== 'id' ? number(value, decimals) : String(value);
@@ -161,24 +162,25 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
   async function edit(id) {
     // The list has no entity tags; and what is edited is to be what is stored now.
     const base = await call('GET', `/${view}/${id}`);
+    const own = view === 'users' && id === me.id;
     const close = (/** @type {Row} */ record) => {
       editing.replaceWith(row(record));
       focus(region, `Edit-${id}`);
     };
     const form = makeForm({
-      fields: id === me.id ? fields : [...fields, ...secrets], record: base.data,
+      fields: own ? fields : [...fields, ...secrets], record: base.data,
       class: 'inline', submit: 'Save', cancel: () => close(base.data),
       send: async (values) => {
         const saved = await save(`/${view}/${id}`, fields, values, base);
         if (saved === undefined) return;
-        if (id === me.id && saved['role'] !== me.role) location.reload();
+        if (own && saved['role'] !== me.role) location.reload();
         close({ ...saved, id });
         say(`Saved ${one} ${id}.`);
       },
     });
     const editing = h('tr', { class: 'editing' }, h('td', { colspan: columns.length + 1 }, form));
     document.getElementById(`row-${id}`)?.replaceWith(editing);
-    form.querySelector('input')?.focus();
+    form.querySelector('input')?.select();
   }
 
   /** @param {number} id @param {string} [news] */

@@ -1,0 +1,169 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** Whether this machine has what a browser test needs (Debian: `chromium`, `chromium-driver`). */
+export const browserIsThere = ['chromium', 'chromedriver'].every(
+  (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
+);
+
+/** The key of an element reference (WebDriver §12.1). */
+const elementKey = 'element-6066-11e4-a52e-4f735466cecf';
+
+/** Keys that are no characters (WebDriver §17.4.2). */
+export const keys = { tab: '\uE004', enter: '\uE007', escape: '\uE00C', shift: '\uE008' } as const;
+
+export interface LogEntry {
+  readonly level: string;
+  readonly source: string;
+  readonly message: string;
+}
+
+/** A browser of its own, driven over WebDriver (W3C) with nothing but `fetch`. */
+export class Browser {
+  readonly #url: string;
+  readonly #stop: () => Promise<void>;
+
+  private constructor(url: string, stop: () => Promise<void>) {
+    this.#url = url;
+    this.#stop = stop;
+  }
+
+  /** @param options `preferences` are Chromium's own; `arguments` join those that a test always needs */
+  static async start(options: { arguments?: readonly string[]; preferences?: object } = {}): Promise<Browser> {
+    const profile = mkdtempSync(join(tmpdir(), 'cairn-browser-'));
+    const driver = spawn('chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const exit = new Promise((resolve) => driver.once('exit', resolve));
+    let port: string | undefined;
+    for await (const line of createInterface(driver.stdout)) {
+      port = /started successfully on port (\d+)/.exec(line)?.[1];
+      if (port !== undefined) break;
+    }
+    driver.stdout.resume();
+    const root = `http://127.0.0.1:${port}`;
+    const switches = [
+      'headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run', 'disable-background-networking',
+      'disable-component-update', 'disable-sync', 'lang=en-GB', 'hide-scrollbars',
+    ].map((name) => `--${name}`);
+    const args = [...switches, `--user-data-dir=${profile}`, ...(options.arguments ?? [])];
+    const { sessionId } = await send(root, 'POST', '/session', {
+      capabilities: {
+        alwaysMatch: {
+          'goog:chromeOptions': { args, prefs: options.preferences ?? {} },
+          'goog:loggingPrefs': { browser: 'ALL' },
+        },
+      },
+    });
+    return new Browser(`${root}/session/${sessionId}`, async () => {
+      await send(`${root}/session/${sessionId}`, 'DELETE', '');
+      driver.kill();
+      await exit;
+      rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.#stop();
+  }
+
+  async open(url: string): Promise<void> {
+    await send(this.#url, 'POST', '/url', { url });
+  }
+
+  async back(): Promise<void> {
+    await send(this.#url, 'POST', '/back', {});
+  }
+
+  async reload(): Promise<void> {
+    await send(this.#url, 'POST', '/refresh', {});
+  }
+
+  /** The result of a function body run in the page. */
+  run(script: string, ...args: readonly unknown[]): Promise<any> {
+    return send(this.#url, 'POST', '/execute/sync', { script, args });
+  }
+
+  /** A command of the DevTools protocol. */
+  devtools(cmd: string, params: object = {}): Promise<any> {
+    return send(this.#url, 'POST', '/goog/cdp/execute', { cmd, params });
+  }
+
+  /** Waits until the function body, run in the page, gives something that is true, and returns that. */
+  async until(script: string, ...args: readonly unknown[]): Promise<any> {
+    for (let attempt = 0; attempt < 200; attempt++) {
+      const value = await this.run(script, ...args);
+      if (value) return value;
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    const seen = await this.run('return document.body.innerText');
+    throw new Error(`Waited 5 s in vain for: ${script} ${JSON.stringify(args)}\nThe page shows:\n${seen}`);
+  }
+
+  /** Presses keys, one after the other, wherever the focus is; `held` is kept down meanwhile. */
+  async press(text: string, held?: string): Promise<void> {
+    const strokes = [...text].flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]);
+    const actions = held === undefined
+      ? strokes
+      : [{ type: 'keyDown', value: held }, ...strokes, { type: 'keyUp', value: held }];
+    await send(this.#url, 'POST', '/actions', { actions: [{ type: 'key', id: 'keyboard', actions }] });
+  }
+
+  async click(selector: string): Promise<void> {
+    await this.#element(selector, (path) => send(this.#url, 'POST', `${path}/click`, {}));
+  }
+
+  /** Replaces what a control contains. */
+  async type(selector: string, text: string): Promise<void> {
+    await this.#element(selector, async (path) => {
+      await send(this.#url, 'POST', `${path}/clear`, {});
+      await send(this.#url, 'POST', `${path}/value`, { text });
+    });
+  }
+
+  /** What was written to the console, and what the browser itself complained about, since the last call. */
+  log(): Promise<LogEntry[]> {
+    return send(this.#url, 'POST', '/se/log', { type: 'browser' });
+  }
+
+  /** Makes the window one that knows nobody. */
+  async forget(): Promise<void> {
+    await this.open('about:blank');
+    await this.devtools('Network.clearBrowserCookies');
+    await this.resize(1280, 800);
+    await this.log();
+  }
+
+  async setOffline(offline: boolean): Promise<void> {
+    const network_conditions = { offline, latency: 0, throughput: -1 };
+    await send(this.#url, 'POST', '/chromium/network_conditions', { network_conditions });
+  }
+
+  async resize(width: number, height: number): Promise<void> {
+    await this.devtools('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
+  }
+
+  /** @param features of media queries, such as `prefers-color-scheme` */
+  async emulate(features: Readonly<Record<string, string>>): Promise<void> {
+    const entries = Object.entries(features).map(([name, value]) => ({ name, value }));
+    await this.devtools('Emulation.setEmulatedMedia', { features: entries });
+  }
+
+  async screenshot(path: string): Promise<void> {
+    writeFileSync(path, Buffer.from(await send(this.#url, 'GET', '/screenshot'), 'base64'));
+  }
+
+  async #element(selector: string, work: (path: string) => Promise<unknown>): Promise<void> {
+    await this.until('return document.querySelector(arguments[0])', selector);
+    const found = await send(this.#url, 'POST', '/element', { using: 'css selector', value: selector });
+    await work(`/element/${found[elementKey]}`);
+  }
+}
+
+async function send(root: string, method: string, path: string, body?: object): Promise<any> {
+  const response = await fetch(root + path, { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  const { value } = await response.json() as { value: any };
+  if (!response.ok) throw new Error(`${method} ${path}: ${value.error}: ${value.message}`);
+  return value;
+}
