@@ -11,10 +11,10 @@ export type Compare<R> = (a: R, b: R) => number;
 /** A total order: no two records are equal in it. */
 export interface Order<R> {
   readonly compare: Compare<R>;
-  /** What decides most comparisons. */
+  /** The value that is compared first; where two are equal or one is absent, `compare` decides. */
   readonly keyOf: (record: R) => Key;
-  /** The same as `compare` when the keys are at hand. */
-  readonly compareByKey: (aKey: Key, a: R, bKey: Key, b: R) => number;
+  /** Whether a greater key comes first. */
+  readonly descending: boolean;
 }
 export type Key = Scalar | undefined;
 export type Blocks<R> = readonly (readonly R[])[];
@@ -64,54 +64,68 @@ export function* collect<R>(
 }
 
 /**
- * All records of `blocks`, sorted: each block by itself, then merged in ever longer runs. The keys lie beside the
- * records, so that few comparisons have to look into records, which are anywhere in memory.
+ * All records of `blocks`, sorted: runs of a block's length first, then merged into ever longer ones. Only their
+ * numbers are moved, in arrays that the garbage collector need not look into.
  */
-export function* sort<R>(blocks: Iterable<readonly R[]>, order: Order<R>): Generator<undefined, readonly R[]> {
-  let runs: Run<R>[] = [];
-  for (const block of blocks) {
-    const entries = block.map((record) => ({ key: order.keyOf(record), record }));
-    entries.sort((a, b) => order.compareByKey(a.key, a.record, b.key, b.record));
-    runs.push({ keys: entries.map(({ key }) => key), records: entries.map(({ record }) => record) });
+export function* sort<R>(blocks: Iterable<readonly R[]>, order: Order<R>): Generator<undefined, R[]> {
+  const records = yield* collect(blocks);
+  const keys: Key[] = [];
+  let numbers = new Uint32Array(records.length);
+  for (const [number, record] of records.entries()) {
+    keys.push(order.keyOf(record));
+    numbers[number] = number;
+    if (number % blockLength === 0) yield;
+  }
+  const compare = compareNumbers(records, keys, order);
+  for (let start = 0; start < numbers.length; start += blockLength) {
+    numbers.subarray(start, start + blockLength).sort(compare);
     yield;
   }
-  while (runs.length > 1) {
-    const longer: Run<R>[] = [];
-    for (let index = 0; index < runs.length; index += 2) {
-      const [a, b] = runs.slice(index, index + 2);
-      if (a !== undefined) longer.push(b === undefined ? a : yield* mergeRuns(a, b, order));
-    }
-    runs = longer;
+  let merged = new Uint32Array(records.length);
+  for (let length = blockLength; length < numbers.length; length *= 2) {
+    yield* mergeRuns(numbers, merged, length, compare);
+    [numbers, merged] = [merged, numbers];
   }
-  return runs[0]?.records ?? [];
+  const sorted: R[] = [];
+  for (const number of numbers) {
+    const record = records[number];
+    if (record !== undefined) sorted.push(record);
+    if (sorted.length % blockLength === 0) yield;
+  }
+  return sorted;
 }
 
-/** Records in order, and the key of each. */
-interface Run<R> {
-  readonly keys: readonly Key[];
-  readonly records: readonly R[];
+/** Compares records by their numbers; most are decided by the keys, which lie together in memory. */
+function compareNumbers<R>(records: readonly R[], keys: readonly Key[], order: Order<R>): Compare<number> {
+  return (a, b) => {
+    const x = keys[a];
+    const y = keys[b];
+    if (x !== y && x !== undefined && y !== undefined) return x < y === order.descending ? 1 : -1;
+    const recordA = records[a];
+    const recordB = records[b];
+    return recordA === undefined || recordB === undefined ? 0 : order.compare(recordA, recordB);
+  };
 }
 
-function* mergeRuns<R>(a: Run<R>, b: Run<R>, order: Order<R>): Generator<undefined, Run<R>> {
-  const keys: Key[] = [];
-  const records: R[] = [];
-  let aAt = 0;
-  let bAt = 0;
-  for (;;) {
-    const x = a.records[aAt];
-    const y = b.records[bAt];
-    if (x !== undefined && (y === undefined || order.compareByKey(a.keys[aAt], x, b.keys[bAt], y) < 0)) {
-      keys.push(a.keys[aAt]);
-      records.push(x);
-      aAt += 1;
-    } else if (y !== undefined) {
-      keys.push(b.keys[bAt]);
-      records.push(y);
-      bAt += 1;
-    } else {
-      return { keys, records };
+/** Merges each two neighbouring runs of `length` numbers in `from` into one in `to`. */
+function* mergeRuns(from: Uint32Array, to: Uint32Array, length: number, compare: Compare<number>): Generator<undefined> {
+  for (let start = 0; start < from.length; start += 2 * length) {
+    const middle = Math.min(start + length, from.length);
+    const end = Math.min(middle + length, from.length);
+    let a = start;
+    let b = middle;
+    for (let at = start; at < end; at += 1) {
+      const x = from[a] ?? 0;
+      const y = from[b] ?? 0;
+      if (b >= end || (a < middle && compare(x, y) <= 0)) {
+        to[at] = x;
+        a += 1;
+      } else {
+        to[at] = y;
+        b += 1;
+      }
+      if (at % blockLength === 0) yield;
     }
-    if (records.length % blockLength === 0) yield;
   }
 }
 
@@ -131,12 +145,19 @@ export function* smallest<R>(
   return best;
 }
 
-/** The first `count` records of `blocks` as they come. */
-export function* first<R>(blocks: Iterable<readonly R[]>, count: number): Generator<undefined, R[]> {
+/** The first `count` records of `blocks` as they come; `undefined` if they are not among the first `blocksMax` blocks. */
+export function* first<R>(
+  blocks: Iterable<readonly R[]>,
+  count: number,
+  blocksMax: number,
+): Generator<undefined, R[] | undefined> {
   const records: R[] = [];
+  let looked = 0;
   for (const block of blocks) {
+    if (looked === blocksMax) return undefined;
     records.push(...block.slice(0, count - records.length));
     if (records.length === count) break;
+    looked += 1;
     yield;
   }
   return records;

@@ -27,10 +27,7 @@ export function orderingOf(shape: Shape, sort: readonly SortTerm[]): Ordering {
   return {
     compare,
     keyOf: first.read,
-    compareByKey: (aKey, a, bKey, b) => {
-      const order = compareValues(aKey, bKey);
-      return order === 0 ? compare(a, b) : order * first.sign;
-    },
+    descending: first.sign < 0,
     compareTo: (record, position) => {
       for (const [index, { read, sign }] of terms.entries()) {
         const order = compareValues(read(record), position[index] ?? undefined);

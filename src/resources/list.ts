@@ -24,6 +24,12 @@ export interface Listing {
   readonly total: number | undefined;
 }
 
+/**
+ * A page that is not found in so many blocks of sorted records is looked for among all records as they lie: to walk an
+ * order is to jump about in memory, twenty times as slow.
+ */
+const walkedBlocksMax = 64;
+
 /** Pieces of about this many UTF-16 code units make up a long body. */
 const pieceLength = 64 * 1024;
 
@@ -63,11 +69,10 @@ export class Lists<R extends StoredRecord> {
         const body = await joinedIfShort(this.#pieces(view, matching(sorted, passes), write));
         return { revision, body, next: undefined, total };
       }
-      const records = await this.#slices.run(
-        sorted === undefined
-          ? smallest(matching(matching(open.blocks, isPast), passes), query.limit + 1, ordering.compare)
-          : first(matching(sorted, passes), query.limit + 1),
-      );
+      const wanted = query.limit + 1;
+      const walk = sorted && first(matching(sorted, passes), wanted, walkedBlocksMax);
+      const scan = smallest(matching(matching(open.blocks, isPast), passes), wanted, ordering.compare);
+      const records = (walk && (await this.#slices.run(walk))) ?? (await this.#slices.run(scan));
       const page = records.slice(0, query.limit);
       const last = records.length > page.length ? page.at(-1) : undefined;
       const next = last === undefined ? undefined : writeCursor(query, ordering.positionOf(last));
