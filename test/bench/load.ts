@@ -1,0 +1,107 @@
+/**
+ * A load generator: keeps one request in flight on each connection for a while and counts the replies. Runs as a
+ * process of its own, told what to do by one line of JSON on its input; answers with one line of JSON.
+ */
+import { createHmac } from 'node:crypto';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+export interface LoadOrder {
+  readonly port: number;
+  readonly connections: number;
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+  /** A whole request. `{token}` in it stands for a token of its own each time, signed with `secret`. */
+  readonly request: string;
+  readonly secret: string;
+}
+
+export interface LoadResult {
+  readonly requestsPerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+  /** Replies that are no 2xx, and connections that broke. */
+  readonly failures: number;
+}
+
+/** More than any server remembers, so that each is new to it again when its turn comes back. */
+const tokensCount = 100_000;
+
+/** Encodes a request for the wire; one that names `{token}` becomes many. */
+function* encode({ request, secret }: LoadOrder): Generator<Buffer> {
+  if (!request.includes('{token}')) return yield Buffer.from(request);
+  const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const header = encoded({ alg: 'HS256', typ: 'JWT' });
+  const iat = Math.floor(Date.now() / 1000);
+  for (let jti = 0; jti < tokensCount; jti += 1) {
+    const signed = `${header}.${encoded({ userId: 1, role: 'admin', iat, exp: iat + 900, jti: String(jti) })}`;
+    const signature = createHmac('sha256', secret).update(signed).digest('base64url');
+    yield Buffer.from(request.replace('{token}', `${signed}.${signature}`));
+  }
+}
+
+/** Where the reply at the start of `received` ends; -1 when it is not complete. */
+function endOfReply(received: string): number {
+  const head = received.indexOf('\r\n\r\n');
+  if (head === -1) return -1;
+  const length = /\r\ncontent-length: (\d+)/i.exec(received.slice(0, head))?.[1];
+  if (length === undefined) {
+    const last = received.indexOf('\r\n0\r\n\r\n', head);
+    return last === -1 ? -1 : last + 7;
+  }
+  const end = head + 4 + Number(length);
+  return end > received.length ? -1 : end;
+}
+
+export async function run(order: LoadOrder): Promise<LoadResult> {
+  const requests = [...encode(order)];
+  const latencies: number[] = [];
+  let [next, failures, measuring] = [0, 0, false];
+  const ask = (socket: Socket): number => {
+    next = (next + 1) % requests.length;
+    socket.write(requests[next] ?? '');
+    return performance.now();
+  };
+  const sockets = Array.from({ length: order.connections }, () => {
+    const socket = connect({ port: order.port, host: '127.0.0.1', noDelay: true });
+    let received = '';
+    let askedMs = 0;
+    socket.on('connect', () => (askedMs = ask(socket)));
+    socket.on('data', (chunk: Buffer) => {
+      received = received === '' ? chunk.toString('latin1') : received + chunk.toString('latin1');
+      const end = endOfReply(received);
+      if (end === -1) return;
+      if (received[9] !== '2') failures += 1;
+      received = received.slice(end);
+      const now = performance.now();
+      if (measuring) latencies.push(now - askedMs);
+      askedMs = ask(socket);
+    });
+    socket.on('error', () => (failures += 1));
+    socket.on('end', () => (failures += 1));
+    return socket;
+  });
+  await new Promise((resolve) => setTimeout(resolve, order.warmUpMs));
+  const [startedMs, failuresBefore] = [performance.now(), failures];
+  measuring = true;
+  await new Promise((resolve) => setTimeout(resolve, order.measureMs));
+  measuring = false;
+  const seconds = (performance.now() - startedMs) / 1000;
+  for (const socket of sockets) socket.destroy();
+  latencies.sort((one, two) => one - two);
+  const quantile = (share: number): number => latencies[Math.floor((latencies.length - 1) * share)] ?? 0;
+  return {
+    requestsPerSecond: latencies.length / seconds,
+    p50Ms: quantile(0.5),
+    p99Ms: quantile(0.99),
+    maxMs: quantile(1),
+    failures: failures - failuresBefore,
+  };
+}
+
+if (process.argv[1]?.endsWith('load.ts') === true) {
+  const order: LoadOrder = JSON.parse(await text(process.stdin));
+  process.stdout.write(JSON.stringify(await run(order)));
+}
