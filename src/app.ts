@@ -34,12 +34,15 @@ import type { Store, StoredRecord, StoreStatus } from './store/store.ts';
 import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
 
 export interface AppOptions {
-  /** Where the data files are. Absent: everything is in memory, and no administrator is made. */
+  /** Where the data files are. Absent: everything is in memory. */
   readonly directory?: string | undefined;
   /** Collections of your own beside `items` (`defineCollection`). */
   readonly collections?: readonly CollectionDeclaration[] | undefined;
   readonly hooks?: Hooks | undefined;
-  /** The administrator that the first start makes where there is no user yet; the password is generated if absent. */
+  /**
+   * The administrator that is made where there is no user yet, with a generated password where none is given. Absent:
+   * none is made.
+   */
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
   /** The signing key, at least 32 bytes of UTF-8; absent: made at the first start and kept in the directory. */
   readonly secret?: string | undefined;
@@ -150,7 +153,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   let ring = await loadKeyRing(keySource);
   const lifetimeSeconds = options.accessTokenLifetimeSeconds ?? 900;
   const tokens = createTokens({ ring, clock, random, lifetimeSeconds });
-  const generatedPassword = files === undefined ? undefined : await ensureAdministrator(users, options, random);
+  const generatedPassword = await ensureAdministrator(users, options, random);
 
   const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
   let closing = false;

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { projectDirectory } from './source.ts';
+
+const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
+after(() => rmSync(work, { recursive: true }));
+
+/** Runs a command to its end; its output, or a failed test. */
+function run(directory: string, command: string, ...words: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(command, words, {
+    cwd: directory, encoding: 'utf8', shell: process.platform === 'win32',
+  });
+  assert.equal(status, 0, `${command} ${words.join(' ')}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+/** What somebody has who cloned the project and installed its development packages. */
+function clone(name: string): string {
+  const directory = join(work, name);
+  mkdirSync(directory);
+  for (const entry of ['src', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md']) {
+    cpSync(join(projectDirectory, entry), join(directory, entry), { recursive: true });
+  }
+  symlinkSync(join(projectDirectory, 'node_modules'), join(directory, 'node_modules'), 'junction');
+  return directory;
+}
+
+interface Packed {
+  readonly file: string;
+  readonly names: readonly string[];
+}
+
+function pack(directory: string): Packed {
+  run(directory, 'npm', 'run', 'build', '--silent');
+  const report: unknown = JSON.parse(run(directory, 'npm', 'pack', '--json'));
+  const [packed] = report as { filename: string; files: { path: string }[] }[];
+  assert.ok(packed);
+  return { file: join(directory, packed.filename), names: packed.files.map(({ path }) => path) };
+}
+
+const first = pack(clone('first'));
+
+test('the package holds JavaScript, declarations, source and README, and nothing else', () => {
+  const sources = readdirSync(join(projectDirectory, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.\w+$/.test(name)).map((name) => name.replaceAll('\\', '/'));
+  const built = sources.flatMap((name) => {
+    if (name.endsWith('.ts')) return [name.replace(/ts$/, 'js'), name.replace(/ts$/, 'd.ts')];
+    return /\.(md|json)$/.test(name) ? [] : [name];
+  });
+  const expected = new Set([
+    'package.json', 'README.md', ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
+  ]);
+  assert.deepEqual(first.names.filter((name) => !expected.has(name)), [], 'nothing else');
+  assert.deepEqual([...expected].filter((name) => !first.names.includes(name)), [], 'nothing is missing');
+});
+
+test('two clones make the same package to the byte', () => {
+  const second = pack(clone('second'));
+  const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
+  assert.equal(digest(second.file), digest(first.file));
+});
+
+test('installed in an empty folder it runs, is imported, and has types that hold under --strict', () => {
+  const directory = join(work, 'consumer');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');
+  run(directory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', first.file);
+  assert.match(run(directory, 'npx', '--no-install', 'cairn', '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
+  const bill: { components?: unknown[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
+  assert.equal(bill.components?.length, 1, 'Cairn is all that was installed');
+
+  symlinkSync(join(projectDirectory, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'junction');
+  writeFileSync(join(directory, 'use.ts'), consumer);
+  const compiler = join(projectDirectory, 'node_modules', 'typescript', 'bin', 'tsc');
+  const strict = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023'];
+  run(directory, process.execPath, compiler, ...strict, '--types', 'node', 'use.ts');
+  assert.equal(run(directory, process.execPath, 'use.js'), '200\n');
+});
+
+const consumer = `
+import { createApp } from 'cairn-api';
+const app = await createApp({});
+const reply = await app.inject({ target: '/livez' });
+console.log(reply.status);
+await app.close();
+`;
