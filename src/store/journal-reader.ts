@@ -27,7 +27,7 @@ export interface GroupLine {
   readonly body: LineBody;
 }
 
-interface Line {
+export interface Line {
   readonly offset: number;
   /** Without its line feed. */
   readonly bytes: Buffer;
@@ -119,7 +119,7 @@ export class JournalReader {
 }
 
 /** Splits a file at its line feeds. */
-async function* lines(files: Files, name: string): AsyncGenerator<Line, void, undefined> {
+export async function* lines(files: Files, name: string): AsyncGenerator<Line, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
   let previous: Line | undefined;
@@ -136,7 +136,8 @@ async function* lines(files: Files, name: string): AsyncGenerator<Line, void, un
   if (rest.length > 0) yield { offset, bytes: rest, whole: false, last: true };
 }
 
-function decodeFirst(line: Buffer): { manifest: Manifest; chain: number } | undefined {
+/** The manifest in a journal's first line; `undefined` where the line is damaged. */
+export function decodeFirst(line: Buffer): { manifest: Manifest; chain: number } | undefined {
   // Its chain starts from its predecessor's, which it names itself: the digits are checked by the rest of the line.
   const claimed = /"predecessor":\{"journal":\d+,"chain":"([0-9a-f]{8})"\}/.exec(line.toString('latin1'))?.[1];
   const decoded = decodeLine(line, Number.parseInt(claimed ?? '0', 16));

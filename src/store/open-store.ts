@@ -3,12 +3,14 @@ import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
+import { type CheckReport, checkFiles } from './check.ts';
 import { Committer } from './committer.ts';
 import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
 import { type Journal, MemoryJournal } from './journal.ts';
 import { type ProcessTable, systemProcesses } from './lock.ts';
 import { nodeFiles } from './node-files.ts';
+import { type RepairReport, repairFiles } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { type AnyTable, Table } from './table.ts';
 
@@ -30,8 +32,19 @@ export interface StoreOptions {
   readonly onNotice?: (notice: string) => void;
 }
 
+/** A store that has not started can be looked after, with its collections registered. */
+export interface OfflineStore extends Store {
+  /** Verifies every file and changes none; a server may be running. */
+  check(): Promise<CheckReport>;
+  /**
+   * Keeps what can be read, hand edits included, in a new epoch; damaged files are copied aside first.
+   * @throws LockedError
+   */
+  repair(onProgress?: (step: string) => void): Promise<RepairReport>;
+}
+
 /** Makes a store; nothing is touched before `start`. */
-export function openStore(options: StoreOptions): Store {
+export function openStore(options: StoreOptions): OfflineStore {
   const { clock, random, processes = systemProcesses, onNotice = () => undefined } = options;
   const { reserveBytes = limits.reserveBytes } = options;
   const files = options.files ?? (options.directory === undefined ? undefined : nodeFiles(options.directory));
@@ -39,7 +52,7 @@ export function openStore(options: StoreOptions): Store {
     files === undefined
       ? new MemoryJournal(newEpoch(random))
       : new FileJournal({ files, clock, random, processes, reserveBytes, onNotice });
-  return new RecordStore(journal, options);
+  return new RecordStore(journal, files, { ...options, processes });
 }
 
 const namePattern = /^[a-z][a-z0-9-]{0,62}$/;
@@ -47,11 +60,13 @@ const namePattern = /^[a-z][a-z0-9-]{0,62}$/;
 /** How often a full disk is asked again, at most. */
 const roomCheckMs = 1000;
 
-class RecordStore implements Store {
+class RecordStore implements OfflineStore {
   readonly #journal: Journal;
   readonly #tables = new Map<string, AnyTable>();
+  readonly #makers: (() => AnyTable)[] = [];
   readonly #committer: Committer;
-  readonly #options: StoreOptions;
+  readonly #files: Files | undefined;
+  readonly #options: StoreOptions & { readonly processes: ProcessTable };
   #epoch: string | undefined;
   #failure: unknown;
   #checkpoint: Promise<boolean> | undefined;
@@ -59,8 +74,13 @@ class RecordStore implements Store {
   #askedForRoom = Number.NEGATIVE_INFINITY;
   #room: Promise<boolean> | undefined;
 
-  constructor(journal: Journal, options: StoreOptions) {
+  constructor(
+    journal: Journal,
+    files: Files | undefined,
+    options: StoreOptions & { readonly processes: ProcessTable },
+  ) {
     this.#journal = journal;
+    this.#files = files;
     this.#options = options;
     this.#committer = new Committer(journal, this.#tables, {
       onFailure: (error) => {
@@ -86,7 +106,18 @@ class RecordStore implements Store {
     invariant(!this.#tables.has(definition.name), `the collection ${definition.name} is registered twice`);
     const table = new Table(definition);
     this.#tables.set(definition.name, table);
+    this.#makers.push(() => new Table(definition));
     return table;
+  }
+
+  async check(): Promise<CheckReport> {
+    invariant(this.#files !== undefined, 'a store in memory has no files to check');
+    return checkFiles(this.#files, () => this.#makeTables());
+  }
+
+  async repair(onProgress: (step: string) => void = () => undefined): Promise<RepairReport> {
+    invariant(this.#files !== undefined && this.#epoch === undefined, 'only files at rest can be repaired');
+    return repairFiles(this.#files, () => this.#makeTables(), { ...this.#options, onProgress });
   }
 
   async start(): Promise<void> {
@@ -123,6 +154,10 @@ class RecordStore implements Store {
     const collections = [...this.#tables.values()].map(({ name, size }) => ({ name, records: size }));
     const state = this.#failure !== undefined ? 'failed' : full ? 'full' : 'writable';
     return { state, sequence, groups, commits, collections, ...this.#journal.status() };
+  }
+
+  #makeTables(): Map<string, AnyTable> {
+    return new Map(this.#makers.map((make) => make()).map((table) => [table.name, table]));
   }
 
   async #close(): Promise<void> {

@@ -29,13 +29,13 @@
  *   C1    a collection that the program does not register             carried along as it is
  *   C2    a registered collection that is new                         empty; the next manifest lists it
  */
-import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isJsonObject, type JsonValue } from '../base/json.ts';
 import { StoreDamageError } from './failures.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumber, type LineBody, type Manifest } from './journal-format.ts';
 import { type GroupLine, JournalReader, type TornTail } from './journal-reader.ts';
 import { readSnapshot, snapshotCollection, snapshotName } from './snapshot.ts';
-import { type AnyTable, isCount, Table } from './table.ts';
+import { type AnyTable, carriedTable, isCount } from './table.ts';
 
 export interface Recovered {
   /** `undefined` for a new store. */
@@ -94,7 +94,7 @@ export async function recover(
   const first = journals[0]?.manifest;
   if (first === undefined) throw new StoreDamageError('J9', 'damaged', journalName(newest), 0, 'it has no first line');
   for (const name of first.collections.keys()) {
-    if (!tables.has(name)) tables.set(name, new Table({ name, parse: carry }));
+    if (!tables.has(name)) tables.set(name, carriedTable(name));
   }
   const { collections, snapshotBytes } = await readSnapshots(files, tables, first);
   const after = Math.min(first.after, ...Array.from(collections.values(), ({ through }) => through));
@@ -122,11 +122,6 @@ function newStore(
   const collections = new Map(Array.from(tables.keys(), (name) => [name, { through: 0, file: false }] as const));
   const rest = { snapshotBytes: 0, replayedCommits: 0, closed: true, torn: undefined };
   return { epoch: undefined, sequence: 0, collections, ...rest };
-}
-
-function carry(record: JsonObject): { id: number; revision: number } | undefined {
-  const { id, revision } = record;
-  return isCount(id) && isCount(revision) ? { ...record, id, revision } : undefined;
 }
 
 async function readSnapshots(

@@ -250,7 +250,8 @@ function lineOffset(lines: string, index: number): number {
   return Buffer.byteLength(lines.split('\n').slice(0, index).join('\n')) + (index > 0 ? 1 : 0);
 }
 
-function parseHeader(value: JsonObject, expected: string): SnapshotHeader | undefined {
+/** The header in a parsed first line; `undefined` where it is none of this collection's. */
+export function parseHeader(value: JsonObject, expected: string): SnapshotHeader | undefined {
   const { format, collection, epoch, through, revision, nextId } = value;
   if (format !== snapshotFormat || collection !== expected || typeof epoch !== 'string') return undefined;
   if (!isCount(through) || !isCount(revision) || revision > through || !isCount(nextId)) return undefined;

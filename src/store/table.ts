@@ -11,6 +11,7 @@ export interface AnyTable {
   readonly size: number;
   readonly revision: number;
   readonly nextId: number;
+  get(id: number): StoredRecord | undefined;
   view(): View<StoredRecord>;
   /**
    * Puts a record as it stands on disk, replacing the one with its id; `undefined` when it is well, else what is
@@ -130,6 +131,14 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
   dropPending(): void {
     this.pending.clear();
   }
+}
+
+/** A table of a collection that the program does not know: its records stay as they are. */
+export function carriedTable(name: string): AnyTable {
+  return new Table({
+    name,
+    parse: ({ id, revision, ...rest }) => (isCount(id) && isCount(revision) ? { id, revision, ...rest } : undefined),
+  });
 }
 
 /** Whether `value` is an integer from 0 to 2^53 - 1. */

@@ -2,8 +2,8 @@ import type { Clock } from '../../src/base/clock.ts';
 import type { JsonObject } from '../../src/base/json.ts';
 import type { Random } from '../../src/base/random.ts';
 import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
-import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
-import type { Collection, CollectionDefinition, Store, StoredRecord } from '../../src/store/store.ts';
+import { type OfflineStore, openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import type { Collection, CollectionDefinition, StoredRecord } from '../../src/store/store.ts';
 
 export interface Person extends StoredRecord {
   readonly name: string;
@@ -84,7 +84,7 @@ export function processTable(
 }
 
 export interface Opened {
-  readonly store: Store;
+  readonly store: OfflineStore;
   readonly people: Collection<Person>;
   readonly notes: Collection<Note>;
   readonly notices: string[];

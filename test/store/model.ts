@@ -121,7 +121,7 @@ export function* crashStates(
   const subsets: ReadonlySet<number>[] = [];
   if (open.length <= 6) {
     for (let bits = 0; bits < 2 ** open.length; bits += 1) {
-      subsets.push(new Set(open.filter((_, n) => bits & (1 << n))));
+      subsets.push(new Set(open.filter((_, n) => (bits & (1 << n)) !== 0)));
     }
   } else {
     subsets.push(new Set(), new Set(open));

@@ -1,0 +1,198 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { type CheckReport, checkFiles } from './check.ts';
+import { newEpoch } from './file-journal.ts';
+import { type Files, readChunks, readWhole, temporaryName, writeAll, writeTemporary } from './files.ts';
+import { decodeLine, journalName, journalNumber, parseObject } from './journal-format.ts';
+import { decodeFirst, type Line, lines } from './journal-reader.ts';
+import { Lock } from './lock.ts';
+import { type OfflineOptions, writeStore } from './offline.ts';
+import { parseHeader, snapshotName } from './snapshot.ts';
+import { type AnyTable, carriedTable, isCount } from './table.ts';
+
+export interface RepairReport {
+  /** What was wrong; empty where nothing was, and then nothing was written. */
+  readonly found: CheckReport;
+  /** What could not be kept, with its file and byte. */
+  readonly lost: readonly string[];
+  /** Copies of the damaged files as they were. */
+  readonly aside: readonly string[];
+  readonly collections: readonly { readonly name: string; readonly records: number }[];
+}
+
+/**
+ * Keeps everything that can be read, hand edits included, and writes it anew with a new epoch. Files that are damaged
+ * are copied aside first. After a crash it can be run again.
+ * @throws LockedError
+ */
+export async function repairFiles(
+  files: Files,
+  makeTables: () => Map<string, AnyTable>,
+  options: OfflineOptions,
+): Promise<RepairReport> {
+  await files.prepare();
+  try {
+    const lock = await Lock.acquire({ ...options, files });
+    try {
+      const found = await checkFiles(files, makeTables);
+      if (found.damage.length === 0) return { found, lost: [], aside: [], collections: found.collections };
+      const salvage = new Salvage(files, makeTables());
+      await salvage.readAll();
+      const { tables, sequence, lost } = salvage;
+      const epoch = newEpoch(options.random);
+      const present = new Set(await files.list());
+      const damaged = new Set(found.damage.map(({ file }) => file).filter((file) => present.has(file)));
+      const aside: string[] = [];
+      for (const name of damaged) aside.push(await copyAside(files, name, epoch));
+      const journal = Math.max(0, ...salvage.journals) + 1;
+      await writeStore(files, tables, { epoch, sequence, journal }, options);
+      for (const number of salvage.journals) await files.remove(journalName(number));
+      const collections = Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));
+      return { found, lost, aside, collections };
+    } finally {
+      await lock.release();
+    }
+  } finally {
+    await files.close();
+  }
+}
+
+async function copyAside(files: Files, name: string, epoch: string): Promise<string> {
+  const copy = `${name}.damaged-${epoch}`;
+  await writeTemporary(files, temporaryName(copy), async (file) => {
+    let position = 0;
+    for await (const chunk of readChunks(files, name)) {
+      await writeAll(file, chunk, position);
+      position += chunk.length;
+    }
+  });
+  await files.rename(temporaryName(copy), copy);
+  await files.syncDirectory();
+  return copy;
+}
+
+/** Reads all that can be read: for each record the newest version, by its revision. */
+class Salvage {
+  readonly tables: Map<string, AnyTable>;
+  readonly lost: string[] = [];
+  /** The numbers of the journals, ascending. */
+  journals: number[] = [];
+  sequence = 0;
+  readonly #files: Files;
+  /** What a collection's snapshot holds already. */
+  readonly #through = new Map<string, number>();
+
+  constructor(files: Files, tables: Map<string, AnyTable>) {
+    this.#files = files;
+    this.tables = tables;
+  }
+
+  async readAll(): Promise<void> {
+    const names = await this.#files.list();
+    this.journals = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
+    for (const number of this.journals) await this.#readManifest(journalName(number));
+    for (const table of this.tables.values()) await this.#readSnapshot(table);
+    for (const number of this.journals) await this.#readJournal(journalName(number));
+    this.sequence = Math.max(this.sequence, ...Array.from(this.tables.values(), ({ revision }) => revision));
+  }
+
+  async #readManifest(name: string): Promise<void> {
+    for await (const line of lines(this.#files, name)) {
+      const manifest = decodeFirst(line.bytes)?.manifest;
+      for (const [collection, { through }] of manifest?.collections ?? []) {
+        if (!this.tables.has(collection)) this.tables.set(collection, carriedTable(collection));
+        this.#through.set(collection, through);
+      }
+      this.sequence = Math.max(this.sequence, manifest?.after ?? 0);
+      return;
+    }
+  }
+
+  async #readSnapshot(table: AnyTable): Promise<void> {
+    const name = snapshotName(table.name);
+    const text = (await readWhole(this.#files, name))?.toString();
+    if (text === undefined) return;
+    const whole = parseObject(text);
+    const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`) ?? {}, table.name);
+    const { through = this.#through.get(table.name) ?? 0, nextId = 1, revision = 0 } = header ?? {};
+    this.#through.set(table.name, through);
+    this.sequence = Math.max(this.sequence, through);
+    const records = whole === undefined ? this.#readLines(name, text) : whole['records'];
+    for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
+      // A record that was added by hand needs no revision of its own.
+      const problem = isJsonObject(record) ? load(table, { revision: through, ...record }) : 'it is not a record';
+      if (problem !== undefined) this.#lose(name, text.indexOf(`{"id":${idOf(record)},`), problem);
+    }
+    table.advance(revision, nextId);
+  }
+
+  /** The records of a snapshot that is no JSON as a whole. */
+  #readLines(name: string, text: string): JsonObject[] {
+    const records: JsonObject[] = [];
+    let offset = 0;
+    for (const line of text.split('\n')) {
+      const record = line.startsWith('{"id":') ? parseObject(line.replace(/,$/, '')) : undefined;
+      if (record !== undefined) records.push(record);
+      else if (!/^(\{"format":.*|\],"count":.*)?$/.test(line)) this.#lose(name, offset, 'this line is not a record');
+      offset += line.length + 1;
+    }
+    return records;
+  }
+
+  async #readJournal(name: string): Promise<void> {
+    let chain: number | undefined;
+    for await (const line of lines(this.#files, name)) {
+      if (line.offset > 0) this.#readGroup(name, line, chain);
+      // After a damaged line the chain goes on from what that line says of itself.
+      const trailer = line.bytes.toString('latin1', Math.max(0, line.bytes.length - 18));
+      const claimed = /^,"crc":"([0-9a-f]{8})"\}$/.exec(trailer)?.[1];
+      chain = claimed === undefined ? undefined : Number.parseInt(claimed, 16);
+    }
+  }
+
+  #readGroup(name: string, line: Line, chain: number | undefined): void {
+    const value = chain === undefined ? undefined : decodeLine(line.bytes, chain)?.value;
+    const { sequence: first, commits } = value ?? {};
+    if (!isCount(first) || !Array.isArray(commits)) {
+      this.#lose(name, line.offset, 'this line is damaged');
+      return;
+    }
+    for (const [index, commit] of commits.entries()) {
+      for (const change of Array.isArray(commit) ? commit : []) {
+        const problem = this.#apply(change, first + index);
+        if (problem !== undefined) this.#lose(name, line.offset, problem);
+      }
+    }
+    this.sequence = Math.max(this.sequence, first + commits.length - 1);
+  }
+
+  #apply(change: JsonValue, sequence: number): string | undefined {
+    const [name, value] = Array.isArray(change) ? change : [];
+    const table = typeof name === 'string' ? this.tables.get(name) : undefined;
+    if (table === undefined) return 'it names a collection that nobody knows';
+    if (sequence <= (this.#through.get(table.name) ?? 0)) return undefined;
+    const id = isJsonObject(value) ? value['id'] : value;
+    if (!isCount(id)) return 'it names no record';
+    table.advance(sequence, id + 1);
+    if ((table.get(id)?.revision ?? 0) > sequence) return undefined;
+    if (isJsonObject(value)) return table.load(value);
+    if (table.get(id) !== undefined) table.unload(id);
+    return undefined;
+  }
+
+  #lose(file: string, offset: number, problem: string): void {
+    this.lost.push(`${file}, byte ${Math.max(0, offset)}: ${problem}`);
+  }
+}
+
+function load(table: AnyTable, record: JsonObject): string | undefined {
+  const { id, revision } = record;
+  if (isCount(id) && table.get(id) !== undefined) return 'another record has its id';
+  const problem = table.load(record);
+  if (problem === undefined && isCount(id)) table.advance(isCount(revision) ? revision : 0, id + 1);
+  return problem;
+}
+
+function idOf(record: JsonValue): number {
+  const id = isJsonObject(record) ? record['id'] : undefined;
+  return isCount(id) ? id : 0;
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { LockedError } from '../../src/store/failures.ts';
+import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
+import { makeStore, type Opened, person, processTable, startStore, thisProcess } from './fixtures.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
+
+const options = { reserveBytes: 16 };
+
+const other: ProcessIdentity = { ...thisProcess, pid: 8, started: '80' };
+
+/** A disk on which `holder` has a store open. */
+async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: SimulatedDisk }> {
+  const disk = new SimulatedDisk();
+  const opened = await startStore({ ...options, files: disk, processes: processTable(holder) });
+  await opened.store.write((tx) => tx.insert(opened.people, person('ann')));
+  return { ...opened, disk };
+}
+
+const gone = processTable(thisProcess, new Map([[7, '70']]));
+const alive = processTable(thisProcess, new Map([[7, '70'], [8, '80']]));
+const claiming = (granted: boolean, table: ProcessTable): ProcessTable => ({
+  ...table,
+  claim: () => Promise.resolve({ granted, release: () => Promise.resolve() }),
+});
+
+describe('the lock', () => {
+  const taken: [string, ProcessIdentity, ProcessTable][] = [
+    ['a process that is gone', other, gone],
+    ['a process whose number another one has now', other, processTable(thisProcess, new Map([[8, '81']]))],
+    ['a process from before the machine was started anew', { ...other, boot: 'b0' }, alive],
+    ['the same, in a container of that time', { ...other, boot: 'b0', namespace: 'n0' }, alive],
+    ['a process without /proc that is gone, the claim being ours', { ...other, boot: null }, claiming(true, gone)],
+  ];
+  for (const [what, holder, processes] of taken) {
+    it(`is taken over from ${what}`, async () => {
+      const { disk } = await heldBy(holder);
+      const { store, people } = await startStore({ ...options, files: disk, processes });
+      assert.equal(people.size, 1);
+      await store.close();
+      assert.ok(!disk.content().has('lock'));
+    });
+  }
+
+  const kept: [string, ProcessIdentity, ProcessTable, RegExp][] = [
+    ['a process that runs', other, alive, /process 8 on box since 2025-\S+ holds it \(it is running\)/],
+    ['this very process', thisProcess, gone, /process 7 on box .* \(it is running\)/],
+    ['another machine', { ...other, host: 'far' }, gone, /process 8 on far .* another machine/],
+    ['another container', { ...other, namespace: 'n2' }, gone, /another container/],
+    ['a process that cannot be looked up', { ...other, boot: null }, gone, /without reading \/proc/],
+    ['a process that we cannot look up', other, processTable({ ...thisProcess, boot: null }), /without reading/],
+    ['the holder of the claim', { ...other, boot: 'b0' }, claiming(false, gone), /running on this machine/],
+  ];
+  for (const [what, holder, processes, message] of kept) {
+    it(`is not taken over from ${what}, and the holder is named`, async () => {
+      const first = await heldBy(holder);
+      const { store } = makeStore({ ...options, files: first.disk, processes });
+      await assert.rejects(store.start(), (error) => {
+        assert.ok(error instanceof LockedError, String(error));
+        assert.equal(error.exitCode, 75);
+        assert.match(error.message, message);
+        assert.match(error.message, /^Cannot open the store: .* remove the file "lock" in simulated$/);
+        return true;
+      });
+      await first.store.write((tx) => tx.insert(first.people, person('bob')));
+      await first.store.close();
+    });
+  }
+
+  it('that was cut short is taken over only where the claim is ours', async () => {
+    const content = new Map([['lock', Buffer.from('{"host":"bo')]]);
+    const refused = makeStore({ ...options, files: new SimulatedDisk(content), processes: gone });
+    await assert.rejects(refused.store.start(), /another process holds it \(the lock file is cut short\)/);
+    await startStore({ ...options, files: new SimulatedDisk(content), processes: claiming(true, gone) });
+  });
+});
+
+describe('the fence', () => {
+  /** `first` is frozen at some call while another process takes its directory over; then it wakes. */
+  async function replaced(
+    at: (call: string) => boolean,
+  ): Promise<{ outcome: PromiseSettledResult<unknown>; found: string[] }> {
+    const first = await heldBy(other);
+    let second: Opened | undefined;
+    const { disk } = first;
+    let waking: Promise<void> = Promise.resolve();
+    disk.pause = (call) => {
+      if (second !== undefined || !at(call)) return undefined;
+      second = makeStore({ ...options, files: disk, processes: gone });
+      waking = second.store.start();
+      return waking;
+    };
+    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.insert(first.people, person('bob')))]);
+    await waking;
+    assert.ok(second !== undefined && outcome !== undefined);
+    await assert.rejects(first.store.write((tx) => tx.insert(first.people, person('cat'))), { code: 'store_failed' });
+    assert.equal(first.failures.length, 1);
+    await first.store.close();
+    await second.store.write((tx) => second?.people !== undefined && tx.insert(second.people, person('dan')));
+    await second.store.close();
+    const third = await startStore({ ...options, files: disk });
+    const found = [...third.people.view().blocks()].flat().map(({ name }) => name);
+    await third.store.close();
+    return { outcome, found };
+  }
+
+  it('stops a process that was frozen before it wrote, and nothing it writes counts', async () => {
+    const { outcome, found } = await replaced((call) => call === 'write');
+    assert.equal(outcome.status, 'rejected');
+    assert.deepEqual(found, ['ann', 'dan']);
+  });
+
+  it('keeps a process from answering that was frozen while it synced', async () => {
+    const { outcome, found } = await replaced((call) => call === 'written');
+    // What it wrote was read by the process that replaced it; whether it was is not known to the caller.
+    assert.equal(outcome.status, 'rejected');
+    assert.deepEqual(found, ['ann', 'bob', 'dan']);
+  });
+
+  it('stops a process whose successor has begun a journal', async () => {
+    const { store, people, disk } = await heldBy(other);
+    await (await disk.open('journal-2.jsonl', 'replace')).close();
+    await assert.rejects(store.write((tx) => tx.insert(people, person('bob'))), { code: 'outcome_unknown' });
+  });
+});

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { LockedError } from '../../src/store/failures.ts';
+import { backupDirectory, type OfflineOptions, restoreDirectory } from '../../src/store/offline.ts';
+import {
+  type Content,
+  dropLine,
+  edit,
+  inBoth,
+  journalOf,
+  names,
+  options,
+  start,
+  stoppedAfter,
+  textOf,
+  write,
+} from './content.ts';
+import { all, makeStore, person, processTable, seededRandom, steppingClock, startStore } from './fixtures.ts';
+import { stateOf } from './model.ts';
+import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
+
+const offline = (): OfflineOptions => ({ clock: steppingClock(), random: seededRandom(5), processes: processTable() });
+
+const copying = { ...offline(), alongside: ['keys.json'] };
+
+describe('check', () => {
+  it('finds nothing wrong with a good store, and changes nothing', async () => {
+    for (const content of [await stoppedAfter(write('a', 'b')), await inBoth(), new Map()]) {
+      const disk = new SimulatedDisk(content);
+      const report = await makeStore({ ...options, files: disk }).store.check();
+      assert.deepEqual(report.damage, []);
+      assert.deepEqual(disk.content(), content);
+    }
+  });
+
+  it('says what a start would say, with a running server too', async () => {
+    const { store, people, disk } = await start(new Map());
+    await store.write((tx) => tx.insert(people, person('a')));
+    const { damage, notices, collections } = await makeStore({ ...options, files: disk }).store.check();
+    assert.deepEqual(damage, []);
+    assert.deepEqual(notices, ['the store is running, or was not stopped; its last commit is 1']);
+    assert.deepEqual(collections, [{ name: 'people', records: 1 }, { name: 'notes', records: 0 }]);
+    await store.close();
+  });
+
+  it('finds the damage of every file, with its place', async () => {
+    let content = await inBoth();
+    content = edit(content, 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
+    content = edit(content, 'notes.json', (text) => text.slice(0, -10));
+    content = edit(content, journalOf(content), (text) => text.replace('"c"', '"x"'));
+    const { damage } = await makeStore({ ...options, files: new SimulatedDisk(content) }).store.check();
+    assert.deepEqual(damage.map(({ label, file }) => `${label} ${file}`).sort(), [
+      `J2 ${journalOf(content)}`,
+      'S1 notes.json',
+      'S2 people.json',
+    ]);
+  });
+});
+
+async function repaired(content: Content): Promise<Awaited<ReturnType<typeof start>> & { lost: readonly string[] }> {
+  const disk = new SimulatedDisk(content);
+  const report = await makeStore({ ...options, files: disk, random: seededRandom(9) }).store.repair();
+  assert.ok(report.found.damage.length > 0);
+  const damaged = report.found.damage.filter(({ file }) => content.has(file));
+  const after = disk.content();
+  for (const { file } of damaged) {
+    const copy = report.aside.find((name) => name.startsWith(file));
+    assert.deepEqual(after.get(copy ?? ''), content.get(file), `${file} is not kept`);
+  }
+  return { ...(await start(after)), lost: report.lost };
+}
+
+describe('repair', () => {
+  it('leaves a good store alone', async () => {
+    const content = await inBoth();
+    const disk = new SimulatedDisk(content);
+    const report = await makeStore({ ...options, files: disk }).store.repair();
+    assert.deepEqual(report.found.damage, []);
+    assert.deepEqual(disk.content(), content);
+  });
+
+  it('accepts a snapshot that was edited by hand, in a new epoch', async () => {
+    const content = await stoppedAfter(write('a', 'b', 'c'));
+    const before = await start(content);
+    const edits: [string, (text: string) => string, string][] = [
+      ['a changed value', (text) => text.replace('"name":"b"', '"name":"B"'), 'aBc'],
+      ['a removed line', dropLine(2), 'ac'],
+      ['a removed last line, its comma left', dropLine(3), 'ab'],
+      [
+        'an added line',
+        (text) => text.replace('\n]', ',\n{"id":9,"name":"i","email":"i","role":"x"}\n]'),
+        'abci',
+      ],
+      ['formatting by another tool', (text) => JSON.stringify(JSON.parse(text), null, 2), 'abc'],
+      ['lines in another order', (text) => text.replace(/(\{"id":1,.*),\n(\{"id":2,.*),\n/, '$2,\n$1,\n'), 'abc'],
+    ];
+    for (const [what, change, expected] of edits) {
+      const opened = await repaired(edit(content, 'people.json', change));
+      assert.equal(names(opened), expected, what);
+      assert.deepEqual(opened.lost, [], what);
+      assert.notEqual(opened.store.epoch, before.store.epoch);
+      const { id } = await opened.store.write((tx) => tx.insert(opened.people, person('new')));
+      assert.equal(id, expected.endsWith('i') ? 10 : 4, what);
+    }
+  });
+
+  it('keeps everything but what is damaged, and says what that is', async () => {
+    const content = await inBoth();
+    const journal = journalOf(content);
+    const middle = await repaired(edit(content, journal, (text) => text.replace('"d"', '"x"')));
+    assert.equal(names(middle), 'abce');
+    const offset = textOf(content, journal).split('\n').slice(0, 2).join('\n').length + 1;
+    assert.deepEqual(middle.lost, [`${journal}, byte ${offset}: this line is damaged`]);
+
+    const line = await repaired(edit(content, 'people.json', (text) => text.replace('{"id":1,', '{"id"!1,')));
+    assert.equal(names(line), 'bcde');
+    assert.equal(line.lost.length, 1);
+
+    const header = await repaired(edit(content, 'people.json', dropLine(0)));
+    assert.equal(names(header), 'abcde');
+
+    const twice = await repaired(edit(content, 'people.json', (text) => text.replace('"id":2,', '"id":1,')));
+    assert.equal(names(twice), 'acde');
+    assert.match(twice.lost.join(), /^people\.json, byte \d+: another record has its id$/);
+
+    const key = await repaired(edit(content, 'people.json', (text) => text.replace('b@', 'a@')));
+    assert.equal(names(key), 'acde');
+  });
+
+  it('goes on from what is there when a file is missing', async () => {
+    const content = await inBoth();
+    const noJournal = new Map(content);
+    noJournal.delete(journalOf(content));
+    assert.equal(names(await repaired(noJournal)), 'ab');
+    const noSnapshot = new Map(content);
+    noSnapshot.delete('people.json');
+    assert.equal(names(await repaired(noSnapshot)), 'cde');
+  });
+
+  it('can be run again after a crash at any operation', async () => {
+    const content = edit(await inBoth(), 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
+    const disk = new SimulatedDisk(content);
+    const begun = disk.operations.length;
+    await makeStore({ ...options, files: disk }).store.repair();
+    for (let length = begun; length <= disk.operations.length; length += 1) {
+      const left = afterCrash(disk.operations.slice(0, length), new Set());
+      left.delete('lock');
+      const again = new SimulatedDisk(left);
+      await makeStore({ ...options, files: again }).store.repair();
+      assert.equal(names(await start(again.content())), 'aBcde', `crash after ${length - begun} operations`);
+    }
+  });
+
+  it('keeps its hands off a store that is running', async () => {
+    const { disk } = await start(new Map());
+    await assert.rejects(makeStore({ ...options, files: disk }).store.repair(), LockedError);
+  });
+});
+
+describe('backup and restore', () => {
+  it('copies a running store as of one commit, keys included, and restores it with a new epoch', async () => {
+    const running = await start(new Map([['keys.json', Buffer.from('{"secret":1}')]]));
+    await write('a', 'b')(running);
+    await running.store.checkpoint();
+    await write('c')(running);
+    const backup = new SimulatedDisk();
+    const report = await backupDirectory(running.disk, backup, copying);
+    assert.deepEqual(report.alongside, ['keys.json']);
+    assert.equal(report.sequence, 3);
+    const files = ['journal-1.jsonl', 'keys.json', 'notes.json', 'people.json'];
+    assert.deepEqual([...backup.content().keys()].sort(), files);
+    await write('d')(running);
+    await running.store.close();
+
+    const target = new SimulatedDisk(new Map([['.gitignore', Buffer.from('*')]]));
+    await restoreDirectory(backup, target, copying);
+    assert.equal(target.content().get('keys.json')?.toString(), '{"secret":1}');
+    const restored = await startStore({ ...options, files: target });
+    assert.equal(names(restored), 'abc');
+    assert.deepEqual(restored.notices, []);
+    assert.notEqual(restored.store.epoch, running.store.epoch);
+    const { id } = await restored.store.write((tx) => tx.insert(restored.people, person('d')));
+    assert.equal(id, 4);
+    // The backup itself is a store, as after a clean stop.
+    const opened = await start(backup.content());
+    assert.deepEqual(all(opened.people), all(restored.people).slice(0, 3));
+    assert.equal(opened.store.epoch, running.store.epoch);
+  });
+
+  it('leaves out the tail of a write that is under way', async () => {
+    const content = await inBoth();
+    const torn = edit(content, journalOf(content), (text) => text.slice(0, -4));
+    const backup = new SimulatedDisk();
+    await backupDirectory(new SimulatedDisk(torn), backup, copying);
+    const opened = await start(backup.content());
+    assert.equal(names(opened), 'abcd');
+    assert.deepEqual(opened.notices, []);
+  });
+
+  it('begins anew when a checkpoint comes between', async () => {
+    const running = await start(await inBoth());
+    const before = stateOf(running);
+    let checkpoint: Promise<void> | undefined;
+    running.disk.fault = ({ operation, name }) => {
+      if (operation === 'read' && name === 'people.json') checkpoint ??= running.store.checkpoint();
+      return undefined;
+    };
+    const backup = new SimulatedDisk();
+    await backupDirectory(running.disk, backup, copying);
+    await checkpoint;
+    const opened = await start(backup.content());
+    assert.equal(stateOf(opened), before);
+  });
+
+  it('writes to an empty directory only, and reads only what is a store', async () => {
+    const content = await inBoth();
+    await assert.rejects(
+      backupDirectory(new SimulatedDisk(content), new SimulatedDisk(content), copying),
+      { code: 'write_refused' },
+    );
+    await assert.rejects(restoreDirectory(new SimulatedDisk(), new SimulatedDisk(), copying), { code: 'not_found' });
+    const damaged = edit(content, 'people.json', (text) => text.replace('"b"', '"B"'));
+    await assert.rejects(restoreDirectory(new SimulatedDisk(damaged), new SimulatedDisk(), copying), { label: 'S2' });
+  });
+});

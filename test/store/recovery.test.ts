@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { StoreDamageError } from '../../src/store/failures.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import {
+  type Content,
+  damageAfterCrash,
+  damageAfterStop,
+  dropLine,
+  edit,
+  inBoth,
+  journalOf,
+  killedAfter,
+  names,
+  options,
+  rehash,
+  start,
+  stoppedAfter,
+  textOf,
+  write,
+} from './content.ts';
+import { makeStore, person, processTable, seededRandom, steppingClock } from './fixtures.ts';
+import { encodeLine } from '../../src/store/journal-format.ts';
+import { stateOf } from './model.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
+
+async function refused(content: Content, label: string, file: string | RegExp, offset?: number): Promise<void> {
+  const disk = new SimulatedDisk(content);
+  const { store } = makeStore({ ...options, files: disk });
+  await assert.rejects(store.start(), (error) => {
+    assert.ok(error instanceof StoreDamageError, String(error));
+    assert.equal(error.label, label, error.message);
+    assert.equal(error.exitCode, 78);
+    assert.match(error.file, typeof file === 'string' ? new RegExp(`^${file}$`) : file);
+    if (offset !== undefined) assert.equal(error.offset, offset, error.message);
+    assert.ok(error.message.includes(`${error.file}, byte ${error.offset}: `));
+    return true;
+  });
+  // A refusal changes nothing: the operator finds what was there.
+  assert.deepEqual(disk.content(), content);
+}
+
+describe('what a start makes of what it finds', () => {
+  it('N1: nothing at all is a new store', async () => {
+    const opened = await start(new Map());
+    assert.equal(opened.store.status().sequence, 0);
+    assert.deepEqual(opened.notices, []);
+  });
+
+  it('N2: snapshots without a journal are refused', async () => {
+    const content = await stoppedAfter(write('a'));
+    content.delete(journalOf(content));
+    await refused(content, 'N2', /\.json$/);
+  });
+
+  it('S1: a snapshot whose lines are damaged is refused, with the byte', async () => {
+    const content = await stoppedAfter(write('a', 'b', 'c'));
+    const text = textOf(content, 'people.json');
+    const second = text.indexOf('{"id":2');
+    await refused(edit(content, 'people.json', (t) => t.replace('{"id":2', '{"id"!2')), 'S1', 'people.json', second);
+    await refused(edit(content, 'people.json', (t) => t.replace('{"id":2,', '{"id":1,')), 'S1', 'people.json', second);
+    const unfit = (t: string): string => t.replace('"role":"member"},\n{"id":3', '"x":1},\n{"id":3');
+    await refused(edit(content, 'people.json', unfit), 'S1', 'people.json', second);
+    await refused(edit(content, 'people.json', (t) => t.slice(0, second)), 'S1', 'people.json');
+    await refused(edit(content, 'people.json', () => ''), 'S1', 'people.json', 0);
+  });
+
+  it('S2: a snapshot that was edited by hand is refused as such', async () => {
+    const content = await stoppedAfter(write('a', 'b', 'c'));
+    const renamed = edit(content, 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
+    await refused(renamed, 'S2', 'people.json');
+    await refused(edit(content, 'people.json', dropLine(1)), 'S2', 'people.json');
+  });
+
+  it('S3: a snapshot of another store is refused', async () => {
+    const content = await stoppedAfter(write('a'));
+    const foreign = edit(content, 'people.json', (text) => text.replace(/"epoch":"\w+"/, '"epoch":"1234"'));
+    await refused(rehash(foreign, 'people.json'), 'S3', 'people.json');
+  });
+
+  it('S4: a newer format is refused, with file and byte', async () => {
+    const content = await stoppedAfter(write('a'));
+    const newer = (text: string): string => text.replace('"format":1', '"format":2');
+    await refused(edit(content, 'people.json', newer), 'S4', 'people.json', 0);
+    await refused(edit(content, journalOf(content), newer), 'S4', journalOf(content), 0);
+  });
+
+  it('S5: a listed snapshot that is absent or older is refused', async () => {
+    const old = await stoppedAfter(write('a'));
+    const content = await stoppedAfter(write('b'), old);
+    const without = new Map(content);
+    without.delete('people.json');
+    await refused(without, 'S5', 'people.json');
+    await refused(new Map(content).set('people.json', old.get('people.json') ?? Buffer.alloc(0)), 'S5', 'people.json');
+  });
+
+  it('S6: snapshots of different ages each replay from their own', async () => {
+    const content = await inBoth();
+    const before = await start(content);
+    const operations = before.disk.operations.length;
+    await before.store.checkpoint();
+    const after = before.disk.content();
+    // As if only one of the two renames had reached the disk.
+    const renames = before.disk.operations.slice(operations).filter(({ kind }) => kind === 'rename');
+    assert.equal(renames.length, 3);
+    const mixed = new Map(content).set('people.json', after.get('people.json') ?? Buffer.alloc(0));
+    const opened = await start(mixed);
+    assert.equal(stateOf(opened), stateOf(before));
+  });
+
+  it('S7: a snapshot that goes further than the journals is refused', async () => {
+    const content = await inBoth();
+    const further = await stoppedAfter(write('f'), content);
+    const newer = further.get('people.json') ?? Buffer.alloc(0);
+    await refused(new Map(content).set('people.json', newer), 'S7', 'people.json');
+  });
+
+  it('J1: a damaged last line is left out, kept aside and told', async () => {
+    const content = await inBoth();
+    const name = journalOf(content);
+    const text = textOf(content, name);
+    const last = text.lastIndexOf('\n', text.length - 2) + 1;
+    const zeros = `${text.slice(0, last)}${'\0'.repeat(9)}`;
+    for (const torn of [text.slice(0, -1), text.slice(0, last + 5), zeros, text.replace('"e"', '"x"')]) {
+      const opened = await start(edit(content, name, () => torn));
+      assert.equal(names(opened), 'abcd');
+      assert.equal(opened.disk.content().get(name.replace('.jsonl', '.torn'))?.toString(), torn.slice(last));
+      const notices = opened.notices.join();
+      assert.ok(notices.includes(`${name} ends at byte ${last}`), notices);
+    }
+  });
+
+  it('J2: a damaged, missing, repeated or stale line before the last is refused', async () => {
+    const content = await inBoth();
+    const name = journalOf(content);
+    const lines = textOf(content, name).split('\n');
+    const second = (lines[0]?.length ?? 0) + 1;
+    await refused(edit(content, name, (text) => text.replace('"c"', '"x"')), 'J2', name, second);
+    await refused(edit(content, name, dropLine(1)), 'J2', name, second);
+    const repeated = (text: string): string => text.split('\n').toSpliced(2, 0, lines[1] ?? '').join('\n');
+    await refused(edit(content, name, repeated), 'J2', name);
+    const stale = await killedAfter(write('x', 'y'));
+    const staleLine = textOf(stale, journalOf(stale)).split('\n')[1] ?? '';
+    await refused(edit(content, name, (text) => text.split('\n').toSpliced(2, 1, staleLine).join('\n')), 'J2', name);
+  });
+
+  /** A journal with one more line, whose `crc` fits. */
+  const extended = (content: Content, body: string): Content =>
+    edit(content, journalOf(content), (text) => {
+      const chain = Number.parseInt(text.slice(-11, -3), 16);
+      return text + encodeLine(body, chain).bytes.toString();
+    });
+
+  it('J3: a gap in the sequence is refused', async () => {
+    const content = await inBoth();
+    const { length } = textOf(content, journalOf(content));
+    await refused(extended(content, '{"sequence":7,"commits":[[["people",1]]]'), 'J3', journalOf(content), length);
+    await refused(extended(content, '{"sequence":5,"commits":[[["people",1]]]'), 'J3', journalOf(content), length);
+  });
+
+  it('J5: a line that fits its crc, but not the format or the state, is refused', async () => {
+    const content = await inBoth();
+    const bodies = [
+      '{"other":6',
+      '{"sequence":6,"commits":[]',
+      '{"sequence":6,"commits":[7]',
+      '{"sequence":6,"commits":[[7]]',
+      '{"sequence":6,"commits":[[["people",9]]]',
+      '{"sequence":6,"commits":[[["strangers",1]]]',
+      '{"sequence":6,"commits":[[["people",{"id":6,"revision":5,"name":"x","email":"x","role":"x"}]]]',
+      '{"sequence":6,"commits":[[["people",{"id":6,"revision":6,"name":"x"}]]]',
+      '{"sequence":6,"commits":[[["people",{"id":6,"revision":6,"name":"x","email":"a@example.org","role":""}]]]',
+    ];
+    for (const body of bodies) await refused(extended(content, body), 'J5', journalOf(content));
+  });
+
+  it('J4: whatever follows the one line of a closed journal is refused', async () => {
+    const content = await stoppedAfter(write('a'));
+    const name = journalOf(content);
+    for (const more of ['x', '\n', '{"sequence":2,"commits":[[["people",1]]],"crc":"00000000"}\n']) {
+      await refused(edit(content, name, (text) => text + more), 'J4', name);
+    }
+  });
+
+  it('J6, J8: several journals are replayed in order, and those that nothing needs are left out', async () => {
+    const first = await killedAfter(write('a', 'b'));
+    const rotated = await start(first);
+    rotated.disk.fault = ({ operation, name }) =>
+      operation === 'open' && name.endsWith('.json.3.tmp') ? { code: 'ENOSPC' } : undefined;
+    await write('c')(rotated);
+    await rotated.store.checkpoint();
+    await write('d')(rotated);
+    const content = rotated.disk.content();
+    content.delete('lock');
+    const journals = (files: Content): string[] => [...files.keys()].filter((name) => name.startsWith('journal'));
+    assert.deepEqual(journals(content), ['journal-2.jsonl', 'journal-3.jsonl']);
+    const opened = await start(new Map(content).set('journal-1.jsonl', Buffer.from('rubbish')));
+    assert.equal(names(opened), 'abcd');
+    assert.deepEqual(journals(opened.disk.content()), ['journal-4.jsonl']);
+
+    const without = new Map(content);
+    without.delete('journal-2.jsonl');
+    await refused(without, 'J7', 'journal-2.jsonl');
+    await refused(edit(content, 'journal-2.jsonl', dropLine(-2)), 'J7', 'journal-2.jsonl');
+    await refused(edit(content, 'journal-2.jsonl', (text) => text.slice(0, -1)), 'J2', 'journal-2.jsonl');
+  });
+
+  it('J9: a journal without its first line is refused', async () => {
+    const content = await inBoth();
+    const name = journalOf(content);
+    await refused(edit(content, name, (text) => text.replace('"after":2', '"after":1')), 'J9', name, 0);
+    await refused(edit(content, name, () => ''), 'J9', name, 0);
+    await refused(edit(content, name, (text) => text.slice(0, 30)), 'J9', name, 0);
+    const renamed = new Map(content).set('journal-9.jsonl', content.get(name) ?? Buffer.alloc(0));
+    await refused(renamed, 'J9', 'journal-9.jsonl', 0);
+  });
+
+  it('L1, L2: temporary files go, files of others stay', async () => {
+    const content = await inBoth();
+    const left = ['journal-7.jsonl.tmp', 'people.json.3.tmp', 'reserve.tmp'];
+    const others = ['keys.json', 'notes.txt', 'people.json.bak', 'x.tmp'];
+    for (const name of [...left, ...others]) content.set(name, Buffer.from('?'));
+    const opened = await start(content);
+    assert.equal(names(opened), 'abcde');
+    const found = new Set(opened.disk.content().keys());
+    for (const name of left) assert.ok(!found.has(name), name);
+    for (const name of others) assert.ok(found.has(name), name);
+    // The number of a journal that was begun is not used again.
+    assert.ok(found.has('journal-8.jsonl'));
+  });
+
+  it('C1: a collection that is not registered is carried along', async () => {
+    const content = await inBoth();
+    const disk = new SimulatedDisk(content);
+    const bare = openStore({
+      ...options,
+      files: disk,
+      clock: steppingClock(),
+      random: seededRandom(1),
+      processes: processTable(),
+    });
+    await bare.start();
+    await bare.close();
+    const opened = await start(disk.content());
+    assert.equal(names(opened), 'abcde');
+    assert.deepEqual(opened.notices, []);
+  });
+
+  it('never gives an id again, also after removal and restart', async () => {
+    const content = await stoppedAfter(async (opened) => {
+      await write('a', 'b')(opened);
+      await opened.store.write((tx) => tx.remove(opened.people, 2));
+    });
+    const again = await killedAfter(async (opened) => {
+      await write('c')(opened);
+      await opened.store.write((tx) => tx.remove(opened.people, 3));
+    }, content);
+    const opened = await start(again);
+    const { id } = await opened.store.write((tx) => tx.insert(opened.people, person('d')));
+    assert.equal(id, 4);
+  });
+});
+
+describe('a small store whose bytes are changed or cut off', () => {
+  it('is always refused after a clean stop', async () => {
+    assert.ok((await damageAfterStop(9)) > 1000);
+  });
+
+  it('is refused after a crash, or is a prefix with a notice', async () => {
+    const { refused: refusals, prefixes } = await damageAfterCrash(9);
+    assert.ok(refusals > 1000 && prefixes > 100, `${refusals} refused, ${prefixes} prefixes`);
+  });
+});
