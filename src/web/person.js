@@ -13,8 +13,7 @@ export function overviewView(signOut) {
   const load = () => fill(region, async (signal) => {
     const [{ data: { user, counts, recentItems } }, { data: sessions }] =
       await Promise.all([call('GET', '/dashboard', { signal }), call('GET', '/sessions', { signal })]);
-    /** @type {Session[]} */
-    const own = sessions;
+    /** @type {Session[]} */ const own = sessions;
     own.sort((a, b) => Number(b.current) - Number(a.current) || b.lastSeenAt.localeCompare(a.lastSeenAt));
     const users = counts.users === undefined ? [] : [tally(counts.users, 'user', '#users')];
     return [

@@ -68,9 +68,11 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
     const { data, next, total } = await call('GET', `/${view}?${query}`, { signal });
     if (data.length === 0) return [nothing()];
     decimals = decimalsOf(data.map(({ price = '' }) => price));
-    const head = h('tr', {}, ...columns.map(header), h('th', {}, h('span', { class: 'unseen' }, 'Actions')));
-    const body = h('tbody', {}, ...data.map(row));
-    return [h('table', { class: 'list' }, h('thead', {}, head), body), pager(data.length, next, total)];
+    // As cards on a narrow page these are no table to some screen readers any more, unless they are told.
+    const last = h('th', { role: 'columnheader' }, h('span', { class: 'unseen' }, 'Actions'));
+    const head = h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, ...columns.map(header), last));
+    const body = h('tbody', { role: 'rowgroup' }, ...data.map(row));
+    return [h('table', { class: 'list', role: 'table' }, head, body), pager(data.length, next, total)];
   });
 
   function nothing() {
@@ -88,7 +90,7 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
     const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
     const sorted = without('cursor', 'sort');
     sorted.set('sort', order === 'ascending' ? `-${name}` : name);
-    return h('th', { scope: 'col', class: type, 'aria-sort': order },
+    return h('th', { scope: 'col', role: 'columnheader', class: type, 'aria-sort': order },
       button(label, () => go(view, sorted), { id: `sort-${name}` }));
   }
 
@@ -97,13 +99,14 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
     const cells = columns.map(({ name, type = 'text' }) => {
       const value = record[name] ?? '';
       const text = typeof value === 'number' && name !== 'id' ? number(value, decimals) : String(value);
-      return name === 'name' ? h('th', { scope: 'row', dir: 'auto' }, text) : h('td', { class: type }, text);
+      return name === 'name' ? h('th', { scope: 'row', role: 'rowheader', dir: 'auto' }, text)
+        : h('td', { role: 'cell', class: type }, text);
     });
     /** @type {(text: string, act: (id: number) => Promise<void>) => HTMLElement} */
     const action = (text, act) => button(text, () => attempt(() => act(record.id)),
       { id: `${text}-${record.id}`, class: 'quiet', 'aria-label': `${text} ${record['name']}` });
-    const actions = h('td', { class: 'actions' }, action('Edit', edit), action('Remove', remove));
-    return h('tr', { id: `row-${record.id}` }, ...cells, actions);
+    const actions = h('td', { role: 'cell', class: 'actions' }, action('Edit', edit), action('Remove', remove));
+    return h('tr', { id: `row-${record.id}`, role: 'row' }, ...cells, actions);
   }
 
   /** @param {number} count @param {string} next @param {number} total */
@@ -178,7 +181,7 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
         say(`Saved ${one} ${id}.`);
       },
     });
-    const editing = h('tr', { class: 'editing' }, h('td', { colspan: columns.length + 1 }, form));
+    const editing = h('tr', { class: 'editing', role: 'row' }, h('td', { colspan: columns.length + 1 }, form));
     document.getElementById(`row-${id}`)?.replaceWith(editing);
     form.querySelector('input')?.select();
   }
