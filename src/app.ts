@@ -7,8 +7,10 @@ import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Unready } from './api/service-handlers.ts';
 import { createPasswords } from './auth/passwords.ts';
+import { everybody } from './auth/principal.ts';
 import { createThrottle } from './auth/throttle.ts';
 import { createTokens } from './auth/tokens.ts';
+import type { KeyRing } from './auth/keys.ts';
 import { systemClock, type Clock } from './base/clock.ts';
 import { invariant } from './base/invariant.ts';
 import { limits } from './base/limits.ts';
@@ -107,10 +109,12 @@ const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined
 
 /**
  * Opens the store and puts the application together.
- * @throws StoreDamageError, LockedError, KeyRingError where the directory cannot be used
+ * @throws StoreDamageError, LockedError, KeyRingError where the directory cannot be used, RangeError for a network
+ *   that is none, CairnError `validation_failed` for an administrator who breaks the rules of users
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
+  const proxies = options.trustedProxies && parseTrustedProxies(options.trustedProxies);
   const files = options.directory === undefined ? undefined : nodeFiles(options.directory);
   const store = openStore({
     ...(files && { files }),
@@ -148,12 +152,19 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
   const signIn = new SignIn({ store, users, sessions, passwords, throttle, audit });
 
-  await store.start();
   const keySource = { files, secret: options.secret, clock, random };
-  let ring = await loadKeyRing(keySource);
+  let ring: KeyRing;
+  let generatedPassword: string | undefined;
+  await store.start();
+  try {
+    ring = await loadKeyRing(keySource);
+    generatedPassword = await ensureAdministrator(users, options, random);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
   const lifetimeSeconds = options.accessTokenLifetimeSeconds ?? 900;
   const tokens = createTokens({ ring, clock, random, lifetimeSeconds });
-  const generatedPassword = await ensureAdministrator(users, options, random);
 
   const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
   let closing = false;
@@ -194,7 +205,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     refuse: refusal,
     clock,
     nextId: createRequestIds(random),
-    proxies: options.trustedProxies === undefined ? undefined : parseTrustedProxies(options.trustedProxies),
+    proxies,
     unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
     onAnswered: (answered) => logAnswered(log, answered),
   };
@@ -241,7 +252,8 @@ async function ensureAdministrator(users: Users, options: AppOptions, random: Ra
   const { administrator } = options;
   if (administrator === undefined || users.records.size > 0) return undefined;
   const generated = administrator.password === undefined ? random(18).toString('base64url') : undefined;
-  await users.createFirst(administrator.email, administrator.password ?? generated ?? '');
+  const password = administrator.password ?? generated ?? '';
+  await users.create(everybody, { name: 'Administrator', email: administrator.email, role: 'admin', password });
   return generated;
 }
 

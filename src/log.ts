@@ -38,7 +38,7 @@ export interface RequestEntry {
 }
 
 /** The names are stable: alarms are built on them. */
-export type SecurityEvent = AuditEvent | 'administrator_created' | 'keys_rotated';
+export type SecurityEvent = AuditEvent | 'keys_rotated';
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
 /** A notice is told at every level: that the server listens, that it stops. */

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { test } from 'node:test';
+import {
+  createApp, createLog, defineCollection, integer, optional, text, type Change, type Clock, type Random,
+} from '../src/index.ts';
+import { temporaryDirectory } from './cli/spawn.ts';
+
+const json = { 'Content-Type': 'application/json' };
+const lamp = { method: 'POST', target: '/items', fields: json, body: '{"name":"Lamp","price":24.5}' };
+
+test('an app in memory is asked without a port, and leaves nothing behind', async () => {
+  const app = await createApp({ auth: 'none' });
+  assert.equal(app.generatedPassword, undefined);
+  assert.equal(app.users.records.size, 0);
+  const made = await app.inject(lamp);
+  assert.deepEqual([made.status, made.body, made.fields.get('location')], [
+    201, '{"id":1,"name":"Lamp","price":24.5}', '/items/1',
+  ]);
+  await app.close();
+});
+
+test('an app in memory starts within 20 ms', async () => {
+  const times: number[] = [];
+  for (let round = 0; round < 10; round += 1) {
+    const begin = performance.now();
+    const app = await createApp({ auth: 'none' });
+    assert.equal((await app.inject({ target: '/items' })).status, 200);
+    times.push(performance.now() - begin);
+    await app.close();
+  }
+  assert.ok(Math.min(...times) < 20, `${times.map((time) => time.toFixed(1)).join(', ')} ms`);
+});
+
+test('two apps in one process share nothing', async () => {
+  const [one, other] = await Promise.all([createApp({ auth: 'none' }), createApp({ auth: 'none' })]);
+  await one.inject(lamp);
+  assert.equal((await one.inject({ target: '/items' })).body, '[{"id":1,"name":"Lamp","price":24.5}]');
+  assert.equal((await other.inject({ target: '/items' })).body, '[]');
+  await one.close();
+  assert.equal((await other.inject({ target: '/items' })).status, 200);
+  await other.close();
+});
+
+test('an app listens on a port of its own, and is gone when it is closed', async () => {
+  const app = await createApp();
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  const url = `http://127.0.0.1:${port}/livez`;
+  assert.equal((await fetch(url)).status, 200);
+  await app.close();
+  await assert.rejects(fetch(url));
+});
+
+test('an app answers for a server that is already there', async (t) => {
+  const app = await createApp({ auth: 'none' });
+  const server = createServer((incoming, outgoing) => {
+    if (incoming.url === '/own') outgoing.end('own');
+    else app.handler(incoming, outgoing);
+  }).listen(0, '127.0.0.1');
+  t.after(async () => {
+    server.closeAllConnections();
+    server.close();
+    await app.close();
+  });
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  assert.equal(await (await fetch(`http://127.0.0.1:${port}/own`)).text(), 'own');
+  assert.equal(await (await fetch(`http://127.0.0.1:${port}/items`)).text(), '[]');
+});
+
+test('the data outlives the app, and its directory is free again', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
+  const first = await createApp({ directory, administrator, scryptCost: 14 });
+  assert.equal(first.generatedPassword, undefined);
+  await assert.rejects(createApp({ directory }), { name: 'LockedError' });
+  await first.close();
+  const second = await createApp({ directory, administrator: { email: 'bob@example.org' } });
+  assert.deepEqual([second.users.records.size, second.generatedPassword], [1, undefined]);
+  await second.close();
+});
+
+test('an app that cannot start lets its directory go', async (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, 'keys.json'), '{}', { mode: 0o600 });
+  await assert.rejects(createApp({ directory }), { name: 'KeyRingError' });
+  assert.equal(existsSync(join(directory, 'lock')), false);
+  const short = { email: 'ada@example.org', password: 'short' };
+  await assert.rejects(createApp({ administrator: short }), { code: 'validation_failed' });
+  await assert.rejects(createApp({ trustedProxies: ['proxy'] }), RangeError);
+});
+
+test('a collection of one\'s own has routes, rules, and access', async (t) => {
+  const books = defineCollection({
+    name: 'books',
+    singular: 'book',
+    fields: { title: text({ min: 1, max: 100 }), pages: optional(integer({ min: 1, max: 10_000 })) },
+    access: { list: 'public', read: 'public' },
+  });
+  const app = await createApp({ collections: [books], registration: 'open' });
+  t.after(() => app.close());
+  assert.equal((await app.inject({ target: '/books' })).body, '[]');
+  const { status } = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"A"}' });
+  assert.equal(status, 401);
+  assert.throws(() => defineCollection({ ...books, name: 'keys' }), { name: 'InvariantError' });
+});
+
+test('hooks: one refuses before, one is told after, and neither is asked about what was refused', async (t) => {
+  const told: Change[] = [];
+  const app = await createApp({
+    auth: 'none',
+    hooks: {
+      beforeWrite({ collection, after }) {
+        if (collection === 'items' && Number(after?.['price']) > 1000) throw new Error('nobody pays that');
+      },
+      afterWrite: (change) => void told.push(change),
+    },
+  });
+  t.after(() => app.close());
+  await app.inject(lamp);
+  const refused = await app.inject({ ...lamp, body: '{"name":"Yacht","price":1e6}' });
+  assert.equal(refused.status, 422);
+  assert.match(refused.body, /"code":"write_refused"/);
+  assert.match(refused.body, /nobody pays that/);
+  await app.inject({ method: 'DELETE', target: '/items/1' });
+  assert.deepEqual(told.map(({ collection, operation, id }) => [collection, operation, id]), [
+    ['items', 'create', 1], ['items', 'remove', 1],
+  ]);
+  assert.equal((await app.inject({ target: '/items' })).body, '[]');
+});
+
+test('time and randomness are the embedder\'s, and so is the log', async (t) => {
+  let now = Date.UTC(2030, 0, 1);
+  let drawn = 0;
+  const clock: Clock = { now: () => now, elapsed: () => now };
+  const random: Random = (size) => Buffer.alloc(size, (drawn += 1));
+  let lines = '';
+  const sink = new Writable({ write: (chunk, _encoding, done) => void ((lines += String(chunk)), done()) });
+  const log = createLog({ format: 'json', level: 'info', clock, sink });
+  const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
+  const app = await createApp({ clock, random, log, administrator, scryptCost: 14 });
+  t.after(() => app.close());
+  const body = JSON.stringify(administrator);
+  const answer = await app.inject({ method: 'POST', target: '/tokens', fields: json, body });
+  const { access_token: token } = JSON.parse(answer.body) as { access_token: string };
+  const fields = { Authorization: `Bearer ${token}` };
+  assert.equal((await app.inject({ target: '/items', fields })).status, 200);
+  now += 900_000;
+  assert.equal((await app.inject({ target: '/items', fields })).status, 401);
+  await log.close(1000);
+  assert.match(lines, /^\{"time":"2030-01-01T00:00:00.000Z".*"event":"user_created"/);
+  assert.match(lines, /"event":"login"/);
+});
