@@ -7,21 +7,29 @@
  * unknown ones ignored, but all signers share a key with this server: whatever else stands there (`crit`, `b64`,
  * `jku`, `jwk`, `x5c`, `zip`, `enc`) was meant for another reader. There is no algorithm to choose, so none to confuse.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { isJsonObject, parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 
-/** What signs and verifies. `kid` is public. */
+/** What signs and verifies. */
 export interface JwsKey {
+  /** Public. */
   readonly kid: string;
-  readonly secret: KeyObject;
+  /** What this key's own tokens begin with: `jwsHeader(kid)`. */
+  readonly header: string;
+  /** HMAC-SHA-256 under the secret, in base64url. */
+  readonly mac: (signed: string) => string;
+}
+
+/** The first part of every token that the key with this id signs. */
+export function jwsHeader(kid: string): string {
+  return Buffer.from(JSON.stringify({ alg: 'HS256', typ: 'JWT', kid }), 'utf8').toString('base64url');
 }
 
 /** The compact serialization of `payload`, signed by `key`. */
 export function signJws(payload: string, key: JwsKey): string {
-  const signed = `${ownHeader(key.kid)}.${Buffer.from(payload, 'utf8').toString('base64url')}`;
-  return `${signed}.${hs256(signed, key.secret)}`;
+  const signed = `${key.header}.${Buffer.from(payload, 'utf8').toString('base64url')}`;
+  return `${signed}.${key.mac(signed)}`;
 }
 
 /**
@@ -33,37 +41,31 @@ export function verifyJws(token: string, keys: readonly JwsKey[]): Buffer | unde
   if (token.length > limits.accessTokenBytesMax || !compactForm.test(token)) return undefined;
   const headerEnd = token.indexOf('.');
   const signedEnd = token.lastIndexOf('.');
-  const candidates = keysFor(token.slice(0, headerEnd), keys);
   const signed = token.slice(0, signedEnd);
   const signature = Buffer.from(token.slice(signedEnd + 1), 'latin1');
   // Both sides are the canonical text of 32 bytes, so equal text is the only way to an equal signature.
-  const signer = candidates.find((key) => timingSafeEqual(Buffer.from(hs256(signed, key.secret), 'latin1'), signature));
+  const signs = (key: JwsKey): boolean => timingSafeEqual(Buffer.from(key.mac(signed), 'latin1'), signature);
+  const signer = candidates(token.slice(0, headerEnd), keys).find(signs);
   return signer && decodeSegment(token.slice(headerEnd + 1, signedEnd));
 }
 
 /** Three parts of the base64url alphabet, the last as long as 32 bytes are. */
 const compactForm = /^[\w-]+\.[\w-]+\.[\w-]{43}$/;
 
-function hs256(signed: string, secret: KeyObject): string {
-  return createHmac('sha256', secret).update(signed, 'latin1').digest('base64url');
-}
-
-function ownHeader(kid: string): string {
-  return Buffer.from(JSON.stringify({ alg: 'HS256', typ: 'JWT', kid }), 'utf8').toString('base64url');
-}
-
-/** The keys that a token with this header may be signed by; none when the header is not acceptable. */
-function keysFor(segment: string, keys: readonly JwsKey[]): readonly JwsKey[] {
-  const bytes = decodeSegment(segment);
+/** The keys that may have signed a token with this header; none when the header is not acceptable. */
+function candidates(header: string, keys: readonly JwsKey[]): readonly JwsKey[] {
+  const own = keys.find((key) => key.header === header);
+  if (own !== undefined) return [own];
+  const bytes = decodeSegment(header);
   if (bytes === undefined) return [];
-  let header;
+  let members;
   try {
-    header = parseJsonBytes(bytes);
+    members = parseJsonBytes(bytes);
   } catch {
     return [];
   }
-  if (!isJsonObject(header)) return [];
-  const { alg, typ, kid, ...others } = header;
+  if (!isJsonObject(members)) return [];
+  const { alg, typ, kid, ...others } = members;
   if (alg !== 'HS256' || (typ !== undefined && typ !== 'JWT') || Object.keys(others).length > 0) return [];
   return kid === undefined ? keys : keys.filter((key) => key.kid === kid);
 }

@@ -20,17 +20,18 @@ import { isJsonObject, parseJson } from '../base/json.ts';
 import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
+import { hmacSha256 } from './hmac.ts';
+import { jwsHeader } from './jws.ts';
+import type { JwsKey } from './jws.ts';
 
 /** A ring, a ring file or a secret that cannot be used. The message names no secret. */
 export class KeyRingError extends Error {
   override readonly name = 'KeyRingError';
 }
 
-/** One secret with what is derived from it. A `KeyObject` shows nothing of itself when it is printed. */
-export interface Key {
-  /** Public: 11 characters of base64url, derived from the secret. */
-  readonly kid: string;
-  /** Signs and verifies access tokens (HS256). */
+/** One secret with what is derived from it: `kid`, 11 characters of base64url, and what signs access tokens. */
+export interface Key extends JwsKey {
+  /** Shows nothing of itself when it is printed. */
   readonly secret: KeyObject;
   /** Derives the successor of a refresh token, and nothing else. */
   readonly successorKey: KeyObject;
@@ -125,8 +126,11 @@ function makeKey(secret: Buffer, createdAt: number, retiredAt: number | undefine
   if (secret.length > limits.keyBytesMax) {
     throw new KeyRingError(`Cannot use the secret: it must have at most ${limits.keyBytesMax} bytes`);
   }
+  const kid = createHmac('sha256', secret).update('cairn key id').digest().subarray(0, 8).toString('base64url');
   return {
-    kid: createHmac('sha256', secret).update('cairn key id').digest().subarray(0, 8).toString('base64url'),
+    kid,
+    header: jwsHeader(kid),
+    mac: hmacSha256(secret),
     secret: createSecretKey(secret),
     successorKey: createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', 'cairn refresh token successor', 32))),
     createdAt,
