@@ -6,16 +6,15 @@ import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Unready } from './api/service-handlers.ts';
-import { createPasswords } from './auth/passwords.ts';
-import { everybody } from './auth/principal.ts';
-import { createThrottle } from './auth/throttle.ts';
-import { createTokens } from './auth/tokens.ts';
 import type { KeyRing } from './auth/keys.ts';
-import { systemClock, type Clock } from './base/clock.ts';
+import { everybody } from './auth/principal.ts';
+import { createTokens } from './auth/tokens.ts';
+import { systemClock } from './base/clock.ts';
 import { invariant } from './base/invariant.ts';
 import { limits } from './base/limits.ts';
 import { Slices } from './base/slices.ts';
 import { systemRandom, type Random } from './base/random.ts';
+import { openData, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type Answered, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
@@ -23,24 +22,12 @@ import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { loadKeyRing } from './key-file.ts';
 import { silentLog, type Log } from './log.ts';
-import type { Audit } from './resources/audit.ts';
-import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
-import type { Hooks } from './resources/hooks.ts';
-import { items } from './resources/items.ts';
-import { Sessions } from './resources/sessions.ts';
-import { SignIn } from './resources/sign-in.ts';
 import { Users } from './resources/users.ts';
-import { nodeFiles } from './store/node-files.ts';
-import { openStore } from './store/open-store.ts';
 import type { Store, StoredRecord, StoreStatus } from './store/store.ts';
 import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
 
-export interface AppOptions {
-  /** Where the data files are. Absent: everything is in memory. */
-  readonly directory?: string | undefined;
-  /** Collections of your own beside `items` (`defineCollection`). */
-  readonly collections?: readonly CollectionDeclaration[] | undefined;
-  readonly hooks?: Hooks | undefined;
+/** How an application is made; `DataOptions` are what it keeps its records by. */
+export interface AppOptions extends DataOptions {
   /**
    * The administrator that is made where there is no user yet, with a generated password where none is given. Absent:
    * none is made.
@@ -55,20 +42,9 @@ export interface AppOptions {
   readonly trustedProxies?: readonly string[] | undefined;
   readonly corsOrigins?: readonly string[] | undefined;
   readonly accessTokenLifetimeSeconds?: number | undefined;
-  readonly sessionIdleSeconds?: number | undefined;
-  readonly sessionLifetimeSeconds?: number | undefined;
-  /** Sessions that a user may have at a time; one more ends the oldest. */
-  readonly sessionsPerUser?: number | undefined;
-  readonly passwordLengthMin?: number | undefined;
-  readonly scryptCost?: number | undefined;
   readonly bodyBytesMax?: number | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;
-  readonly clock?: Clock | undefined;
-  readonly random?: Random | undefined;
-  readonly log?: Log | undefined;
-  /** Called once when nothing can be written any more: reads go on, but the process should end. */
-  readonly onFailure?: (() => void) | undefined;
 }
 
 /** A running application, with or without a port of its own. */
@@ -99,8 +75,6 @@ export interface App {
   close(): Promise<void>;
 }
 
-const hour = 3600;
-
 const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined } = {
   writable: undefined,
   full: 'storage_full',
@@ -113,45 +87,10 @@ const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined
  *   that is none, CairnError `validation_failed` for an administrator who breaks the rules of users
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
-  const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
+  const { clock = systemClock, random = systemRandom, log = silentLog } = options;
   const proxies = options.trustedProxies && parseTrustedProxies(options.trustedProxies);
-  const files = options.directory === undefined ? undefined : nodeFiles(options.directory);
-  const store = openStore({
-    ...(files && { files }),
-    clock,
-    random,
-    onFailure(error) {
-      log.message('error', 'The store has failed', { reason: error instanceof Error ? error.message : '' });
-      options.onFailure?.();
-    },
-    onNotice: (notice) => log.message('warn', `The store says: ${notice}`),
-  });
-
-  const passwords = createPasswords({
-    random,
-    costExponent: options.scryptCost ?? 15,
-    lengthMin: options.passwordLengthMin ?? 15,
-  });
-  const sessions = new Sessions(store, {
-    clock,
-    random,
-    lifetimes: {
-      cookie: {
-        idleSeconds: options.sessionIdleSeconds ?? 12 * hour,
-        maxSeconds: options.sessionLifetimeSeconds ?? 7 * 24 * hour,
-      },
-      refresh: { idleSeconds: limits.refreshIdleSecondsMax, maxSeconds: limits.refreshLifetimeSecondsMax },
-    },
-    perUserMax: options.sessionsPerUser ?? 50,
-    ring: () => ring,
-  });
-  const throttle = createThrottle({ clock, random });
-  const audit: Audit = (event, details) => log.security(event, details);
-  const users = new Users({ store, hooks, sessions, passwords, throttle, audit });
-  const itemResource = new CollectionResource(items, store, hooks);
-  const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
-  const signIn = new SignIn({ store, users, sessions, passwords, throttle, audit });
-
+  const data = openData({ ...options, clock, random, log }, () => ring);
+  const { files, store, users, sessions, signIn, items, others } = data;
   const keySource = { files, secret: options.secret, clock, random };
   let ring: KeyRing;
   let generatedPassword: string | undefined;
@@ -181,7 +120,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     sessions,
     signIn,
     tokens,
-    items: itemResource,
+    items,
     pages,
     unready,
   } as const;
@@ -193,7 +132,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
     endpoints: [
       ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
-      ...[itemResource, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
+      ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
       ...bind(serviceRoutes, serviceHandlers(services)),
       ...(pages === undefined ? [] : pageEndpoints(pages)),
     ],

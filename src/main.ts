@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { dataCommands } from './cli/data.ts';
 import { flags } from './cli/flags.ts';
 import { keyCommands } from './cli/keys.ts';
 import { routes } from './cli/routes.ts';
@@ -8,7 +9,7 @@ import { userCommands } from './cli/user.ts';
 import { systemEnvironment } from './config.ts';
 import { packageVersion } from './version.ts';
 
-const commands = [serve, ...userCommands, ...keyCommands, routes, flags];
+const commands = [serve, ...userCommands, ...keyCommands, ...dataCommands, routes, flags];
 process.exitCode = await run(commands, packageVersion, process.argv.slice(2), {
   input: process.stdin,
   environment: systemEnvironment,

@@ -1,5 +1,5 @@
 import { StoreDamageError } from './failures.ts';
-import type { Files } from './files.ts';
+import { errorCode, type Files } from './files.ts';
 import { journalName, journalNumber } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
 import { recover } from './recovery.ts';
@@ -14,11 +14,26 @@ export interface CheckReport {
   readonly collections: readonly { readonly name: string; readonly records: number }[];
 }
 
+/** How often a running server may write a checkpoint while its files are read. */
+const attemptsMax = 3;
+
 /**
  * Does what a start does, and writes nothing. Where a start would stop, it goes on and looks at each file by itself.
  * @param makeTables makes the registered tables, empty
  */
 export async function checkFiles(files: Files, makeTables: () => Map<string, AnyTable>): Promise<CheckReport> {
+  for (let attempt = 1; ; attempt += 1) {
+    const running = (await files.list()).includes('lock');
+    try {
+      const report = await checkOnce(files, makeTables);
+      if (report.damage.length === 0 || !running || attempt === attemptsMax) return report;
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT' || attempt === attemptsMax) throw error;
+    }
+  }
+}
+
+async function checkOnce(files: Files, makeTables: () => Map<string, AnyTable>): Promise<CheckReport> {
   const damage = new Map<string, StoreDamageError>();
   const collect = async <T>(work: () => Promise<T>): Promise<T | undefined> => {
     try {

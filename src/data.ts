@@ -1,0 +1,92 @@
+import type { KeyRing } from './auth/keys.ts';
+import { createPasswords } from './auth/passwords.ts';
+import { createThrottle } from './auth/throttle.ts';
+import { systemClock, type Clock } from './base/clock.ts';
+import { limits } from './base/limits.ts';
+import { systemRandom, type Random } from './base/random.ts';
+import { silentLog, type Log } from './log.ts';
+import type { Audit } from './resources/audit.ts';
+import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
+import type { Hooks } from './resources/hooks.ts';
+import { items } from './resources/items.ts';
+import { Sessions } from './resources/sessions.ts';
+import { SignIn } from './resources/sign-in.ts';
+import { Users } from './resources/users.ts';
+import type { Files } from './store/files.ts';
+import { nodeFiles } from './store/node-files.ts';
+import { openStore, type OfflineStore } from './store/open-store.ts';
+
+export interface DataOptions {
+  /** Where the data files are. Absent: everything is in memory. */
+  readonly directory?: string | undefined;
+  /** Collections of your own beside `items` (`defineCollection`). */
+  readonly collections?: readonly CollectionDeclaration[] | undefined;
+  readonly hooks?: Hooks | undefined;
+  readonly sessionIdleSeconds?: number | undefined;
+  readonly sessionLifetimeSeconds?: number | undefined;
+  /** Sessions that a user may have at a time; one more ends the oldest. */
+  readonly sessionsPerUser?: number | undefined;
+  readonly passwordLengthMin?: number | undefined;
+  readonly scryptCost?: number | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+  readonly log?: Log | undefined;
+  /** Called once when nothing can be written any more: reads go on, but the process should end. */
+  readonly onFailure?: (() => void) | undefined;
+}
+
+/** The store with every collection registered, and the resources upon it. */
+export interface Data {
+  /** `undefined` where everything is in memory. */
+  readonly files: Files | undefined;
+  readonly store: OfflineStore;
+  readonly users: Users;
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  readonly items: CollectionResource;
+  readonly others: readonly CollectionResource[];
+}
+
+const hour = 3600;
+
+/** Puts the resources upon a store that has not started: for an application, or to check and repair its files. */
+export function openData(options: DataOptions, ring: () => KeyRing): Data {
+  const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
+  const files = options.directory === undefined ? undefined : nodeFiles(options.directory);
+  const store = openStore({
+    ...(files && { files }),
+    clock,
+    random,
+    onFailure(error) {
+      log.message('error', 'The store has failed', { reason: error instanceof Error ? error.message : '' });
+      options.onFailure?.();
+    },
+    onNotice: (notice) => log.message('warn', `The store says: ${notice}`),
+  });
+
+  const passwords = createPasswords({
+    random,
+    costExponent: options.scryptCost ?? 15,
+    lengthMin: options.passwordLengthMin ?? 15,
+  });
+  const sessions = new Sessions(store, {
+    clock,
+    random,
+    lifetimes: {
+      cookie: {
+        idleSeconds: options.sessionIdleSeconds ?? 12 * hour,
+        maxSeconds: options.sessionLifetimeSeconds ?? 7 * 24 * hour,
+      },
+      refresh: { idleSeconds: limits.refreshIdleSecondsMax, maxSeconds: limits.refreshLifetimeSecondsMax },
+    },
+    perUserMax: options.sessionsPerUser ?? 50,
+    ring,
+  });
+  const throttle = createThrottle({ clock, random });
+  const audit: Audit = (event, details) => log.security(event, details);
+  const users = new Users({ store, hooks, sessions, passwords, throttle, audit });
+  const itemResource = new CollectionResource(items, store, hooks);
+  const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
+  const signIn = new SignIn({ store, users, sessions, passwords, throttle, audit });
+  return { files, store, users, sessions, signIn, items: itemResource, others };
+}

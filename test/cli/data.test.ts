@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { createApp, type App } from '../../src/app.ts';
+import { dataCommands } from '../../src/cli/data.ts';
+import { temporaryDirectory } from './spawn.ts';
+import { runCommand, type Outcome } from './terminal.ts';
+
+function cairn(directory: string, ...words: readonly string[]): Promise<Outcome> {
+  return runCommand(dataCommands, words, '', { CAIRN_DATA: directory });
+}
+
+async function running(t: TestContext): Promise<{ directory: string; app: App }> {
+  const directory = temporaryDirectory(t);
+  const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
+  const app = await createApp({ directory, scryptCost: 14, administrator });
+  return { directory, app };
+}
+
+async function usersIn(directory: string): Promise<string[]> {
+  const app = await createApp({ directory });
+  const found = [...app.users.records.view().blocks()].flat().map(({ name }) => name);
+  await app.close();
+  return found;
+}
+
+test('check tells of a good store, stopped or running, and exits with 0', async (t) => {
+  const { directory, app } = await running(t);
+  const beside = await cairn(directory, 'check');
+  assert.match(beside.out, /^ok {7}users: 1 records$/m);
+  assert.match(beside.out, /^warning {2}the store is running, or was not stopped/m);
+  assert.equal(beside.code, 0, beside.out);
+  await app.close();
+  const after = await cairn(directory, 'check');
+  assert.doesNotMatch(after.out, /warning {2}the store/);
+  assert.equal(after.code, 0, after.out);
+});
+
+test('an edit by hand is found with its place, refused by a start, and accepted by --repair', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const file = join(directory, 'users.json');
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replace('"name":"Administrator"', '"name":"Ada"'));
+  assert.notEqual(readFileSync(file, 'utf8'), text);
+
+  const { code, out } = await cairn(directory, 'check');
+  assert.equal(code, 78);
+  assert.match(out, /^failure {2}Cannot open the store: users\.json, byte \d+: its digest does not fit/m);
+  await assert.rejects(usersIn(directory), { name: 'StoreDamageError' });
+
+  const repaired = await cairn(directory, 'check', '--repair');
+  assert.equal(repaired.code, 0, repaired.out);
+  assert.match(repaired.out, /^ok {7}kept as it was: users\.json\.damaged-\w+$/m);
+  assert.match(repaired.out, /^The store is repaired$/m);
+  assert.deepEqual(await usersIn(directory), ['Ada']);
+  assert.match((await cairn(directory, 'check', '--repair')).out, /^Nothing was damaged, and nothing is changed$/m);
+});
+
+test('a backup is taken beside a running server, says that keys are in it, and is restored', async (t) => {
+  const { directory, app } = await running(t);
+  const backup = join(temporaryDirectory(t), 'backup');
+  const taken = await cairn(directory, 'backup', backup);
+  assert.equal(taken.code, 0, taken.err);
+  assert.match(taken.out, /^users: 1 records$/m);
+  assert.match(taken.out, /keys\.json signs tokens/);
+  await app.close();
+  for (const name of readdirSync(backup)) assert.equal(statSync(join(backup, name)).mode & 0o077, 0, name);
+
+  const restored = temporaryDirectory(t);
+  const done = await cairn(restored, 'restore', backup);
+  assert.equal(done.code, 0, done.err);
+  assert.deepEqual(await usersIn(restored), ['Administrator']);
+  assert.equal(readFileSync(join(restored, 'keys.json'), 'utf8'), readFileSync(join(directory, 'keys.json'), 'utf8'));
+
+  const again = await cairn(restored, 'restore', backup);
+  assert.equal(again.code, 64);
+  assert.match(again.err, /^Cannot write to .*: it is not empty\n$/);
+});
+
+test('what is no store, or in use, is one line', async (t) => {
+  const { directory, app } = await running(t);
+  const inUse = await cairn(directory, 'check', '--repair');
+  assert.equal(inUse.code, 75);
+  assert.match(inUse.err, /^Cannot open the store: process \d+ on .* holds it/);
+  await app.close();
+  const empty = join(temporaryDirectory(t), 'empty');
+  mkdirSync(empty);
+  const nothing = await cairn(empty, 'backup', join(empty, 'copy'));
+  assert.equal(nothing.code, 64);
+  assert.match(nothing.err, /^Cannot read .*empty: no store is there\n$/);
+  assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
+  assert.equal((await cairn(empty, 'backup')).code, 64);
+});
