@@ -4,8 +4,7 @@
 /** @typedef {{ id: number, [field: string]: string | number }} Row one record of a collection */
 /** @typedef {{ id: number, name: string, email: string, role: 'admin' | 'member' }} User */
 
-/** How long to wait for an answer. */
-const timeoutMs = 30_000;
+const answerTimeoutMs = 30_000;
 
 /** A refusal of the server, or no answer at all (status 0). The message says what happened and what to do. */
 export class Problem extends Error {
@@ -25,7 +24,7 @@ export async function call(method, path, { body = null, ifMatch = '', signal } =
   if (method === 'GET') headers.set('Prefer', 'count=exact');
   if (body !== null) headers.set('Content-Type', 'application/json');
   if (ifMatch !== '') headers.set('If-Match', ifMatch);
-  const signals = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])]);
+  const signals = AbortSignal.any([AbortSignal.timeout(answerTimeoutMs), ...(signal === undefined ? [] : [signal])]);
   let response;
   let data;
   try {

@@ -13,7 +13,7 @@ import { items, recordsView, users } from './records.js';
 
 /** @type {{ [name: string]: (me: User) => View }} */
 const views = {
-  overview: () => overviewView(signOut),
+  overview: (me) => overviewView(me, signOut),
   items: (me) => recordsView(items, me),
   users: (me) => (me.role === 'admin' ? recordsView(users, me) : accountView(me)),
   account: accountView,
@@ -58,8 +58,7 @@ async function start(justNow = false) {
     bar.hidden = false;
     for (const link of bar.querySelectorAll('a')) link.hidden = link.hash === '#users' && me?.role !== 'admin';
     return [];
-  });
-  route();
+  }, route);
 }
 
 /** Shows the sign-in in place of everything. @param {string} notice */

@@ -76,21 +76,23 @@ export function ask(heading, body, choices) {
 /**
  * Fills `region` with what `work` makes. Until then it is busy and keeps what it shows; where `work` fails, it says so
  * and offers to try again. A later call overtakes an earlier one. The focus stays on the element with the same id.
- * @type {(region: HTMLElement, work: (signal: AbortSignal) => Promise<readonly Node[]>) => Promise<void>}
+ * @param {HTMLElement} region @param {(signal: AbortSignal) => Promise<readonly Node[]>} work
+ * @param {() => void} [then] done each time that it has been filled
  */
-export async function fill(region, work) {
+export async function fill(region, work, then) {
   running.get(region)?.abort();
   const controller = new AbortController();
   running.set(region, controller);
   region.ariaBusy = 'true';
-  if (region.childElementCount === 0) region.append(h('p', { class: 'hint late' }, 'Loading…'));
+  if (region.childElementCount === 0) region.append(h('p', { class: 'hint' }, 'Loading…'));
   const nodes = await work(controller.signal).catch((error) =>
-    controller.signal.aborted ? [] : [failure(error, () => fill(region, work))]);
+    controller.signal.aborted ? [] : [failure(error, () => fill(region, work, then))]);
   if (controller.signal.aborted) return;
   const focused = region.contains(document.activeElement) ? document.activeElement?.id : undefined;
   region.replaceChildren(...nodes);
   region.ariaBusy = 'false';
   if (focused !== undefined) focus(region, focused);
+  then?.();
 }
 
 /** Focuses the element with this id, or else the region. @param {HTMLElement} region @param {string} id */

@@ -92,7 +92,7 @@ export async function save(path, fields, mine, base) {
 
 /** @type {(fields: readonly Field[], mine: Values, theirs: Values) => Promise<string>} */
 function chooseVersion(fields, mine, theirs) {
-  const rows = fields.map(({ name, label }) => {
+  const rows = fields.filter(({ type }) => type !== 'password').map(({ name, label }) => {
     const cells = [mine, theirs].map(({ [name]: value = '' }) =>
       h('td', { dir: 'auto' }, h(mine[name] === theirs[name] ? 'span' : 'mark', {}, String(value))));
     return h('tr', {}, h('th', { scope: 'row' }, label), ...cells);

@@ -7,12 +7,12 @@ import { makeForm, save } from './form.js';
 /** @typedef {{ id: number, kind: 'cookie' | 'refresh', lastSeenAt: string, expiresAt: string,
  *   address: string, agent: string, current: boolean }} Session */
 
-/** @param {(everywhere: boolean) => void} signOut */
-export function overviewView(signOut) {
+/** @param {import('./api.js').User} me @param {(everywhere: boolean) => void} signOut */
+export function overviewView(me, signOut) {
   const region = h('div', { class: 'stack', tabindex: '-1' });
   const load = () => fill(region, async (signal) => {
-    const [{ data: { user, counts, recentItems } }, { data: sessions }] =
-      await Promise.all([call('GET', '/dashboard', { signal }), call('GET', '/sessions', { signal })]);
+    const calls = ['/dashboard', `/sessions?userId=${me.id}`].map((path) => call('GET', path, { signal }));
+    const [{ user, counts, recentItems }, sessions] = (await Promise.all(calls)).map(({ data }) => data);
     /** @type {Session[]} */ const own = sessions;
     own.sort((a, b) => Number(b.current) - Number(a.current) || b.lastSeenAt.localeCompare(a.lastSeenAt));
     const users = counts.users === undefined ? [] : [tally(counts.users, 'user', '#users')];
@@ -84,7 +84,9 @@ export function accountView(me) {
     const form = (fields, submit, news) => makeForm({
       fields, record: base.data, submit,
       send: async (values) => {
-        if ((await save(path, fields, values, base)) === undefined) return;
+        // A password is changed whatever else has been changed meanwhile.
+        const read = fields === passwords ? await call('GET', path) : base;
+        if ((await save(path, fields, values, read)) === undefined) return;
         await load();
         say(news);
       },

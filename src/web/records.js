@@ -114,7 +114,7 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
     // Which page this is, only the history knows: a cursor that came in an address may stand anywhere.
     const page = parameters.has('cursor') ? Number(history.state?.page ?? NaN) : 0;
     const start = page * pageSize;
-    const range = Number.isNaN(page) ? number(count) : `${number(start + 1)}–${number(start + count)}`;
+    const range = page >= 0 ? `${number(start + 1)}–${number(start + count)}` : number(count);
     const text = `${range} of ${number(total)}`;
     say(`${title}: ${text}`, true);
     const following = new URLSearchParams([...without('cursor'), ['cursor', next]]);
@@ -133,7 +133,8 @@ export function recordsView({ name: view, one, title, fields, secrets, filters }
     const filtered = new URLSearchParams([...kept, ...Object.entries(values).filter(([, value]) => value !== '')]);
     // What is typed in one go is one step back.
     const typing = filterForm.contains(document.activeElement) && document.activeElement !== clear;
-    go(view, filtered, { typing }, typing && history.state?.typing === true);
+    const same = String(filtered) === String(parameters) || !filterForm.isConnected;
+    if (!same) go(view, filtered, { typing }, typing && history.state?.typing === true);
   }
 
   let pause = 0;

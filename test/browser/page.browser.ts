@@ -52,11 +52,11 @@ const column = (index: number): Promise<string[]> => browser.run(
   'return [...document.querySelectorAll(`tbody tr > :nth-child(${arguments[0]})`)].map((at) => at.innerText)', index,
 );
 const shows = (words: string): Promise<unknown> => browser.until(
-  'return document.querySelector("main").innerText.includes(arguments[0])', words,
+  'return document.querySelector("main")?.innerText.includes(arguments[0])', words,
 );
 /** Waits until the status line says this. */
 const says = (words: string): Promise<unknown> => browser.until(
-  'return document.querySelector("#status").innerText.includes(arguments[0])', words,
+  'return document.querySelector("#status")?.innerText.includes(arguments[0])', words,
 );
 const hash = (): Promise<string> => browser.run('return location.hash');
 const focused = (): Promise<string> =>
@@ -354,6 +354,8 @@ test('a member sees no users, and keeps their own profile and password', { refus
   await browser.click('section:first-child .primary');
   await says('Your profile is saved.');
   assert.equal((await server.as('grace', 'GET', '/users/2')).data.name, 'Rear Admiral Hopper');
+  // That someone else changes the record does not stand in the way of a new password.
+  await server.as('ada', 'PATCH', '/users/2', { name: 'Grace' });
 
   const changePassword = async (current: string): Promise<void> => {
     await browser.type('input[name=currentPassword]', current);
@@ -369,6 +371,17 @@ test('a member sees no users, and keeps their own profile and password', { refus
   assert.equal((await fetch(`${server.url}/login`, login)).status, 200);
   await browser.click('a[href="#overview"]');
   await shows('Newest items');
+});
+
+test("a change of another's item is refused in words, and stays typed", { things: 1, refusals: [403] }, async (
+  server,
+) => {
+  await signIn(server, '#items', 'grace@example.org');
+  await browser.click('#Edit-1');
+  await browser.type('tbody input[name=price]', '7');
+  await browser.click('tbody .primary');
+  assert.match(await text('tbody [role=alert]'), /^Cannot .+\.$/);
+  assert.equal(await browser.run('return document.querySelector("tbody input[name=price]").value'), '7');
 });
 
 test('a server out of reach is told, with a way to go on', { things: 3 }, async (server) => {
@@ -387,6 +400,14 @@ test('a server out of reach is told, with a way to go on', { things: 3 }, async 
   await browser.setOffline(false);
   await browser.click('tbody .primary');
   await says('Saved item 1.');
+
+  await browser.block('*/dashboard');
+  await browser.open('about:blank');
+  await browser.open(`${server.url}/#items`);
+  await shows('The server did not answer.');
+  await browser.block();
+  await browser.click('main button');
+  await shows('1–3 of 3');
   await browser.log();
 });
 

@@ -43,25 +43,30 @@ export class Browser {
     }
     driver.stdout.resume();
     const root = `http://127.0.0.1:${port}`;
-    const switches = [
-      'headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run', 'disable-background-networking',
-      'disable-component-update', 'disable-sync', 'lang=en-GB', 'hide-scrollbars',
-    ].map((name) => `--${name}`);
-    const args = [...switches, `--user-data-dir=${profile}`, ...(options.arguments ?? [])];
-    const { sessionId } = await send(root, 'POST', '/session', {
-      capabilities: {
-        alwaysMatch: {
-          'goog:chromeOptions': { args, prefs: options.preferences ?? {} },
-          'goog:loggingPrefs': { browser: 'ALL' },
-        },
-      },
-    });
-    return new Browser(`${root}/session/${sessionId}`, async () => {
-      await send(`${root}/session/${sessionId}`, 'DELETE', '');
+    const end = async (): Promise<void> => {
       driver.kill();
       await exit;
       rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
-    });
+    };
+    const switches = [
+      'headless', 'no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run', 'disable-background-networking',
+      'disable-component-update', 'disable-sync', 'disable-dev-shm-usage', 'lang=en-GB', 'hide-scrollbars',
+    ].map((name) => `--${name}`);
+    const args = [...switches, `--user-data-dir=${profile}`, ...(options.arguments ?? [])];
+    const wanted = {
+      'goog:chromeOptions': { args, prefs: options.preferences ?? {} },
+      'goog:loggingPrefs': { browser: 'ALL' },
+    };
+    try {
+      const { sessionId } = await send(root, 'POST', '/session', { capabilities: { alwaysMatch: wanted } });
+      return new Browser(`${root}/session/${sessionId}`, async () => {
+        await send(`${root}/session/${sessionId}`, 'DELETE', '');
+        await end();
+      });
+    } catch (error) {
+      await end();
+      throw error;
+    }
   }
 
   stop(): Promise<void> {
@@ -131,6 +136,8 @@ export class Browser {
   async forget(): Promise<void> {
     await this.open('about:blank');
     await this.devtools('Network.clearBrowserCookies');
+    await this.block();
+    await this.setOffline(false);
     await this.resize(1280, 800);
     await this.log();
   }
@@ -138,6 +145,12 @@ export class Browser {
   async setOffline(offline: boolean): Promise<void> {
     const network_conditions = { offline, latency: 0, throughput: -1 };
     await send(this.#url, 'POST', '/chromium/network_conditions', { network_conditions });
+  }
+
+  /** Lets nothing of these URL patterns through. */
+  async block(...urls: readonly string[]): Promise<void> {
+    await this.devtools('Network.enable');
+    await this.devtools('Network.setBlockedURLs', { urls });
   }
 
   async resize(width: number, height: number): Promise<void> {
