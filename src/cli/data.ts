@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { parseKeyRing } from '../auth/keys.ts';
 import { systemClock } from '../base/clock.ts';
 import { invariant, InvariantError } from '../base/invariant.ts';
 import { systemRandom } from '../base/random.ts';
@@ -6,12 +7,13 @@ import { options } from '../config.ts';
 import { openData } from '../data.ts';
 import { keyFile } from '../key-file.ts';
 import { flagOnly, toggle } from '../options.ts';
+import { readWhole } from '../store/files.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { nodeFiles } from '../store/node-files.ts';
 import { backupDirectory, restoreDirectory } from '../store/offline.ts';
 import type { OfflineStore } from '../store/open-store.ts';
 import { exitCodes, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
-import { checkAlgorithms, checkDirectory, checkNodeVersion, type Finding } from './findings.ts';
+import { checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, type Finding } from './findings.ts';
 import { dataDirectory } from './offline.ts';
 
 const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
@@ -23,11 +25,13 @@ export const dataCommands: readonly Command[] = [
     summary: 'Verifies every data file and what is around them; also beside a running server, without --repair',
     operands: [],
     options: [options.data, repair],
+    usesSecrets: true,
     async run(call) {
       const directory = await dataDirectory(call);
       const { store } = openData({ directory }, noRing);
       const around = [checkNodeVersion(process.version), ...checkAlgorithms()];
       around.push(...(await checkDirectory(directory, systemClock.now())));
+      around.push(await checkKeys(directory, call.config().secret));
       const code = call.read(repair) ? await repairStore(store, call.terminal) : await checkStore(store, call.terminal);
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
@@ -51,6 +55,19 @@ export const dataCommands: readonly Command[] = [
     run: (call) => copy(call, operandOf(call), call.read(options.data), restoreDirectory),
   },
 ];
+
+/** A ring that cannot be used is told by the rule that it breaks, never by what is in it. */
+async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
+  if (secret !== undefined) return checkSecret(secret);
+  const content = await readWhole(nodeFiles(directory), keyFile);
+  if (content === undefined) return { level: 'ok', text: 'There are no keys yet: the first start makes one' };
+  try {
+    const { keys } = parseKeyRing(content.toString('utf8'));
+    return { level: 'ok', text: `Of the keys, 1 signs and ${keys.length - 1} verify` };
+  } catch (error) {
+    return { level: 'failure', text: error instanceof Error ? error.message : 'The keys cannot be read' };
+  }
+}
 
 async function checkStore(store: OfflineStore, terminal: Terminal): Promise<ExitCode> {
   const { damage, notices, collections } = await store.check();

@@ -15,6 +15,7 @@ const failure = (text: string): Finding => ({ level: 'failure', text });
 
 const supportedMajors: readonly number[] = [20, 22, 24, 26];
 const clockBehindMaxMs = 60_000;
+const distinctCharactersMin = 10;
 const freeBytesMin = 64 * 1024 * 1024;
 
 /** The kinds of `statfs` on Linux that do not keep Cairn's promises, from <linux/magic.h> and the kernel's sources. */
@@ -38,6 +39,12 @@ export function checkNodeVersion(version: string): Finding {
   if (major < 20 || (major === 20 && minor < 15)) return failure(`Node.js ${version} is too old: 20.15 is needed`);
   if (supportedMajors.includes(major)) return ok(`Node.js ${version}`);
   return warning(`Node.js ${version} is none of the tested ones: ${supportedMajors.join(', ')}`);
+}
+
+/** A configured key has been measured already; of one that is made of few characters, length says nothing. */
+export function checkSecret(secret: string): Finding {
+  if (new Set(secret).size >= distinctCharactersMin) return ok('The key is configured, and long enough');
+  return warning('The configured key is made of few characters: take one from openssl rand -hex 32, say');
 }
 
 /** Whether what this process calculates with gives the published answers. */

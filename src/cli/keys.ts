@@ -5,6 +5,7 @@ import { systemRandom } from '../base/random.ts';
 import { options } from '../config.ts';
 import { loadKeyRing, saveKeyRing } from '../key-file.ts';
 import { UsageError } from '../options.ts';
+import type { Files } from '../store/files.ts';
 import { nodeFiles } from '../store/node-files.ts';
 import type { Call, Command } from './command.ts';
 import { exitCodes } from './command.ts';
@@ -18,8 +19,7 @@ export const keyCommands: readonly Command[] = [
     operands: [],
     options: [options.data],
     async run(call) {
-      const { ring } = await openRing(call);
-      for (const { kid, createdAt, retiredAt } of ring.keys) {
+      for (const { kid, createdAt, retiredAt } of await withRing(call, ({ keys }) => keys)) {
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
         call.terminal.out(`${kid}\tmade ${timeOf(createdAt)}\t${state}\n`);
       }
@@ -32,24 +32,29 @@ export const keyCommands: readonly Command[] = [
     operands: [],
     options: [options.data],
     async run(call) {
-      const { files, ring } = await openRing(call);
-      const now = systemClock.now();
-      const rotated = rotateKeyRing(ring, systemRandom, now, limits.accessTokenLifetimeSecondsMax);
-      await saveKeyRing(files, rotated);
-      call.terminal.out(`${rotated.keys[0].kid} signs from now on; a running server takes it up on SIGHUP\n`);
+      const kid = await withRing(call, async (ring, files) => {
+        const rotated = rotateKeyRing(ring, systemRandom, systemClock.now(), limits.accessTokenLifetimeSecondsMax);
+        await saveKeyRing(files, rotated);
+        return rotated.keys[0].kid;
+      });
+      call.terminal.out(`${kid} signs from now on; a running server takes it up on SIGHUP\n`);
       return exitCodes.done;
     },
   },
 ];
 
-async function openRing(call: Call): Promise<{ files: ReturnType<typeof nodeFiles>; ring: KeyRing }> {
+async function withRing<T>(call: Call, work: (ring: KeyRing, files: Files) => T | Promise<T>): Promise<T> {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = call.terminal.environment;
   if (value || file) {
     throw new UsageError('Cannot list or rotate keys: the one key comes from CAIRN_SECRET, so change it there');
   }
   const files = nodeFiles(await dataDirectory(call));
-  const ring = await loadKeyRing({ files, secret: undefined, clock: systemClock, random: systemRandom });
-  return { files, ring };
+  await files.prepare();
+  try {
+    return await work(await loadKeyRing({ files, secret: undefined, clock: systemClock, random: systemRandom }), files);
+  } finally {
+    await files.close();
+  }
 }
 
 function timeOf(milliseconds: number): string {

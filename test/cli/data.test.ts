@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp, type App } from '../../src/app.ts';
@@ -77,6 +77,30 @@ test('a backup is taken beside a running server, says that keys are in it, and i
   const again = await cairn(restored, 'restore', backup);
   assert.equal(again.code, 64);
   assert.match(again.err, /^Cannot write to .*: it is not empty\n$/);
+});
+
+test('check fails for keys that cannot be used and modes that let others in, and shows no secret', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const file = join(directory, 'keys.json');
+  const text = readFileSync(file, 'utf8');
+  const secret = /"secret": "(.*)"/.exec(text)?.[1] ?? '';
+  writeFileSync(file, text.replace(secret, secret.slice(0, 20)));
+  chmodSync(file, 0o644);
+  const { code, out, err } = await cairn(directory, 'check');
+  assert.equal(code, 78);
+  assert.match(out, /^failure {2}keys\.json can be read by other users/m);
+  assert.match(out, /^failure {2}Cannot use the secret: it must have at least 32 bytes$/m);
+  assert.ok(!(out + err).includes(secret.slice(0, 20)));
+});
+
+test('a configured key: too short is refused, too simple is told', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const withSecret = (secret: string): Promise<Outcome> =>
+    runCommand(dataCommands, ['check', '--data', directory], '', { CAIRN_SECRET: secret });
+  assert.equal((await withSecret('short')).code, 64);
+  assert.match((await withSecret('ab'.repeat(16))).out, /^warning {2}The configured key is made of few characters/m);
 });
 
 test('what is no store, or in use, is one line', async (t) => {
