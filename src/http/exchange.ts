@@ -99,6 +99,8 @@ export class Exchange implements Request {
     if (!hasContent) return empty;
     if (this.#failure !== undefined) throw this.#failure;
     if (contentLength !== undefined && contentLength > bytesMax) throw tooLarge(bytesMax);
+    // A request that waited for its turn may have been left meanwhile, and nothing would ever tell of it again.
+    if (this.incoming.destroyed) throw callerLeft();
     if (this.#awaitsContinue) {
       this.#awaitsContinue = false;
       this.outgoing.writeContinue();
@@ -120,7 +122,7 @@ export class Exchange implements Request {
         else chunks.push(chunk);
       };
       const onEnd = (): void => settle(undefined);
-      const onClose = (): void => settle(new CairnError('malformed_request', 'Cannot read the body: the caller left'));
+      const onClose = (): void => settle(callerLeft());
       this.#onFailure = settle;
       incoming.on('data', onData).on('end', onEnd).on('close', onClose);
     });
@@ -252,6 +254,10 @@ export class Exchange implements Request {
     this.#onFailure = stop;
     incoming.on('data', onData).once('close', stop).resume();
   }
+}
+
+function callerLeft(): CairnError {
+  return new CairnError('malformed_request', 'Cannot read the body: the caller left');
 }
 
 function tooLarge(bytesMax: number): CairnError {

@@ -209,6 +209,7 @@ export class Exchanger {
   /** Takes the requests that waited, until one of them has to wait itself. */
   #continue(connection: Connection): void {
     const { waiting } = connection;
+    if (connection.socket.destroyed) connection.closing = true;
     while (!connection.busy && !connection.closing) {
       const next = waiting.shift();
       if (next === undefined) break;

@@ -253,11 +253,33 @@ test('a write is answered before the read behind it is looked at', async (contex
     'GET /value': () => text(value),
   });
   const client = new RawClient(listener.port);
-  client.send(`POST /value ${host}Content-Length: 3\r\n\r\nnewGET /value ${host}\r\nFOO`);
-  const bodies = [await client.reply(), await client.reply()].map(({ body }) => body);
-  assert.deepEqual(bodies, ['written', 'new']);
+  const write = `POST /value ${host}Content-Length: 3\r\n\r\n`;
+  const read = `GET /value ${host}\r\n`;
+  client.send(`${read}${write}one${read}${write}two${read}FOO`);
+  for (const expected of ['old', 'written', 'one', 'written', 'two']) {
+    assert.equal((await client.reply()).body, expected);
+  }
   assert.equal((await client.reply()).status, 400);
   await client.rest();
+});
+
+test('who leaves while requests wait for their turn leaves nothing in flight', async (context) => {
+  const waits = gate();
+  const wait: Handle = async () => {
+    await waits.passed;
+    return text('waited');
+  };
+  const listener = await start(context, {}, { 'GET /wait': wait });
+  const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
+  client.send(`POST /echo ${host}Content-Length: 3\r\n\r\nabc`.repeat(3));
+  client.send(`POST /echo ${host}Content-Length: 3\r\n\r\na`);
+  while (listener.server.inFlight === 0) await delay(2);
+  await delay(20);
+  client.socket.resetAndDestroy();
+  while (listener.server.connections > 0) await delay(2);
+  waits.open();
+  await delay(20);
+  assert.equal(listener.server.inFlight, 0);
 });
 
 test('after "Connection: close" from either side nothing more is handled', async (context) => {
