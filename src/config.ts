@@ -43,6 +43,9 @@ export const options = {
   accessTokenTtl: duration('access-token-ttl', 'life of a bearer token, which cannot be revoked', '10s', '24h', '15m'),
   sessionIdle: duration('session-idle', 'how long a cookie session lives without a request', '1m', '90d', '12h'),
   sessionMax: duration('session-max', 'how long a cookie session lives at most', '1m', '365d', '7d'),
+  sessionsPerUser: integer(
+    'sessions-per-user', 'sessions that a user may have at a time; one more ends the oldest', 'COUNT', 1, 1000, 50,
+  ),
   passwordMin: integer('password-min', 'shortest password, in characters', 'LENGTH', 8, 128, 15),
   scryptCost: integer('scrypt-cost', "exponent of scrypt's N for new password hashes", 'EXPONENT', 14, 20, 15),
   bodyMax: size('body-max', 'largest request body', '1KiB', '64MiB', '1MiB'),
@@ -76,6 +79,7 @@ export interface Config {
   readonly accessTokenLifetimeSeconds: number;
   readonly sessionIdleSeconds: number;
   readonly sessionLifetimeSeconds: number;
+  readonly sessionsPerUser: number;
   readonly passwordLengthMin: number;
   readonly scryptCost: number;
   readonly bodyBytesMax: number;
@@ -120,6 +124,7 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
     accessTokenLifetimeSeconds: read(options.accessTokenTtl),
     sessionIdleSeconds: read(options.sessionIdle),
     sessionLifetimeSeconds: read(options.sessionMax),
+    sessionsPerUser: read(options.sessionsPerUser),
     passwordLengthMin: read(options.passwordMin),
     scryptCost: read(options.scryptCost),
     bodyBytesMax: read(options.bodyMax),

@@ -13,7 +13,7 @@ test('without flags and variables the defaults hold', () => {
     host: '127.0.0.1', port: 3000, dataDirectory: 'data', adminEmail: 'admin@localhost.localdomain',
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
-    accessTokenLifetimeSeconds: 900, sessionIdleSeconds: 43_200, sessionLifetimeSeconds: 604_800,
+    accessTokenLifetimeSeconds: 900, sessionIdleSeconds: 43_200, sessionLifetimeSeconds: 604_800, sessionsPerUser: 50,
     passwordLengthMin: 15, scryptCost: 15, bodyBytesMax: 1_048_576, requireIfMatch: false,
   });
 });

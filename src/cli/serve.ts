@@ -81,6 +81,7 @@ function appOptions(config: Config): Parameters<typeof createApp>[0] {
     accessTokenLifetimeSeconds: config.accessTokenLifetimeSeconds,
     sessionIdleSeconds: config.sessionIdleSeconds,
     sessionLifetimeSeconds: config.sessionLifetimeSeconds,
+    sessionsPerUser: config.sessionsPerUser,
     passwordLengthMin: config.passwordLengthMin,
     scryptCost: config.scryptCost,
     bodyBytesMax: config.bodyBytesMax,

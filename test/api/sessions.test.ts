@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -141,6 +141,30 @@ test('refresh tokens and sessions survive a restart and a rotation of the keys',
   assert.equal((await second.inject({ target: '/dashboard', fields: { cookie } })).status, 200);
   assert.equal((await post(second, '/tokens', { refresh_token: token })).json.refresh_token, successor);
   assert.equal((await post(second, '/tokens', { refresh_token: successor })).status, 201);
+});
+
+test('a successor that was answered is there after a crash, and a lost one can be asked for again', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  const copy = mkdtempSync(join(tmpdir(), 'cairn-'));
+  for (const made of [directory, copy]) t.after(() => rmSync(made, { recursive: true }));
+  const { ask, credentials } = await openTestApp(t, { directory });
+  const grant = (json: object) => ask('POST', '/tokens', { json });
+  const first = refreshTokenIn(await grant(credentials('member')));
+  const second = refreshTokenIn(await grant({ refresh_token: first }));
+  // What the disk holds at this moment is what a crash would leave.
+  for (const name of readdirSync(directory)) {
+    if (/^(keys|users|items|sessions|journal)/.test(name)) copyFileSync(join(directory, name), join(copy, name));
+  }
+  const after = await createApp({ directory: copy, scryptCost: 1 });
+  t.after(() => after.close());
+  const refresh = async (token: string) => {
+    const fields = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ refresh_token: token });
+    const reply = await after.inject({ method: 'POST', target: '/tokens', fields, body });
+    return { status: reply.status, token: JSON.parse(reply.body).refresh_token };
+  };
+  assert.deepEqual(await refresh(first), { status: 201, token: second });
+  assert.equal((await refresh(second)).status, 201);
 });
 
 test('keys that are read again take effect at once, and log nobody out', async (t) => {
