@@ -3,7 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
+import { openApi } from './api/openapi.ts';
 import { refusal } from './api/replies.ts';
+import type { Route } from './api/route.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Unready } from './api/service-handlers.ts';
 import type { KeyRing } from './auth/keys.ts';
@@ -25,6 +27,7 @@ import { silentLog, type Log } from './log.ts';
 import { Users } from './resources/users.ts';
 import type { Store, StoredRecord, StoreStatus } from './store/store.ts';
 import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
+import { packageVersion } from './version.ts';
 
 /** How an application is made; `DataOptions` are what it keeps its records by. */
 export interface AppOptions extends DataOptions {
@@ -123,19 +126,21 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     items,
     pages,
     unready,
+    description: (): string => (description ??= JSON.stringify(openApi(tableOf(endpoints), packageVersion()))),
   } as const;
+  let description: string | undefined;
+  const endpoints: Endpoint[] = [
+    ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
+    ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
+    ...bind(serviceRoutes, serviceHandlers(services)),
+  ];
   const dispatch = createDispatch({
     tokens,
     signIn,
     required: options.auth !== 'none',
     allowedOrigins: new Set(options.corsOrigins),
     bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
-    endpoints: [
-      ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
-      ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
-      ...bind(serviceRoutes, serviceHandlers(services)),
-      ...(pages === undefined ? [] : pageEndpoints(pages)),
-    ],
+    endpoints: [...endpoints, ...(pages === undefined ? [] : pageEndpoints(pages))],
     onBug: (error, { id }) =>
       log.message('error', 'A fault of the server itself', { id, stack: error instanceof Error ? error.stack : '' }),
   });
@@ -184,6 +189,11 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       await store.close();
     },
   };
+}
+
+/** The route table of these endpoints. */
+function tableOf(endpoints: readonly Endpoint[]): ReadonlyMap<string, Route> {
+  return new Map(endpoints.map(({ operationId, route }) => [operationId, route]));
 }
 
 /** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */

@@ -9,13 +9,15 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export interface RouteBody {
   readonly shape: Shape;
   readonly purpose: 'create' | 'replace' | 'patch';
+  /** What the OpenAPI document calls it. */
+  readonly title: string;
   /** The body may be absent. */
   readonly optional?: boolean;
 }
 
 export interface RouteReply {
   readonly status: 200 | 201 | 204;
-  /** The JSON Schema of the content; absent where there is none. */
+  /** The JSON Schema of the content, named by its `title`; absent where there is none. */
   readonly schema?: JsonObject;
   /** What else the reply carries, such as `Location`. */
   readonly headers?: readonly string[];
@@ -36,10 +38,12 @@ export interface Route {
   readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape } | { readonly kind: 'user' };
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
+  /** The preference that is followed (RFC 7240): to answer without content, or to count all that a list could show. */
+  readonly prefer?: 'return=minimal' | 'count=exact';
   /** Whether another site's page is refused although no cookie decides: where one would be given, or taken away. */
   readonly sameSite?: boolean;
   /** Where a browser that asks for a page without a session is sent. */
   readonly signInAt?: string;
-  /** What else can go wrong, beside what access, body, query and conditions imply. */
+  /** What else can go wrong, beside what the other columns imply (`route-problems.ts`). */
   readonly problems?: readonly ErrorCode[];
 }

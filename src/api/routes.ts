@@ -1,4 +1,5 @@
 import type { Access } from '../auth/access.ts';
+import type { ErrorCode } from '../base/errors.ts';
 import type { CollectionDeclaration } from '../resources/collection.ts';
 import { items } from '../resources/items.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
@@ -27,7 +28,7 @@ export const serviceRoutes = {
     summary: 'Sign in and get a session cookie',
     access: 'public',
     sameSite: true,
-    body: { shape: credentialsFields, purpose: 'create' },
+    body: { shape: credentialsFields, purpose: 'create', title: 'Credentials' },
     reply: { status: 200, schema: startedSessionSchema, headers: ['Set-Cookie'] },
     problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
   },
@@ -37,7 +38,7 @@ export const serviceRoutes = {
     summary: 'End the session of the cookie, or all sessions of its user',
     access: 'public',
     sameSite: true,
-    body: { shape: logoutFields, purpose: 'create', optional: true },
+    body: { shape: logoutFields, purpose: 'create', title: 'Logout', optional: true },
     reply: { status: 204, headers: ['Set-Cookie'] },
   },
   dashboard: {
@@ -46,7 +47,7 @@ export const serviceRoutes = {
     summary: 'What the signed-in user sees first',
     access: 'session',
     signInAt: '/',
-    reply: { status: 200, schema: dashboardSchema(recordSchema(items.fields)) },
+    reply: { status: 200, schema: dashboardSchema(recordSchema('Item', items.fields)) },
   },
   createToken: {
     method: 'POST',
@@ -54,7 +55,7 @@ export const serviceRoutes = {
     summary: 'Get an access token and a refresh token, for e-mail address and password or for a refresh token',
     access: 'public',
     sameSite: true,
-    body: { shape: grantFields, purpose: 'create' },
+    body: { shape: grantFields, purpose: 'create', title: 'Grant' },
     reply: { status: 201, schema: tokenSchema },
     problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
   },
@@ -64,7 +65,7 @@ export const serviceRoutes = {
     summary: 'End the session that a refresh token belongs to',
     access: 'public',
     sameSite: true,
-    body: { shape: revocationFields, purpose: 'create' },
+    body: { shape: revocationFields, purpose: 'create', title: 'Revocation' },
     reply: { status: 204 },
   },
   listSessions: {
@@ -74,6 +75,7 @@ export const serviceRoutes = {
     access: 'user',
     query: { kind: 'user' },
     reply: { status: 200, schema: arraySchema(sessionSchema) },
+    problems: ['insufficient_scope'],
   },
   removeSession: {
     method: 'DELETE',
@@ -82,6 +84,13 @@ export const serviceRoutes = {
     access: 'user',
     reply: { status: 204 },
     problems: ['actor_changed'],
+  },
+  describe: {
+    method: 'GET',
+    path: '/openapi.json',
+    summary: 'Describe all of this as an OpenAPI document',
+    access: 'public',
+    reply: { status: 200, schema: { type: 'object', examples: [{ openapi: '3.1.0' }] } },
   },
   live: {
     method: 'GET',
@@ -111,7 +120,13 @@ export interface RoutedCollection extends Omit<CollectionDeclaration, 'access'> 
   readonly access: { readonly [K in CollectionOperation]: Access };
   /** What may be sent to change a record, where that is more than what creates one. */
   readonly changeFields?: Shape;
+  /** What a reply to a change may carry beside the usual. */
+  readonly changeHeaders?: readonly string[];
+  /** What can go wrong beside what goes wrong in any collection. */
+  readonly problems?: { readonly [K in CollectionOperation]?: readonly ErrorCode[] };
 }
+
+const changeOfUser = ['actor_changed', 'email_taken', 'last_admin', 'too_many_requests'] as const;
 
 /** Users, for whom anybody may register where `registration` is open. */
 export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
@@ -120,6 +135,13 @@ export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
     singular: 'user',
     fields: userFields,
     changeFields: userChangeFields,
+    changeHeaders: ['Set-Cookie'],
+    problems: {
+      create: ['actor_changed', 'email_taken'],
+      replace: changeOfUser,
+      patch: changeOfUser,
+      remove: ['actor_changed', 'last_admin'],
+    },
     access: {
       list: 'admin',
       create: registration === 'open' ? 'optional' : 'admin',
@@ -133,11 +155,12 @@ export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
 
 /** The routes of a collection. */
 export function collectionRoutes(collection: RoutedCollection): { readonly [K in CollectionOperation]: Route } {
-  const { name, singular, fields, access } = collection;
+  const { name, singular, fields, access, changeHeaders = [], problems = {} } = collection;
   const shape = collection.changeFields ?? fields;
   const all = `/${name}`;
   const one = `/${name}/{id}`;
-  const schema = recordSchema(fields);
+  const title = capitalized(singular);
+  const schema = recordSchema(title, fields);
   return {
     list: {
       method: 'GET',
@@ -146,6 +169,7 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       access: access.list,
       conditional: true,
       query: { kind: 'list', shape: fields },
+      prefer: 'count=exact',
       reply: { status: 200, schema: arraySchema(schema), headers: ['ETag', 'Link', 'X-Total-Count'] },
     },
     create: {
@@ -153,8 +177,10 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       path: all,
       summary: `Create a new ${singular}`,
       access: access.create,
-      body: { shape: fields, purpose: 'create' },
+      body: { shape: fields, purpose: 'create', title: `New${title}` },
+      prefer: 'return=minimal',
       reply: { status: 201, schema, headers: ['ETag', 'Location'] },
+      problems: ['write_refused', ...(problems.create ?? [])],
     },
     read: {
       method: 'GET',
@@ -171,8 +197,10 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       summary: `Replace the ${singular} with this id`,
       access: access.replace,
       conditional: true,
-      body: { shape, purpose: 'replace' },
-      reply: { status: 200, schema, headers: ['ETag'] },
+      body: { shape, purpose: 'replace', title: `${title}Replacement` },
+      prefer: 'return=minimal',
+      reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
+      problems: ['write_refused', ...(problems.replace ?? [])],
     },
     patch: {
       method: 'PATCH',
@@ -180,8 +208,10 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       summary: `Change some fields of the ${singular} with this id`,
       access: access.patch,
       conditional: true,
-      body: { shape, purpose: 'patch' },
-      reply: { status: 200, schema, headers: ['ETag'] },
+      body: { shape, purpose: 'patch', title: `${title}Patch` },
+      prefer: 'return=minimal',
+      reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
+      problems: ['write_refused', ...(problems.patch ?? [])],
     },
     remove: {
       method: 'DELETE',
@@ -190,14 +220,18 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       access: access.remove,
       conditional: true,
       reply: { status: 204 },
+      problems: ['write_refused', ...(problems.remove ?? [])],
     },
   };
 }
 
+/** `items` → `Items`, `spare-parts` → `SpareParts`. */
+function capitalized(name: string): string {
+  return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
 /** What makes a collection's operation an operation id: `listItems`, `createItem`. */
 export function operationIdOf({ name, singular }: RoutedCollection): (operation: CollectionOperation) => string {
-  const capitalized = (word: string): string =>
-    word.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   return (operation) => operation + capitalized(operation === 'list' ? name : singular);
 }
 

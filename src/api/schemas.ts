@@ -53,47 +53,48 @@ export const sessionFields = {
 const shownUser = { id: id(), name: text(), email: email(), role: choice(roles) };
 
 /** A user as everybody sees them: never with a password. */
-export const userSchema: JsonObject = jsonSchema(shownUser, 'representation');
+export const userSchema: JsonObject = recordSchema('User', shownUser);
 
-export const sessionSchema: JsonObject = jsonSchema(sessionFields, 'representation');
+export const sessionSchema: JsonObject = recordSchema('Session', sessionFields);
 
 /** An object with exactly these members, those named in `optionalMembers` perhaps absent. */
 export function objectSchema(
+  title: string,
   properties: { readonly [name: string]: JsonObject },
   optionalMembers: readonly string[] = [],
 ): JsonObject {
   const required = Object.keys(properties).filter((name) => !optionalMembers.includes(name));
-  return { type: 'object', properties, required, additionalProperties: false };
+  return { title, type: 'object', properties, required, additionalProperties: false };
 }
 
 export function arraySchema(items: JsonObject): JsonObject {
   return { type: 'array', items };
 }
 
-export function recordSchema(shape: Shape): JsonObject {
-  return jsonSchema(shape, 'representation');
+export function recordSchema(title: string, shape: Shape): JsonObject {
+  return { title, ...jsonSchema(shape, 'representation') };
 }
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 const dateTime: JsonObject = { type: 'string', format: 'date-time' };
 
-export const startedSessionSchema = objectSchema({ user: userSchema, expiresAt: dateTime });
+export const startedSessionSchema = objectSchema('StartedSession', { user: userSchema, expiresAt: dateTime });
 
 export function dashboardSchema(itemSchema: JsonObject): JsonObject {
-  return objectSchema({
+  return objectSchema('Dashboard', {
     user: userSchema,
-    counts: objectSchema({ items: count, users: count, sessions: count }, ['users']),
+    counts: objectSchema('Counts', { items: count, users: count, sessions: count }, ['users']),
     recentItems: arraySchema(itemSchema),
     session: sessionSchema,
   });
 }
 
 /** RFC 6749 §5.1. */
-export const tokenSchema = objectSchema({
+export const tokenSchema = objectSchema('Tokens', {
   access_token: { type: 'string' },
   token_type: { const: 'Bearer' },
   refresh_token: { type: 'string' },
   expires_in: { type: 'integer', minimum: 1, description: 'Seconds until the access token expires.' },
 });
 
-export const healthSchema = objectSchema({ status: { type: 'string' } });
+export const healthSchema = objectSchema('Health', { status: { type: 'string', examples: ['ready'] } });

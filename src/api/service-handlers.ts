@@ -28,6 +28,8 @@ export interface Services {
   readonly items: CollectionResource;
   /** Absent where the app serves no page. */
   readonly pages: Pages | undefined;
+  /** The OpenAPI document as JSON text. */
+  readonly description: () => string;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
   readonly unready: () => Unready | undefined;
 }
@@ -93,6 +95,8 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       await signIn.endOne(principal, id);
       return noContent();
     },
+
+    describe: () => unstoredReply(200, services.description()),
 
     live: () => unstoredReply(200, '{"status":"live"}'),
 

@@ -108,7 +108,12 @@ function compareNumbers<R>(records: readonly R[], keys: readonly Key[], order: O
 }
 
 /** Merges each two neighbouring runs of `length` numbers in `from` into one in `to`. */
-function* mergeRuns(from: Uint32Array, to: Uint32Array, length: number, compare: Compare<number>): Generator<undefined> {
+function* mergeRuns(
+  from: Uint32Array,
+  to: Uint32Array,
+  length: number,
+  compare: Compare<number>,
+): Generator<undefined> {
   for (let start = 0; start < from.length; start += 2 * length) {
     const middle = Math.min(start + length, from.length);
     const end = Math.min(middle + length, from.length);
@@ -145,7 +150,7 @@ export function* smallest<R>(
   return best;
 }
 
-/** The first `count` records of `blocks` as they come; `undefined` if they are not among the first `blocksMax` blocks. */
+/** The first `count` records of `blocks` as they come; `undefined` if `blocksMax` blocks do not have so many. */
 export function* first<R>(
   blocks: Iterable<readonly R[]>,
   count: number,

@@ -1,7 +1,10 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 
 import { createApp, type AppOptions } from '../../src/app.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { isJsonObject, parseJson } from '../../src/base/json.ts';
+import { checkAnswer } from './contract.ts';
 
 const passwords = { admin: 'administrator of the tests', member: 'member of the house' };
 export type Who = keyof typeof passwords;
@@ -29,12 +32,19 @@ export async function openTestApp(t: TestContext, options: AppOptions = {}) {
   t.after(() => app.close());
   await app.users.createFirst('admin@example.org', passwords.admin);
 
+  const description = parseJson((await app.inject({ target: '/openapi.json' })).body);
+  assert.ok(isJsonObject(description));
+  const document = description;
+
+  /** Asks, and holds the answer against the OpenAPI document. */
   const ask = async (method: string, target: string, asked: AskOptions = {}): Promise<Answer> => {
     const { fields = {}, json, body, address = '127.0.0.1' } = asked;
     const content = json === undefined ? body : JSON.stringify(json);
     const typed = json === undefined ? fields : { 'content-type': 'application/json', ...fields };
     const sent = content === undefined ? {} : { body: content };
     const reply = await app.inject({ method, target, fields: typed, address, ...sent });
+    const named = new Map(pairs(reply.fields.raw));
+    checkAnswer(document, { method, target }, { status: reply.status, fields: named, body: reply.body });
     const parsed: unknown =
       /json/.test(reply.fields.get('content-type') ?? '') && reply.body !== '' ? JSON.parse(reply.body) : undefined;
     return {

@@ -1,0 +1,293 @@
+import type { Access } from '../auth/access.ts';
+import type { ErrorCode } from '../base/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { fieldsParameter, listParameters, type ListParameter } from '../resources/list-query.ts';
+import { jsonSchema } from '../schema/json-schema.ts';
+import { mediaTypesOf } from './media-types.ts';
+import { problems } from './problems.ts';
+import { problemsOf } from './route-problems.ts';
+import type { Route, RouteBody } from './route.ts';
+
+/**
+ * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. A schema
+ * with a `title` becomes a component of that name.
+ */
+export function openApi(routes: ReadonlyMap<string, Route>, version: string): JsonObject {
+  const schemas = new Map<string, JsonObject>();
+  const paths: { [path: string]: { [method: string]: JsonValue } } = {};
+  for (const [operationId, route] of routes) {
+    const path = (paths[route.path] ??= {});
+    path[route.method.toLowerCase()] = hoisted(operation(operationId, route), schemas);
+  }
+  const together = [...codes.map((code) => [code]), ...[...routes.values()].flatMap(kindsTogether)];
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Cairn',
+      version,
+      description:
+        'Resources over HTTP. HEAD is there wherever GET is, and OPTIONS on every path; another method is answered ' +
+        'with 405 and `Allow`. What goes wrong is told as problem details (RFC 9457).',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    tags: [...new Map(Object.keys(paths).map((path) => [tagOf(path).name, tagOf(path)])).values()],
+    paths,
+    components: {
+      schemas: Object.fromEntries([...schemas, ['Issue', issueSchema], ['Problem', problemSchema]]),
+      responses: Object.fromEntries(together.map((kinds) => [responseName(kinds), problemResponse(kinds)])),
+      examples: Object.fromEntries(codes.map((code) => [code, { value: problemExample(code) }])),
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /tokens.' },
+        session: { type: 'apiKey', in: 'cookie', name: 'sid', description: 'Set by POST /login.' },
+      },
+    },
+  };
+}
+
+const codes = Object.keys(problems).filter((code): code is ErrorCode => Object.hasOwn(problems, code));
+
+const text: JsonObject = { type: 'string' };
+
+const issueSchema: JsonObject = {
+  title: 'Issue',
+  type: 'object',
+  description: 'What is wrong with one field.',
+  properties: {
+    pointer: { type: 'string', description: 'A JSON Pointer (RFC 6901) into the body.', examples: ['/price'] },
+    code: { type: 'string', examples: ['too_small'] },
+    detail: { type: 'string', examples: ['must be at least 0'] },
+  },
+  required: ['pointer', 'code', 'detail'],
+  additionalProperties: false,
+};
+
+const problemSchema: JsonObject = {
+  title: 'Problem',
+  type: 'object',
+  description: 'Problem details (RFC 9457).',
+  properties: {
+    type: { type: 'string', format: 'uri-reference', description: 'Where this kind of problem is described.' },
+    title: text,
+    status: { type: 'integer' },
+    detail: { type: 'string', description: 'What is wrong with this very request.' },
+    instance: { type: 'string', format: 'uri', description: 'The id of the request.' },
+    code: { type: 'string', enum: codes, description: 'Stable; the last part of `type`.' },
+    errors: { type: 'array', items: { $ref: '#/components/schemas/Issue' } },
+  },
+  required: ['type', 'title', 'status', 'detail', 'code'],
+  additionalProperties: false,
+};
+
+const signIn = { name: 'sign-in', description: 'Sessions by cookie and by tokens.' };
+const server = { name: 'server', description: 'About the server itself.' };
+
+/** Paths that are not a collection's stand together. */
+const tags: { readonly [segment: string]: { readonly name: string; readonly description: string } } = {
+  login: signIn,
+  logout: signIn,
+  tokens: signIn,
+  sessions: signIn,
+  dashboard: signIn,
+  livez: server,
+  readyz: server,
+  'openapi.json': server,
+};
+
+function tagOf(path: string): { readonly name: string; readonly description: string } {
+  const [, segment = ''] = path.split('/');
+  return tags[segment] ?? { name: segment, description: `The collection of ${segment}.` };
+}
+
+function operation(operationId: string, route: Route): JsonObject {
+  const parameters = parametersOf(route);
+  return {
+    operationId,
+    summary: route.summary,
+    description: `For ${allowed[route.access]}.`,
+    tags: [tagOf(route.path).name],
+    security: security[route.access],
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body !== undefined && { requestBody: requestBody(route.body) }),
+    responses: {
+      ...successes(route),
+      ...Object.fromEntries(
+        problemsByStatus(route).map(([status, kinds]) => [
+          status,
+          { $ref: `#/components/responses/${responseName(kinds)}` },
+        ]),
+      ),
+    },
+  };
+}
+
+const allowed: { readonly [access in Access]: string } = {
+  public: 'everybody; credentials are not looked at',
+  optional: 'everybody, with credentials or without',
+  user: 'whoever is signed in',
+  admin: 'administrators',
+  self: 'the user of this id and administrators; to all others there is none',
+  owner: 'who created it and administrators',
+  session: 'whoever is signed in by the session cookie',
+};
+
+const either: JsonValue = [{ bearer: [] }, { session: [] }];
+const security: { readonly [access in Access]: JsonValue } = {
+  public: [],
+  optional: [{}, { bearer: [] }, { session: [] }],
+  user: either,
+  admin: either,
+  self: either,
+  owner: either,
+  session: [{ session: [] }],
+};
+
+function parametersOf({ path, query, conditional = false, method, prefer }: Route): JsonObject[] {
+  const parameters: JsonObject[] = [];
+  if (path.includes('{id}')) {
+    const schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
+    parameters.push({ name: 'id', in: 'path', required: true, schema, example: 1 });
+  }
+  if (query?.kind === 'list') parameters.push(...listParameters(query.shape).map(queryParameter));
+  if (query?.kind === 'fields') parameters.push(queryParameter(fieldsParameter(query.shape)));
+  if (query?.kind === 'user') {
+    const schema = { type: 'integer', minimum: 1 };
+    parameters.push({ name: 'userId', in: 'query', description: 'Whose; for administrators.', schema });
+  }
+  if (conditional && method === 'GET') parameters.push(fieldParameter('If-None-Match', 'Answer 304 if it is this.'));
+  if (conditional) parameters.push(fieldParameter('If-Match', 'Go on only if it is this; else 412.'));
+  if (prefer !== undefined) parameters.push(fieldParameter('Prefer', `Known is \`${prefer}\` (RFC 7240).`));
+  return parameters;
+}
+
+function queryParameter({ name, description, schema, commaSeparated }: ListParameter): JsonObject {
+  return { name, in: 'query', description, schema, ...(commaSeparated && { style: 'form', explode: false }) };
+}
+
+function fieldParameter(name: string, description: string): JsonObject {
+  return { name, in: 'header', description, schema: text };
+}
+
+function requestBody({ shape, purpose, title, optional = false, ...body }: RouteBody): JsonObject {
+  const schema: JsonObject = { title, ...jsonSchema(shape, purpose) };
+  const media = { schema, example: exampleOf(sendable(schema, purpose)) };
+  const types = mediaTypesOf({ shape, purpose, title, ...body });
+  return { required: !optional, content: Object.fromEntries(types.map((type) => [type, media])) };
+}
+
+/** A success, what a preference or a condition makes of it, and where a browser is sent instead. */
+function successes({ reply, method, conditional = false, prefer, signInAt }: Route): JsonObject {
+  const { status, schema, headers: names = [] } = reply;
+  const headers = headersOf([...names, ...(prefer === undefined ? [] : ['Preference-Applied'])]);
+  const content: JsonObject | undefined = schema && {
+    'application/json': { schema, example: exampleOf(schema) },
+    ...(signInAt !== undefined && { 'text/html': { schema: text } }),
+  };
+  const described = { description: method === 'GET' ? 'What was asked for.' : 'It is done.', headers };
+  return {
+    [status]: { ...described, ...(content !== undefined && { content }) },
+    ...(prefer === 'return=minimal' && status === 200 && { 204: described }),
+    ...(signInAt !== undefined && { 303: { description: 'Sign in there.', headers: headersOf(['Location']) } }),
+    ...(((conditional && method === 'GET') || signInAt !== undefined) && {
+      304: { description: 'It is as before.', headers: headersOf(['ETag']) },
+    }),
+  };
+}
+
+/** The problems of a route: for each status, what has it. */
+function problemsByStatus(route: Route): [status: string, codes: readonly ErrorCode[]][] {
+  const byStatus = new Map<string, ErrorCode[]>();
+  for (const code of problemsOf(route)) {
+    const status = String(problems[code].status);
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  return [...byStatus];
+}
+
+const kindsTogether = (route: Route): (readonly ErrorCode[])[] => problemsByStatus(route).map(([, kinds]) => kinds);
+
+/** The component that describes the answer to any of `kinds`, which share a status. */
+function responseName(kinds: readonly ErrorCode[]): string {
+  return kinds.join('.');
+}
+
+function problemResponse(kinds: readonly ErrorCode[]): JsonObject {
+  const [status = 0] = kinds.map((code) => problems[code].status);
+  const names = [
+    ...(status === 401 || kinds.includes('insufficient_scope') ? ['WWW-Authenticate'] : []),
+    ...(status === 429 || status === 503 ? ['Retry-After'] : []),
+  ];
+  const narrowed = { type: 'object', properties: { code: { enum: kinds }, status: { const: status } } };
+  const examples = kinds.map((code): [string, JsonObject] => [code, { $ref: `#/components/examples/${code}` }]);
+  return {
+    description: kinds.map((code) => problems[code].title).join('; '),
+    ...(names.length > 0 && { headers: headersOf(names) }),
+    content: {
+      'application/problem+json': {
+        schema: { allOf: [{ $ref: '#/components/schemas/Problem' }, narrowed] },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  };
+}
+
+function problemExample(code: ErrorCode): JsonObject {
+  const { status, title } = problems[code];
+  return {
+    type: `/openapi.json#/components/responses/${code}`,
+    title,
+    status,
+    detail: 'Cannot do this: it says here what is wrong',
+    instance: 'urn:uuid:0190163d-8694-739b-aea5-966c26f8ad90',
+    code,
+    ...(code === 'validation_failed' && { errors: [exampleOf(issueSchema)] }),
+  };
+}
+
+const headerSchemas: { readonly [name: string]: JsonObject } = {
+  ETag: { description: 'The entity tag (RFC 9110 §8.8.3).', required: true, schema: text },
+  Location: { description: 'Where the resource is.', required: true, schema: text },
+  Link: { description: 'The next page, if there is one: `rel="next"` (RFC 8288).', schema: text },
+  'X-Total-Count': { description: 'With `Prefer: count=exact`.', schema: { type: 'integer', minimum: 0 } },
+  'Preference-Applied': { description: 'Which preference was followed (RFC 7240 §3).', schema: text },
+  'Set-Cookie': { description: 'The session cookie `sid`, set, renewed or cleared.', schema: text },
+  'WWW-Authenticate': { description: 'The challenge (RFC 6750 §3).', schema: text },
+  'Retry-After': { description: 'Seconds after which it may go better.', schema: { type: 'integer', minimum: 0 } },
+};
+
+function headersOf(names: readonly string[]): JsonObject {
+  return Object.fromEntries(names.map((name) => [name, headerSchemas[name] ?? { schema: text }]));
+}
+
+/** `value` with every schema that has a title taken out into `schemas`, a reference in its place. */
+function hoisted(value: JsonValue, schemas: Map<string, JsonObject>): JsonValue {
+  if (Array.isArray(value)) return value.map((element: JsonValue) => hoisted(element, schemas));
+  if (!isJsonObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]): [string, JsonValue] => [name, hoisted(member, schemas)]);
+  const inner: JsonObject = Object.fromEntries(members);
+  const { title, type } = inner;
+  if (typeof title !== 'string' || type !== 'object') return inner;
+  schemas.set(title, inner);
+  return { $ref: `#/components/schemas/${title}` };
+}
+
+/** The part of a body's schema that its example shows: what can be sent, and of a patch one field. */
+function sendable(schema: JsonObject, purpose: RouteBody['purpose']): JsonObject {
+  const properties = isJsonObject(schema['properties']) ? Object.entries(schema['properties']) : [];
+  const members = properties.filter(([, property]) => isJsonObject(property) && property['readOnly'] !== true);
+  return { ...schema, properties: Object.fromEntries(purpose === 'patch' ? members.slice(0, 1) : members) };
+}
+
+/** What a value of this schema looks like. */
+function exampleOf(schema: JsonValue): JsonValue {
+  if (!isJsonObject(schema)) return null;
+  const { examples, const: constant, properties, items, type, minimum = 1, format } = schema;
+  if (Array.isArray(examples)) return examples[0] ?? null;
+  if (constant !== undefined) return constant;
+  if (isJsonObject(properties)) {
+    return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(property)]));
+  }
+  if (items !== undefined) return [exampleOf(items)];
+  if (format === 'date-time') return '2026-01-31T12:00:00.000Z';
+  return type === 'integer' ? minimum : '…';
+}
