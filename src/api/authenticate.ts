@@ -40,14 +40,15 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   return by.signIn.resume(secret);
 }
 
-/** The token in an `Authorization` field (RFC 6750 §2.1); the scheme's case does not matter (RFC 9110 §11.1). */
+/**
+ * The token in an `Authorization` field (RFC 6750 §2.1), whose scheme may be written in any case (RFC 9110 §11.1);
+ * empty for another scheme, which is refused like a token that is not valid.
+ */
 function bearerToken(authorization: string): string {
-  const token = /^bearer ([^ ,]+)$/i.exec(authorization)?.[1];
-  if (token === undefined) {
-    throw new CairnError('invalid_token', 'Cannot accept the Authorization field: it holds no bearer token');
-  }
-  return token;
+  return authorization.slice(0, scheme.length).toLowerCase() === scheme ? authorization.slice(scheme.length) : '';
 }
+
+const scheme = 'bearer ';
 
 /** A page of another site can give its own name this machine's address, and would then pass for a local one. */
 function refuseForeignHost({ fields }: Request): void {
