@@ -4,7 +4,7 @@ import { exitCodes, type Command } from './command.ts';
 /** Shows what can be asked for, and by whom. */
 export const routes: Command = {
   name: 'routes',
-  summary: 'Show the route table: method, path, who may, what it does',
+  summary: 'Shows the route table: method, path, who may, what it does',
   operands: [],
   options: [],
   async run({ terminal }) {
