@@ -45,7 +45,7 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
   },
 };
 
-/** What is told where it is right to a tenth, so that not every edit of a file is one of the page; else what is true. */
+/** What is told where it is right to a tenth, so that not every edit of a file is one of the page; else the truth. */
 function nearly(told: number, actual: number): number {
   return Math.abs(told - actual) <= actual / 10 ? told : actual;
 }

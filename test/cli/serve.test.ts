@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { greetedBy, makeCertificate } from '../http/certificates.ts';
 import { parseExposition } from '../prometheus.ts';
 import { cairn, temporaryDirectory } from './spawn.ts';
 
@@ -71,13 +72,32 @@ test('without a terminal, the generated password is in a file that only its owne
   const file = join(data, 'admin-password');
   assert.equal(statSync(file).mode & 0o777, 0o600);
   const password = readFileSync(file, 'utf8').trim();
-  assert.ok(server.err.includes(file) && !(server.err + server.out).includes(password));
   assert.match(server.out, /CAIRN_PROT is no option/);
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });
   const headers = { 'Content-Type': 'application/json' };
   assert.equal((await fetch(`${base}/tokens`, { method: 'POST', headers, body })).status, 201);
   server.child.kill('SIGINT');
   assert.equal(await server.ended, 0);
+  assert.ok(server.err.includes(file) && !(server.err + server.out).includes(password));
+});
+
+test('SIGHUP: a new certificate is taken up, and one that does not fit its key is not', async (t) => {
+  const directory = temporaryDirectory(t);
+  if (makeCertificate(directory, 'first') === undefined) return t.skip('there is no openssl here');
+  makeCertificate(directory, 'second');
+  const [certFile, keyFile] = [join(directory, 'first.crt'), join(directory, 'first.key')];
+  const words = ['--data', join(directory, 'data'), '--port', '0', '--log', 'pretty'];
+  const server = cairn(t, [...words, '--tls-cert', certFile, '--tls-key', keyFile]);
+  const [, port = ''] = await server.find(/Cairn serves https:\/\/127\.0\.0\.1:(\d+)/);
+  assert.equal(await greetedBy(Number(port)), 'first');
+  copyFileSync(join(directory, 'second.crt'), certFile);
+  server.child.kill('SIGHUP');
+  await server.find(/ERROR The former certificate and keys stay: /);
+  assert.equal(await greetedBy(Number(port)), 'first');
+  copyFileSync(join(directory, 'second.key'), keyFile);
+  server.child.kill('SIGHUP');
+  await server.find(/Certificate and keys were read again/);
+  assert.equal(await greetedBy(Number(port)), 'second');
 });
 
 test('what keeps a server from starting is one line and an exit code of its own', async (t) => {

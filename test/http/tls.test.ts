@@ -1,34 +1,12 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
-import type { TlsTexts } from '../../src/http/server.ts';
+import { greetedBy, makeCertificate } from './certificates.ts';
 import { startListener } from './listener.ts';
-
-/** A certificate of its own for `name`, by the system's openssl; `undefined` where there is none. */
-function makeCertificate(directory: string, name: string): TlsTexts | undefined {
-  const [keyFile, certFile] = [join(directory, `${name}.key`), join(directory, `${name}.crt`)];
-  const made = spawnSync('openssl', [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
-    '-subj', `/CN=${name}`, '-keyout', keyFile, '-out', certFile,
-  ]);
-  if (made.status !== 0) return undefined;
-  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
-}
-
-/** The common name of the certificate that a new connection is met with. */
-async function greetedBy(port: number): Promise<string> {
-  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
-  await once(socket, 'secureConnect');
-  const { CN } = socket.getPeerCertificate().subject;
-  socket.destroy();
-  return String(CN);
-}
 
 function statusOf(port: number, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {
