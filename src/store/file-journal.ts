@@ -109,6 +109,7 @@ export class FileJournal implements Journal {
   }
 
   async checkpoint(between: BetweenGroups): Promise<boolean> {
+    if (this.#allInSnapshots) return true;
     const started = this.#options.clock.elapsed();
     const done = await this.#tryCheckpoint(between);
     this.#status.checkpointMs = this.#options.clock.elapsed() - started;
@@ -118,8 +119,7 @@ export class FileJournal implements Journal {
   }
 
   async close(clean: boolean): Promise<void> {
-    const all = [...this.#collections.values()].every(({ through, file }) => file && through === this.#sequence);
-    if (clean && all) {
+    if (clean && this.#allInSnapshots) {
       await this.#markClosed().catch((error: unknown) => {
         this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
       });
@@ -131,6 +131,10 @@ export class FileJournal implements Journal {
 
   status(): JournalStatus {
     return { journalBytes: this.#bytes, ...this.#status };
+  }
+
+  get #allInSnapshots(): boolean {
+    return [...this.#collections.values()].every(({ through, file }) => file && through === this.#sequence);
   }
 
   get #bytes(): number {

@@ -78,14 +78,14 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
 export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer, void, undefined> {
   const file = await files.open(name, 'read');
   try {
-    // Most files fit into the first piece.
-    let current: Buffer = Buffer.allocUnsafe(64 * 1024);
+    // A first look, which for a small file is all; large pieces are worth their memory only for large files.
+    let current: Buffer = Buffer.allocUnsafe(4000);
     let next: Buffer | undefined;
     let position = 0;
     let length = await file.read(current, position);
     while (length > 0) {
       position += length;
-      next ??= Buffer.allocUnsafe(length < current.length ? 1024 : 1024 * 1024);
+      next ??= Buffer.allocUnsafe(length < current.length ? 1000 : 1024 * 1024);
       const ahead = file.read(next, position);
       try {
         yield current.subarray(0, length);

@@ -104,7 +104,8 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
     if (!isCount(revision)) return 'its revision is not an integer';
     const record = this.#parse(stored);
     if (record === undefined) return `it does not fit the declaration of ${this.name}`;
-    const before = this.#blocks.get(id);
+    // A snapshot and most of a journal give ids that are new.
+    const before = id < this.nextId ? this.#blocks.get(id) : undefined;
     for (const [name, index] of this.unique) {
       const key = index.key(record);
       const holder = key === undefined ? undefined : index.ids.get(key);
@@ -113,6 +114,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
     }
     for (const index of this.groups.values()) index.change(before, record);
     this.#blocks.put(record);
+    if (id >= this.nextId) this.nextId = id + 1;
     return undefined;
   }
 

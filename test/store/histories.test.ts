@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { seeded } from './fixtures.ts';
+import { checkHistory } from './histories.ts';
+
+for (const faults of [false, true]) {
+  const disk = faults ? 'a disk that is full now and then' : 'a good disk';
+  it(`shows concurrent callers one order of transactions, on ${disk}`, async () => {
+    for (const seed of [1, 2, 3]) {
+      const { done, failed } = await checkHistory(seeded(seed), { callers: 12, calls: 20, faults });
+      assert.ok(done > 60 && failed > 0 === faults, `seed ${seed}: ${done} done, ${failed} failed`);
+    }
+  });
+}
