@@ -11,9 +11,17 @@ export function createRequestIds(random: Random): () => string {
   bytes.writeUInt8((bytes.readUInt8(6) & 0x3f) | 0x80, 6);
   const hex = `${bytes.toString('hex')}${random(2).toString('hex')}`;
   const prefix = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(16, 19)}-${hex.slice(12, 16)}-`;
-  let count = 0;
+  let block = '';
+  let blocks = 0;
+  let low = 0xffff;
   return () => {
-    count += 1;
-    return prefix + count.toString(16).padStart(12, '0');
+    low = (low + 1) & 0xffff;
+    if (low === 0) {
+      block = `${prefix}${blocks.toString(16).padStart(8, '0')}`;
+      blocks += 1;
+    }
+    return `${block}${hexBytes[low >> 8]}${hexBytes[low & 0xff]}`;
   };
 }
+
+const hexBytes = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
