@@ -93,14 +93,21 @@ interface Stop {
   readonly reason: string;
 }
 
-/** The first reason to stop counts; a second signal ends the process at once, as if nobody listened to it. */
+/** For so long a signal is taken for the same one: runners such as npm pass on what the terminal sent already. */
+const sameSignalMs = 1000;
+
+/** The first reason to stop counts; another signal after that ends the process at once, as if nobody listened. */
 function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => void } {
   let stop: (stop: Stop) => void = () => undefined;
   const stopped = new Promise<Stop>((resolve) => {
     stop = resolve;
   });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => stop({ code: exitCodes.done, reason: signal }));
+    const listener = (): void => {
+      stop({ code: exitCodes.done, reason: signal });
+      setTimeout(() => process.off(signal, listener), sameSignalMs).unref();
+    };
+    process.on(signal, listener);
   }
   return { stopped, fail: () => stop({ code: exitCodes.io, reason: 'nothing can be written any more' }) };
 }
