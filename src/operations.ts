@@ -87,6 +87,7 @@ function storeFamilies(status: StoreStatus): Family[] {
     { name: 'cairn_store_state', kind: 'gauge', help: 'Whether the store takes writes', samples: states },
     counter('cairn_store_groups_total', 'Group commits, each of which is one sync', status.groups),
     counter('cairn_store_commits_total', 'Transactions that became durable', status.commits),
+    counter('cairn_store_append_seconds_total', 'Time in which groups were written and synced', status.appendMs / 1000),
     gauge('cairn_store_journal_bytes', 'Size of the journal', status.journalBytes),
     counter('cairn_store_checkpoints_total', 'Checkpoints that were finished', status.checkpoints),
     counter('cairn_store_checkpoint_failures_total', 'Checkpoints that failed', status.checkpointFailures),

@@ -46,7 +46,7 @@ export const serve: Command = {
         const line = `Cairn serves ${urlOf(tls === undefined ? 'http' : 'https', config.host, port)}`;
         if (config.log === 'none') terminal.out(`${line}\n`);
         else log.message('notice', line);
-        warnOfCookies(config, log);
+        warnOfSetUp(config, log);
         process.on('SIGHUP', () => void reload(app, config, log));
         const { code, reason } = await stop.stopped;
         log.message('notice', `Cairn stops: ${reason}`);
@@ -148,7 +148,8 @@ async function tellPassword({ generatedPassword }: App, config: Config, terminal
   terminal.err(`The password of ${config.adminEmail} is in ${file}: sign in, change it, and remove the file\n`);
 }
 
-function warnOfCookies({ host, tls, trustedProxies }: Config, log: Log): void {
+function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): void {
+  if (auth === 'none') log.message('warn', 'Whoever reaches this port is an administrator: --auth=none');
   if (isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
   log.message('warn', 'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy');
 }

@@ -59,7 +59,7 @@ export class FileJournal implements Journal {
   #retired: readonly string[] = [];
   #checkpointAt = 0;
   #failure: unknown;
-  #status = { checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+  #status = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
 
   constructor(options: FileJournalOptions) {
     this.#options = options;
@@ -85,12 +85,14 @@ export class FileJournal implements Journal {
   }
 
   async append(sequence: number, commits: readonly string[]): Promise<void> {
+    const started = this.#options.clock.elapsed();
     await this.#guard(async (journal) => {
       this.#fence(journal);
       await journal.append(groupBody(sequence, commits));
       // Whoever replaced us meanwhile may not have seen this group.
       this.#fence(journal);
     });
+    this.#status.appendMs += this.#options.clock.elapsed() - started;
     this.#sequence = sequence + commits.length - 1;
   }
 

@@ -40,6 +40,8 @@ export interface Journal {
 
 export interface JournalStatus {
   readonly journalBytes: number;
+  /** How long all groups together took to be written and synced. */
+  readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
   /** Of the last checkpoint; 0 before the first. */
@@ -76,6 +78,6 @@ export class MemoryJournal implements Journal {
   }
 
   status(): JournalStatus {
-    return { journalBytes: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+    return { journalBytes: 0, appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
   }
 }

@@ -110,6 +110,8 @@ export interface StoreStatus {
   readonly commits: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
   readonly journalBytes: number;
+  /** How long all groups together took to be written and synced. */
+  readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
   /** How long the last checkpoint took. */
