@@ -2,6 +2,7 @@
  * Cairn against a bare `node:http` server that answers the same bytes, in one table.
  *
  *   npm run bench -- [--rounds N] [--seconds N] [--only TEXT] [--save FILE] [--compare FILE]
+ *   npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
  *
  * A fresh process for each measurement, the two in turn, server and load on a core each where there are two. What
  * counts is the median of the ratios within a round: the figures themselves differ by machine, start and hour.
@@ -16,14 +17,17 @@ import { parseArgs } from 'node:util';
 import { createApp } from '../../src/app.ts';
 import { ask, coldStart, email, load, password, residentMiB, secret } from './processes.ts';
 import { startBare, startCairn, stop, type BareOrder } from './processes.ts';
+import { benchStore } from './store.ts';
 
-const { values: flags } = parseArgs({
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '3' },
     only: { type: 'string', default: '' },
     save: { type: 'string' },
     compare: { type: 'string' },
+    records: { type: 'string', default: '1000,100000,1000000' },
   },
 });
 const rounds = Number(flags.rounds);
@@ -210,6 +214,17 @@ Processes of one program differ by tens of percent from start to start; trust a 
 try {
   const built = spawnSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'inherit', 'inherit'] });
   if (built.status !== 0) throw new Error('The build failed');
+  if (positionals[0] === 'store') {
+    const records = flags.records.split(',').map(Number);
+    process.stdout.write(`${await benchStore({ directory, rounds, measureMs, records })}\n`);
+  } else {
+    await benchServer();
+  }
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}
+
+async function benchServer(): Promise<void> {
   await prepare();
   const rows: Row[] = [];
   for (const one of cases) if (one.name.includes(flags.only)) rows.push(await measure(one));
@@ -218,6 +233,4 @@ try {
   const before: Row[] = flags.compare === undefined ? [] : JSON.parse(readFileSync(flags.compare, 'utf8'));
   process.stdout.write(`Node ${process.version}\n${show(rows, before)}\n${note}`);
   if (flags.save !== undefined) writeFileSync(flags.save, `${JSON.stringify(rows, null, 2)}\n`);
-} finally {
-  rmSync(directory, { recursive: true, force: true });
 }
