@@ -25,8 +25,12 @@ test('the server runs with its own files only, and nothing that it does not need
   const { stdout, status } = spawnSync(process.execPath, [main, 'flags', '--data', data], { encoding: 'utf8' });
   assert.equal(status, 0);
   const flags = stdout.trim().split('\n');
-  await serveAndWrite(t, [...flags, main], data);
-  await serveAndWrite(t, [...flags, main], data);
+  const itemsBySignal: number[] = [];
+  for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
+    itemsBySignal.push(await serveAndWrite(t, [...flags, main, 'serve', '--data', data, '--port', '0'], signal));
+  }
+  assert.deepEqual(itemsBySignal, [1, 2, 3], 'each life finds what the ones before wrote, also after kill -9');
+  assert.equal(readFileSync(join(data, 'items.json'), 'utf8').split('"Lamp"').length - 1, 3);
 
   const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', join(directory, 'other')], {
     encoding: 'utf8',
@@ -35,22 +39,24 @@ test('the server runs with its own files only, and nothing that it does not need
   assert.match(denied.stderr, /^Cannot .*\n$/);
 });
 
-/** One life of a server: start, sign in, write, read, clean stop. Items of earlier lives are still there. */
-async function serveAndWrite(t: TestContext, words: readonly string[], data: string): Promise<void> {
-  const server = run(t, [...words, 'serve', '--data', data, '--port', '0']);
+/** One life of a server: start, page, sign in by token and cookie, write, end. The number of items by then. */
+async function serveAndWrite(t: TestContext, words: readonly string[], signal: NodeJS.Signals): Promise<number> {
+  const server = run(t, words);
   const [, base = ''] = await server.find(/Cairn serves (http:\/\/127\.0\.0\.1:\d+)/);
-  const login = await fetch(`${base}/tokens`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' }),
-  });
-  const { access_token: token } = await login.json() as { access_token: string };
-  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` };
-  const made = await fetch(`${base}/items`, { method: 'POST', headers, body: '{"name":"Lamp","price":1}' });
+  assert.match(await (await fetch(`${base}/`)).text(), /^<!doctype html>/i);
+  const headers = { 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
+  assert.equal((await fetch(`${base}/login`, { method: 'POST', headers, body })).status, 200);
+  const answer: unknown = await (await fetch(`${base}/tokens`, { method: 'POST', headers, body })).json();
+  const { access_token: token } = answer as { access_token: string };
+  const signedIn = { ...headers, Authorization: `Bearer ${token}` };
+  const made = await fetch(`${base}/items`, { method: 'POST', headers: signedIn, body: '{"name":"Lamp","price":1}' });
   assert.equal(made.status, 201);
-  const items = await (await fetch(`${base}/items`, { headers })).json() as unknown[];
-  server.child.kill('SIGTERM');
-  assert.equal(await server.ended, 0, server.err);
+  const items: unknown = await (await fetch(`${base}/items`, { headers: signedIn })).json();
+  server.child.kill('SIGHUP');
+  await server.find(/Certificate and keys were read again/);
+  server.child.kill(signal);
+  assert.equal(await server.ended, signal === 'SIGTERM' ? 0 : null, server.err);
   assert.equal(server.err, '');
-  assert.equal(readFileSync(join(data, 'items.json'), 'utf8').split('"Lamp"').length - 1, items.length);
+  return (items as unknown[]).length;
 }
