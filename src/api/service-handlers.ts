@@ -8,7 +8,7 @@ import type { Request } from '../http/message.ts';
 import type { Query } from '../http/query.ts';
 import { accept } from '../resources/accept.ts';
 import type { CollectionResource } from '../resources/collection.ts';
-import { dashboard } from '../resources/dashboard.ts';
+import { dashboardWriter } from '../resources/dashboard.ts';
 import type { Origin, Sessions } from '../resources/sessions.ts';
 import type { Credentials, SignIn } from '../resources/sign-in.ts';
 import type { Users } from '../resources/users.ts';
@@ -41,6 +41,7 @@ export type Unready = 'draining' | 'store_failed' | 'storage_full';
 export function serviceHandlers(services: Services): { readonly [operationId in ServiceOperation]: Handler } {
   const { users, sessions, signIn, tokens, items, pages } = services;
   const page = pages?.files.get('/');
+  const writeDashboard = dashboardWriter(users, sessions, items);
   return {
     async login({ request, body }) {
       const credentials = accept(credentialsFields, body ?? null, { kind: 'create' });
@@ -66,7 +67,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       ) {
         return pageReply(page, pages.contentSecurityPolicy, request);
       }
-      return unstoredReply(200, JSON.stringify(dashboard(principal, users, sessions, items)));
+      return unstoredReply(200, writeDashboard(principal));
     },
 
     async createToken({ request, body }) {
@@ -88,7 +89,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       const caller = requireUser(principal);
       const current = principal.kind === 'session' ? principal.sessionId : undefined;
       const listed = signIn.sessionsOf(caller, userIn(query) ?? caller.userId);
-      return unstoredReply(200, JSON.stringify(listed.map((session) => sessions.present(session, current))));
+      return unstoredReply(200, `[${listed.map((session) => sessions.write(session, current)).join(',')}]`);
     },
 
     async removeSession({ principal, id }) {

@@ -1,26 +1,28 @@
 import type { SessionHolder } from '../auth/principal.ts';
-import type { JsonObject } from '../base/json.ts';
+import { representationWriter } from '../schema/representation.ts';
 import type { CollectionResource } from './collection.ts';
 import type { Sessions } from './sessions.ts';
-import type { Users } from './users.ts';
+import { userFields, type Users } from './users.ts';
 
 const recentMax = 5;
 
-/** What a person sees first: who they are, how much there is, what came last, and their session. */
-export function dashboard(
-  principal: SessionHolder,
+/** Writes what a person sees first, as JSON: who they are, how much there is, what came last, and their session. */
+export function dashboardWriter(
   users: Users,
   sessions: Sessions,
   items: CollectionResource,
-): JsonObject {
-  return {
-    user: users.present(users.read(principal.userId)),
-    counts: {
+): (principal: SessionHolder) => string {
+  const writeUser = representationWriter(userFields);
+  const writeItem = representationWriter(items.declaration.fields);
+  return ({ userId, role, sessionId }) => {
+    const user = writeUser(users.read(userId));
+    const counts = JSON.stringify({
       items: items.records.size,
-      ...(principal.role === 'admin' && { users: users.records.size }),
-      sessions: sessions.of(principal.userId).length,
-    },
-    recentItems: items.records.latest(recentMax).map((item) => items.present(item)),
-    session: sessions.present(sessions.read(principal.sessionId), principal.sessionId),
+      ...(role === 'admin' && { users: users.records.size }),
+      sessions: sessions.of(userId).length,
+    });
+    const recent = items.records.latest(recentMax).map(writeItem).join(',');
+    const session = sessions.write(sessions.read(sessionId), sessionId);
+    return `{"user":${user},"counts":${counts},"recentItems":[${recent}],"session":${session}}`;
   };
 }

@@ -59,6 +59,8 @@ export class Sessions {
   readonly records: Collection<SessionRecord>;
   readonly #store: Store;
   readonly #options: SessionOptions;
+  /** What is seen of a record, which never changes: to write three dates takes longer than to find the session. */
+  readonly #written = new WeakMap<SessionRecord, string>();
   /** Which block of records the next sweep looks at. */
   #sweep = 0;
 
@@ -151,23 +153,18 @@ export class Sessions {
     return this.records.members('user', userId).filter((session) => this.endOf(session) > now);
   }
 
-  /** What its owner sees of a session, its secret's hash least of all. `currentId` is the session that asks. */
-  present(session: SessionRecord, currentId: number | undefined): JsonObject {
-    const { id, userId, kind, address, agent } = session;
-    const [createdAt, lastSeenAt, expiresAt] = [session.createdAt, session.lastSeenAt, this.endOf(session)].map(
-      (time) => new Date(time).toISOString(),
-    );
-    return {
-      id,
-      userId,
-      kind,
-      createdAt: createdAt ?? '',
-      lastSeenAt: lastSeenAt ?? '',
-      expiresAt: expiresAt ?? '',
-      address,
-      agent,
-      current: id === currentId,
-    };
+  /** What its owner sees of a session, as JSON; of its secret not even the hash. `currentId` is the one that asks. */
+  write(session: SessionRecord, currentId: number | undefined): string {
+    let written = this.#written.get(session);
+    if (written === undefined) {
+      const { id, userId, kind, address, agent } = session;
+      const createdAt = new Date(session.createdAt).toISOString();
+      const lastSeenAt = new Date(session.lastSeenAt).toISOString();
+      const expiresAt = new Date(this.endOf(session)).toISOString();
+      written = JSON.stringify({ id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent }).slice(0, -1);
+      this.#written.set(session, written);
+    }
+    return `${written},"current":${session.id === currentId}}`;
   }
 
   /** When the session ends if nothing more is heard of it. */
