@@ -3,14 +3,13 @@ import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
+import { Checkpoint } from './checkpoint.ts';
 import { type Files, replaceFile, temporaryName } from './files.ts';
 import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import { Lock, type ProcessTable } from './lock.ts';
 import { recover, type Recovered, type RecoveredCollection } from './recovery.ts';
-import { snapshotName, writeSnapshot } from './snapshot.ts';
-import type { StoredRecord, View } from './store.ts';
 import type { AnyTable } from './table.ts';
 
 export interface FileJournalOptions {
@@ -28,18 +27,6 @@ const reserveName = 'reserve';
 
 export function newEpoch(random: Random): string {
   return random(8).toString('hex');
-}
-
-/** Everything at one moment, for a checkpoint. */
-interface CheckpointSource {
-  /** The number of the journal that goes on from there. */
-  readonly journal: number;
-  readonly through: number;
-  readonly sources: readonly {
-    readonly table: AnyTable;
-    readonly view: View<StoredRecord>;
-    readonly nextId: number;
-  }[];
 }
 
 /** The journal on files: lock, recovery, groups, checkpoints, and the order in which all of that reaches the disk. */
@@ -183,29 +170,21 @@ export class FileJournal implements Journal {
   }
 
   async #tryCheckpoint(between: BetweenGroups): Promise<boolean> {
-    const begun = await between(() => this.#rotate());
-    if (begun === undefined) return false;
-    const { through, sources } = begun;
-    const temporary = (table: AnyTable): string => `${snapshotName(table.name)}.${begun.journal}.tmp`;
-    let bytes = 0;
+    const checkpoint = await between(() => this.#rotate());
+    if (checkpoint === undefined) return false;
+    let bytes: number;
     try {
-      for (const { table, view, nextId } of sources) {
-        const header = { epoch: this.#epoch, through, revision: view.revision, nextId };
-        bytes += await writeSnapshot(this.#files, this.#options.clock, temporary(table), table.name, header, view);
-      }
+      bytes = await checkpoint.write(this.#options.clock, this.#epoch);
     } catch (error) {
-      for (const { table } of sources) await this.#files.remove(temporary(table)).catch(() => undefined);
       this.#postpone(error);
       return false;
-    } finally {
-      for (const { view } of sources) view.close();
     }
     await this.#guard(async (journal) => {
       this.#fence(journal);
-      for (const { table } of sources) await this.#files.rename(temporary(table), snapshotName(table.name));
+      await checkpoint.publish();
       await this.#files.syncDirectory();
     });
-    this.#collections = new Map(sources.map(({ table }) => [table.name, { through, file: true }]));
+    this.#collections = checkpoint.collections;
     await this.#retire(this.#older);
     this.#older = [];
     this.#olderBytes = 0;
@@ -214,10 +193,9 @@ export class FileJournal implements Journal {
   }
 
   /** Goes on in a new journal, and views everything at the seam. `undefined` where the disk has no room. */
-  async #rotate(): Promise<CheckpointSource | undefined> {
+  async #rotate(): Promise<Checkpoint | undefined> {
     return this.#guard(async (old) => {
       this.#fence(old);
-      const through = this.#sequence;
       const predecessor = { journal: old.number, chain: old.chain };
       const next = await this.#beginNext(old, { closed: false, predecessor });
       if (next === undefined) return undefined;
@@ -225,12 +203,7 @@ export class FileJournal implements Journal {
       this.#older.push(old.name);
       this.#olderBytes += old.size;
       await old.close();
-      const sources = Array.from(this.#tables.values(), (table) => ({
-        table,
-        view: table.view(),
-        nextId: table.nextId,
-      }));
-      return { journal: next.number, through, sources };
+      return new Checkpoint(this.#files, this.#tables.values(), this.#sequence, next.number);
     });
   }
 

@@ -1,13 +1,13 @@
 import type { Clock } from '../base/clock.ts';
 import { CairnError } from '../base/errors.ts';
 import type { Random } from '../base/random.ts';
+import { Checkpoint } from './checkpoint.ts';
 import { newEpoch } from './file-journal.ts';
 import { StoreDamageError } from './failures.ts';
 import { errorCode, type Files, readWhole, replaceFile } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { Lock, type ProcessTable } from './lock.ts';
 import { recover } from './recovery.ts';
-import { snapshotName, writeSnapshot } from './snapshot.ts';
 import type { AnyTable } from './table.ts';
 
 export interface OfflineOptions {
@@ -113,25 +113,17 @@ export async function writeStore(
   { epoch, sequence, journal }: { readonly epoch: string; readonly sequence: number; readonly journal: number },
   { clock, onProgress = () => undefined }: Pick<OfflineOptions, 'clock' | 'onProgress'>,
 ): Promise<void> {
-  for (const table of tables.values()) {
-    onProgress(`writing ${snapshotName(table.name)}: ${table.size} records`);
-    const view = table.view();
-    const header = { epoch, through: sequence, revision: table.revision, nextId: table.nextId };
-    await writeSnapshot(files, clock, temporaryName(table, journal), table.name, header, view);
-    view.close();
-  }
-  const collections = new Map(Array.from(tables.keys(), (name) => [name, { through: sequence, file: true }] as const));
+  onProgress(`writing ${files.directory}`);
+  const checkpoint = new Checkpoint(files, tables.values(), sequence, journal);
+  await checkpoint.write(clock, epoch);
+  const { collections } = checkpoint;
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
   const last = await JournalFile.begin(files, manifest, () => Promise.resolve(false));
   try {
-    for (const table of tables.values()) await files.rename(temporaryName(table, journal), snapshotName(table.name));
+    await checkpoint.publish();
     await last.publish();
     await files.syncDirectory();
   } finally {
     await last.close();
   }
-}
-
-function temporaryName(table: AnyTable, journal: number): string {
-  return `${snapshotName(table.name)}.${journal}.tmp`;
 }

@@ -1,7 +1,7 @@
 /**
  * The store at its limits: `npm run bench -- store`. Durable creates at several numbers of connections and records,
- * beside a bare `node:http` server with group commit, a bare one that writes nothing, and an append + datasync loop, all
- * in the same run; then start-up, memory per record, and the longest stall while a checkpoint runs.
+ * beside a bare `node:http` server with group commit, a bare one that writes nothing, and an append + datasync loop,
+ * all in the same run; then start-up, memory per record, and the longest stall while a checkpoint runs.
  */
 import { cpSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -11,7 +11,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createApp } from '../../src/app.ts';
 import { openData, type Data } from '../../src/data.ts';
 import type { LoadResult } from './load.ts';
-import { ask, email, load, password, residentMiB, secret, startBare, startCairn, stop, type Server } from './processes.ts';
+import { ask, email, load, password, residentMiB, secret } from './processes.ts';
+import { startBare, startCairn, stop, type Server } from './processes.ts';
 
 export interface StoreBench {
   /** Scratch space, on the disk to be measured. */
