@@ -46,6 +46,12 @@ export interface AppOptions extends DataOptions {
   readonly corsOrigins?: readonly string[] | undefined;
   readonly accessTokenLifetimeSeconds?: number | undefined;
   readonly bodyBytesMax?: number | undefined;
+  readonly connectionsMax?: number | undefined;
+  readonly connectionsPerAddressMax?: number | undefined;
+  /** How long `close` takes new connections still, so that load balancers can notice; 0 if absent. */
+  readonly shutdownGraceSeconds?: number | undefined;
+  /** How long `close` then waits for requests in flight. */
+  readonly shutdownTimeoutSeconds?: number | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;
 }
@@ -155,13 +161,19 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   };
   const exchanger = new Exchanger(exchange);
   const servers: HttpServer[] = [];
+  const connectionLimits = {
+    connectionsMax: options.connectionsMax ?? limits.connectionsMax,
+    connectionsPerAddressMax: options.connectionsPerAddressMax ?? limits.connectionsPerAddressMax,
+  };
+  const graceMs = (options.shutdownGraceSeconds ?? 0) * 1000;
+  const drainMs = (options.shutdownTimeoutSeconds ?? limits.drainTimeoutMs / 1000) * 1000;
   return {
     generatedPassword,
     store,
     users,
     async listen({ port, host, tls }) {
       invariant(options.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
-      const server = new HttpServer({ ...exchange, tls });
+      const server = new HttpServer({ ...exchange, tls, limits: connectionLimits });
       const bound = await server.listen(port, host);
       servers.push(server);
       return bound;
@@ -185,7 +197,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     },
     async close() {
       closing = true;
-      await Promise.all(servers.map((server) => server.drain(0)));
+      await Promise.all(servers.map((server) => server.drain(graceMs, drainMs)));
       await store.close();
     },
   };

@@ -49,6 +49,20 @@ export const options = {
   passwordMin: integer('password-min', 'shortest password, in characters', 'LENGTH', 8, 128, 15),
   scryptCost: integer('scrypt-cost', "exponent of scrypt's N for new password hashes", 'EXPONENT', 14, 20, 15),
   bodyMax: size('body-max', 'largest request body', '1KiB', '64MiB', '1MiB'),
+  connectionsMax: integer(
+    'connections-max', 'open connections in all; idle ones make room for new ones', 'COUNT', 1, 1_000_000,
+    limits.connectionsMax,
+  ),
+  connectionsPerAddress: integer(
+    'connections-per-address', 'open connections of one address that is no trusted proxy', 'COUNT', 1, 1_000_000,
+    limits.connectionsPerAddressMax,
+  ),
+  shutdownGrace: duration(
+    'shutdown-grace', 'how long a stopping server, no longer ready, takes new connections', '0s', '5m', '0s',
+  ),
+  shutdownTimeout: duration(
+    'shutdown-timeout', 'how long a stopping server then waits for requests in flight', '0s', '10m', '30s',
+  ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
 } as const;
 
@@ -83,6 +97,10 @@ export interface Config {
   readonly passwordLengthMin: number;
   readonly scryptCost: number;
   readonly bodyBytesMax: number;
+  readonly connectionsMax: number;
+  readonly connectionsPerAddressMax: number;
+  readonly shutdownGraceSeconds: number;
+  readonly shutdownTimeoutSeconds: number;
   readonly requireIfMatch: boolean;
 }
 
@@ -128,6 +146,10 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
     passwordLengthMin: read(options.passwordMin),
     scryptCost: read(options.scryptCost),
     bodyBytesMax: read(options.bodyMax),
+    connectionsMax: read(options.connectionsMax),
+    connectionsPerAddressMax: read(options.connectionsPerAddress),
+    shutdownGraceSeconds: read(options.shutdownGrace),
+    shutdownTimeoutSeconds: read(options.shutdownTimeout),
     requireIfMatch: read(options.requireIfMatch),
   };
   if ((certFile === undefined) !== (keyFile === undefined)) {

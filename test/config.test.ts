@@ -14,7 +14,11 @@ test('without flags and variables the defaults hold', () => {
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
     accessTokenLifetimeSeconds: 900, sessionIdleSeconds: 43_200, sessionLifetimeSeconds: 604_800, sessionsPerUser: 50,
-    passwordLengthMin: 15, scryptCost: 15, bodyBytesMax: 1_048_576, requireIfMatch: false,
+    passwordLengthMin: 15, scryptCost: 15, bodyBytesMax: 1_048_576, connectionsMax: 8192,
+    connectionsPerAddressMax: 1024,
+    shutdownGraceSeconds: 0,
+    shutdownTimeoutSeconds: 30,
+    requireIfMatch: false,
   });
 });
 

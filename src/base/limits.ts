@@ -11,6 +11,7 @@ export const limits = {
   // Requests and connections (src/http)
   /** The request line and all fields together; Node's parser answers 431 beyond it. */
   fieldsBytesMax: 16 * 1024,
+  /** Of one request; beyond it 431. */
   fieldsCountMax: 100,
   /** From the connection (or the answer before) to the end of the fields, once their first byte is there. */
   headersTimeoutMs: 10_000,
@@ -20,6 +21,7 @@ export const limits = {
   keepAliveTimeoutMs: 75_000,
   /** How long a reader may take for each 64 KiB of an answer: 17 kbit/s. */
   slowReaderTimeoutMs: 30_000,
+  /** In all; beyond it idle ones are closed, and new ones refused. */
   connectionsMax: 8192,
   /** Of one address that is no trusted proxy's. */
   connectionsPerAddressMax: 1024,
@@ -33,6 +35,7 @@ export const limits = {
   requestsInFlightMax: 2048,
   /** Unread content of a refused request that is still taken in, so that its sender gets to read the answer. */
   lingerBytesMax: 1024 * 1024,
+  /** How long it is taken in. */
   lingerTimeoutMs: 1000,
   /** How long a stopping server waits for the requests in flight. */
   drainTimeoutMs: 30_000,

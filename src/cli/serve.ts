@@ -85,6 +85,10 @@ function appOptions(config: Config): Parameters<typeof createApp>[0] {
     passwordLengthMin: config.passwordLengthMin,
     scryptCost: config.scryptCost,
     bodyBytesMax: config.bodyBytesMax,
+    connectionsMax: config.connectionsMax,
+    connectionsPerAddressMax: config.connectionsPerAddressMax,
+    shutdownGraceSeconds: config.shutdownGraceSeconds,
+    shutdownTimeoutSeconds: config.shutdownTimeoutSeconds,
   };
 }
 
