@@ -4,6 +4,9 @@ import { run } from './cli/run.ts';
 import { systemEnvironment } from './config.ts';
 import { packageVersion } from './version.ts';
 
+// Whoever reads may stop reading (`cairn openapi | head`), and that is no failure.
+process.stdout.on('error', () => undefined);
+
 process.exitCode = await run(commands, packageVersion, process.argv.slice(2), {
   input: process.stdin,
   environment: systemEnvironment,

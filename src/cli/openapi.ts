@@ -6,7 +6,7 @@ import { exitCodes, type Command } from './command.ts';
 /** Shows what `/openapi.json` shows, without a server. */
 export const openapi: Command = {
   name: 'openapi',
-  summary: 'Print the OpenAPI document',
+  summary: 'Prints the OpenAPI document',
   operands: [],
   options: [],
   async run({ terminal }) {
