@@ -49,14 +49,18 @@ test('the tour goes from the first token to a changed item, line by line', async
   const tour = shellBlocks.find(([first = '']) => first.startsWith('PASSWORD='));
   assert.ok(tour);
   const password = readFileSync(join(directory, 'admin-password'), 'utf8').trim();
-  const lines = tour.map((line) =>
+  const more = shellBlocks.filter(([first = '']) => /^(ETAG=|curl -sf)/.test(first));
+  assert.equal(more.length, 2);
+  const lines = [...tour, ...more.flat()].map((line) =>
     line.replace(/^PASSWORD=.*$/, `PASSWORD='${password}'`).replaceAll('localhost:3000', origin),
   );
   const output = await shell(lines.join('\n'));
   const [created = '', read = '', patched = ''] = output.split(/(?=HTTP\/1\.1 )/);
   assert.match(created, /^HTTP\/1\.1 201 .*\{"id":1,"name":"Lamp","price":24\.5\}$/s);
   assert.match(read, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":24\.5\}$/s);
-  assert.match(patched, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":19\.9\}$/s);
+  assert.match(patched, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":19\.9\}/s);
+  const further = '[{"id":1,"name":"Lamp","price":19.9}][{"id":1,"name":"Lamp"}]{"id":1,"name":"Lamp","price":18}';
+  assert.equal(patched.slice(-further.length), further);
 });
 
 test('the two commands are scripts of the package', () => {
