@@ -4,8 +4,6 @@ export type DamageKind = 'damaged' | 'edited' | 'missing' | 'foreign' | 'newer_f
 /** The files are not what the store left, and only the operator can decide. Its message names the file and place. */
 export class StoreDamageError extends Error {
   override readonly name = 'StoreDamageError';
-  /** EX_CONFIG of sysexits.h. */
-  readonly exitCode = 78;
   readonly kind: DamageKind;
   readonly file: string;
   /** The byte at which the trouble begins. */
@@ -25,6 +23,4 @@ export class StoreDamageError extends Error {
 /** Another process has the directory, or may have it. */
 export class LockedError extends Error {
   override readonly name = 'LockedError';
-  /** EX_TEMPFAIL of sysexits.h. */
-  readonly exitCode = 75;
 }

@@ -14,7 +14,9 @@ const secret = 'the secret that signs in these tests';
 const password = 'a password for everybody';
 
 /** Who asks, in the order of the table's columns. `own`: the user or the owner of the record. */
-const callers = ['nobody', 'garbage', 'expired', 'other key', 'member', 'own', 'admin', 'cookie', 'cross-site'] as const;
+const callers = [
+  'nobody', 'garbage', 'expired', 'other key', 'member', 'own', 'admin', 'cookie', 'cross-site',
+] as const;
 type Caller = (typeof callers)[number];
 
 /** What a refusal is called, by its status and by who asked or for whom the route is. */
@@ -123,7 +125,8 @@ async function row(app: TestApp, operationId: string, route: Route, next: () => 
       address: `198.51.100.${number % 256}`,
       ...(json !== undefined && { json }),
     });
-    assert.equal(answer.code, expectedCode(answer.status, caller, route), `${operationId} as ${caller}: ${answer.body}`);
+    const expected = expectedCode(answer.status, caller, route);
+    assert.equal(answer.code, expected, `${operationId} as ${caller}: ${answer.body}`);
     cells.push(String(answer.status));
   }
   return cells;
