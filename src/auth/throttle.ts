@@ -124,8 +124,10 @@ class Failures {
     this.#change(places, (value) => Math.max(value, forgottenAt));
   }
 
+  /** A place that is ahead of the other one is so for somebody else's failures, which stay. */
   takeBack(places: Places): void {
-    this.#change(places, (value) => value - this.#spacingMs);
+    const least = this.#forgottenAt(places);
+    this.#change(places, (value) => (value > least ? value : value - this.#spacingMs));
   }
 
   clear(places: Places): void {

@@ -137,7 +137,8 @@ export class SignIn {
       });
       // Else the password was changed while it was compared, or another login has hashed it anew: compare once more.
       if (started === undefined) continue;
-      audit('login', { userId: started.user.id, sessionId: started.session.id, kind: started.session.kind, address });
+      const { id: sessionId, kind: sessionKind } = started.session;
+      audit('login', { userId: started.user.id, sessionId, sessionKind, address });
       return started;
     }
   }

@@ -92,7 +92,10 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
   await log.close(1000);
   const files = readdirSync(directory).map((name) => [name, readFileSync(join(directory, name), 'latin1')] as const);
   assert.ok(files.some(([name]) => name === 'users.json'));
-  assert.match(logged, /"event":"login_failed"/);
+  const events = [...logged.matchAll(/"kind":"security","event":"(\w+)"/g)].map(([, event]) => event);
+  for (const event of ['login', 'login_failed', 'logout', 'password_changed', 'user_created']) {
+    assert.ok(events.includes(event), event);
+  }
 
   const found: string[] = [];
   for (const [name, canary] of canaries) {
