@@ -42,7 +42,10 @@ function qualityOf(type: string, ranges: readonly MediaRange[]): number {
   return 0;
 }
 
-const preferenceGrammar = new RegExp(`^(${token}+)[\\t ]*(?:=[\\t ]*(?:"([^"\\\\]*)"|(${token}*)))?[\\t ]*(?:;|$)`);
+/** No two runs of white space meet, so that there is one way to match and a long field costs no more than its length. */
+const preferenceGrammar = new RegExp(
+  `^(${token}+)[\\t ]*(?:=[\\t ]*(?:(?:"([^"\\\\]*)"|(${token}+))[\\t ]*)?)?(?:;|$)`,
+);
 
 /** The preferences of a `Prefer` field (RFC 7240 §2) by lower-case name; the first of one name counts. */
 export function parsePrefer(value: string | undefined): ReadonlyMap<string, string> {

@@ -165,6 +165,16 @@ test('RFC 7240 §2: preferences', () => {
   assert.equal(parsePrefer(undefined).size, 0);
 });
 
+test('preferences are read in time that grows with their length alone', () => {
+  const spaces = ' '.repeat(15_000);
+  const started = process.cpuUsage();
+  for (const value of [`a${spaces}x`, `a=${spaces}x y`, `a${spaces}=${spaces}x y`, `a=""${spaces}x`]) {
+    assert.deepEqual([...parsePrefer(value)], [], JSON.stringify(value.replaceAll(spaces, '…')));
+  }
+  const { user } = process.cpuUsage(started);
+  assert.ok(user < 500_000, `${user} µs for 75 KB`);
+});
+
 test('content types: the named media types in UTF-8, without a content coding', () => {
   const types = ['application/json', 'application/merge-patch+json'];
   const good = ['application/json', 'Application/JSON', types[1] ?? '', 'application/json ;charset=utf-8'];
