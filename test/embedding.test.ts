@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import {
-  createApp, createLog, defineCollection, integer, optional, text, type Change, type Clock, type Random,
+  createApp, createLog, defineCollection, integer, optional, text, type App, type Change, type Clock, type Random,
 } from '../src/index.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 
@@ -108,6 +108,46 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   const { status } = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"A"}' });
   assert.equal(status, 401);
   assert.throws(() => defineCollection({ ...books, name: 'keys' }), { name: 'InvariantError' });
+});
+
+test('records of a collection of one\'s own are listed, changed, described, and there after a restart', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const books = defineCollection({
+    name: 'books',
+    singular: 'book',
+    fields: { title: text({ min: 1, max: 100 }), pages: optional(integer({ min: 1, max: 10_000 })) },
+  });
+  const open = (): Promise<App> => createApp({ directory, collections: [books], auth: 'none' });
+  let app = await open();
+  const origin = `http://127.0.0.1:${await app.listen({ port: 0, host: '127.0.0.1' })}`;
+  const send = async (method: string, path: string, body?: unknown): Promise<[number, unknown, Headers]> => {
+    const options = body === undefined ? { method } : { method, headers: json, body: JSON.stringify(body) };
+    const reply = await fetch(origin + path, options);
+    const content = await reply.text();
+    return [reply.status, content === '' ? undefined : JSON.parse(content), reply.headers];
+  };
+  const [created, first, headers] = await send('POST', '/books', { title: 'Emma', pages: 474 });
+  assert.deepEqual([created, first, headers.get('location')], [201, { id: 1, title: 'Emma', pages: 474 }, '/books/1']);
+  await send('POST', '/books', { title: 'Ulysses' });
+  const [refused, problem] = await send('POST', '/books', { title: '', pages: 1.5, author: 'Joyce' });
+  assert.equal(refused, 422);
+  const { errors } = Object(problem);
+  assert.deepEqual(errors.map(({ pointer }: { pointer: string }) => pointer), ['/title', '/pages', '/author']);
+  assert.deepEqual((await send('PATCH', '/books/1', { pages: null })).slice(0, 2), [200, { id: 1, title: 'Emma' }]);
+  assert.deepEqual((await send('PUT', '/books/2', { title: 'Ulysses', pages: 730 }))[0], 200);
+  assert.deepEqual((await send('GET', '/books?pages:gte=100&sort=-title'))[1], [{ id: 2, title: 'Ulysses', pages: 730 }]);
+  assert.deepEqual((await send('DELETE', '/books/1'))[0], 204);
+  const [, document] = await send('GET', '/openapi.json');
+  assert.deepEqual(Object.keys(Object(document).paths['/books/{id}']), ['get', 'put', 'patch', 'delete']);
+  assert.ok(Object(document).components.schemas.NewBook);
+  await app.close();
+  assert.match(readFileSync(join(directory, 'books.json'), 'utf8'), /"title":"Ulysses"/);
+
+  app = await open();
+  t.after(() => app.close());
+  assert.equal((await app.inject({ target: '/books' })).body, '[{"id":2,"title":"Ulysses","pages":730}]');
+  const next = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"Persuasion"}' });
+  assert.equal(next.body, '{"id":3,"title":"Persuasion"}');
 });
 
 test('hooks: one refuses before, one is told after, and neither is asked about what was refused', async (t) => {
