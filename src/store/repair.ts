@@ -118,8 +118,8 @@ class Salvage {
     this.sequence = Math.max(this.sequence, through);
     const records = whole === undefined ? this.#readLines(name, text) : whole['records'];
     for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
-      // A record that was added by hand needs no revision of its own.
-      const problem = isJsonObject(record) ? load(table, { revision: through, ...record }) : 'it is not a record';
+      // A record that was added by hand needs no revision of its own; its id stays in front.
+      const problem = isJsonObject(record) ? load(table, { id: 0, revision: through, ...record }) : 'it is not a record';
       if (problem !== undefined) this.#lose(name, text.indexOf(`{"id":${idOf(record)},`), problem);
     }
     table.advance(revision, nextId);
@@ -129,11 +129,12 @@ class Salvage {
   #readLines(name: string, text: string): JsonObject[] {
     const records: JsonObject[] = [];
     let offset = 0;
-    for (const line of text.split('\n')) {
-      const record = line.startsWith('{"id":') ? parseObject(line.replace(/,$/, '')) : undefined;
+    for (const whole of text.split('\n')) {
+      const line = whole.trim();
+      const record = parseObject(line.replace(/,$/, ''));
       if (record !== undefined) records.push(record);
       else if (!/^(\{"format":.*|\],"count":.*)?$/.test(line)) this.#lose(name, offset, 'this line is not a record');
-      offset += line.length + 1;
+      offset += Buffer.byteLength(whole) + 1;
     }
     return records;
   }

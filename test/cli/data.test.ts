@@ -56,6 +56,8 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   assert.match(repaired.out, /^The store is repaired$/m);
   assert.deepEqual(await usersIn(directory), ['Ada']);
   assert.match((await cairn(directory, 'check', '--repair')).out, /^Nothing was damaged, and nothing is changed$/m);
+  // Byte for byte as the store writes it, so that a next edit meets what the first one did.
+  assert.match(readFileSync(file, 'utf8'), /^\{"id":1,"revision":/m);
 });
 
 test('a backup is taken beside a running server, says that keys are in it, and is restored', async (t) => {

@@ -104,6 +104,21 @@ describe('repair', () => {
     }
   });
 
+  it('keeps the good lines of a snapshot that is no JSON any more, however their members stand', async () => {
+    const content = await stoppedAfter(write('a', 'b', 'c'));
+    const edits: [string, (text: string) => string][] = [
+      ['revision before id', (text) => text.replace(/("id":\d+),("revision":\d+)/g, '$2,$1')],
+      ['spaces', (text) => text.replace(/\{"id":/g, '  { "id": ')],
+      ['line ends of Windows', (text) => text.replaceAll('\n', '\r\n')],
+    ];
+    for (const [what, change] of edits) {
+      const torn = (text: string): string => change(text).replace('"name":"b"', '"name":"b');
+      const opened = await repaired(edit(content, 'people.json', torn));
+      assert.equal(names(opened), 'ac', what);
+      assert.equal(opened.lost.filter((line) => line.endsWith('this line is not a record')).length, 1, what);
+    }
+  });
+
   it('keeps everything but what is damaged, and says what that is', async () => {
     const content = await inBoth();
     const journal = journalOf(content);
