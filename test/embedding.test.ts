@@ -135,7 +135,8 @@ test('records of a collection of one\'s own are listed, changed, described, and 
   assert.deepEqual(errors.map(({ pointer }: { pointer: string }) => pointer), ['/title', '/pages', '/author']);
   assert.deepEqual((await send('PATCH', '/books/1', { pages: null })).slice(0, 2), [200, { id: 1, title: 'Emma' }]);
   assert.deepEqual((await send('PUT', '/books/2', { title: 'Ulysses', pages: 730 }))[0], 200);
-  assert.deepEqual((await send('GET', '/books?pages:gte=100&sort=-title'))[1], [{ id: 2, title: 'Ulysses', pages: 730 }]);
+  const [, found] = await send('GET', '/books?pages:gte=100&sort=-title');
+  assert.deepEqual(found, [{ id: 2, title: 'Ulysses', pages: 730 }]);
   assert.deepEqual((await send('DELETE', '/books/1'))[0], 204);
   const [, document] = await send('GET', '/openapi.json');
   assert.deepEqual(Object.keys(Object(document).paths['/books/{id}']), ['get', 'put', 'patch', 'delete']);

@@ -52,7 +52,9 @@ test('HEAD is GET without the content', async (t) => {
 
 test('what is unknown or repeated in a query is refused, on every route', async (t) => {
   const { ask, list, fields, token, cookie } = await withItems(t, [1]);
-  const queries = ['?colour=red', '?limit=0', '?limit=1&limit=2', '?sort=owner', '?ownerId=1', '?cursor=x', '?price=%ff'];
+  const queries = [
+    '?colour=red', '?limit=0', '?limit=1&limit=2', '?sort=owner', '?ownerId=1', '?cursor=x', '?price=%ff',
+  ];
   for (const query of queries) {
     const answer = await list(query);
     assert.deepEqual([answer.status, answer.code], [400, 'invalid_query'], query);
