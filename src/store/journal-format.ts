@@ -24,7 +24,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { isCount } from './table.ts';
+import { isCollectionName, isCount } from './table.ts';
 
 export const journalFormat = 1;
 
@@ -126,6 +126,7 @@ export function hex(chain: number): string {
 function parseListed(collections: JsonObject): Map<string, ListedCollection> | undefined {
   const listed = new Map<string, ListedCollection>();
   for (const [name, entry] of Object.entries(collections)) {
+    if (!isCollectionName(name)) return undefined;
     if (!isJsonObject(entry) || !isCount(entry['through']) || typeof entry['file'] !== 'boolean') return undefined;
     listed.set(name, { through: entry['through'], file: entry['file'] });
   }

@@ -12,7 +12,7 @@ import { type ProcessTable, systemProcesses } from './lock.ts';
 import { nodeFiles } from './node-files.ts';
 import { type RepairReport, repairFiles } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
-import { type AnyTable, Table } from './table.ts';
+import { type AnyTable, isCollectionName, Table } from './table.ts';
 
 export interface StoreOptions {
   /** Where the records are kept: a directory, files of any kind, or only in memory when left out. */
@@ -54,8 +54,6 @@ export function openStore(options: StoreOptions): OfflineStore {
       : new FileJournal({ files, clock, random, processes, reserveBytes, onNotice });
   return new RecordStore(journal, files, { ...options, processes });
 }
-
-const namePattern = /^[a-z][a-z0-9-]{0,62}$/;
 
 /** How often a full disk is asked again, at most. */
 const roomCheckMs = 1000;
@@ -102,7 +100,7 @@ class RecordStore implements OfflineStore {
 
   collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R> {
     invariant(this.#epoch === undefined, 'a collection is registered after the start');
-    invariant(namePattern.test(definition.name), `"${definition.name}" is not a name for a collection`);
+    invariant(isCollectionName(definition.name), `"${definition.name}" is not a name for a collection`);
     invariant(!this.#tables.has(definition.name), `the collection ${definition.name} is registered twice`);
     const table = new Table(definition);
     this.#tables.set(definition.name, table);

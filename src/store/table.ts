@@ -147,3 +147,8 @@ export function carriedTable(name: string): AnyTable {
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
+
+/** Whether a collection may have this name: it becomes a file's, also where it was read from a file. */
+export function isCollectionName(name: string): boolean {
+  return /^[a-z][a-z0-9-]{0,62}$/.test(name);
+}

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LockedError } from '../../src/store/failures.ts';
+import { encodeLine, manifestBody } from '../../src/store/journal-format.ts';
 import { backupDirectory, type OfflineOptions, restoreDirectory } from '../../src/store/offline.ts';
 import {
   type Content,
@@ -236,5 +237,16 @@ describe('backup and restore', () => {
     await assert.rejects(restoreDirectory(new SimulatedDisk(), new SimulatedDisk(), copying), { code: 'not_found' });
     const damaged = edit(content, 'people.json', (text) => text.replace('"b"', '"B"'));
     await assert.rejects(restoreDirectory(new SimulatedDisk(damaged), new SimulatedDisk(), copying), { label: 'S2' });
+  });
+
+  it('makes no file outside its directory, whatever a backup names its collections', async () => {
+    for (const name of ['../people', '/etc/people', 'a/b', 'people.json', '', '__proto__', 'PEOPLE']) {
+      const collections = new Map([[name, { through: 0, file: false }]]);
+      const manifest = { journal: 1, closed: true, epoch: 'e', after: 0, predecessor: undefined, collections };
+      const backup = new SimulatedDisk(new Map([['journal-1.jsonl', encodeLine(manifestBody(manifest), 0).bytes]]));
+      const target = new SimulatedDisk();
+      await assert.rejects(restoreDirectory(backup, target, copying), { label: 'J9' }, JSON.stringify(name));
+      assert.deepEqual([...target.content().keys()], []);
+    }
   });
 });
