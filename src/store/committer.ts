@@ -187,8 +187,10 @@ export class Committer {
     const commits = group.transactions.map((transaction) => `${transaction.encoded}]`);
     this.#journal.append(this.sequence + 1, commits).then(
       () => {
-        // Unless something else failed meanwhile, and these callers have been told that the outcome is unknown.
-        if (this.#inFlight === group) this.#commit(group);
+        if (this.#inFlight === group) return this.#commit(group);
+        // Something else failed meanwhile, and these callers have been told that the outcome is unknown.
+        this.#busy = false;
+        this.#next();
       },
       (error: unknown) => {
         this.#refuse(error);

@@ -86,4 +86,41 @@ describe('a store whose sync fails', () => {
     await store.close();
     assert.equal(syncs, 1, 'a failed sync is tried again');
   });
+
+  it('stops, too, when it is a checkpoint that fails while a group is being written', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, failures } = await startStore({ files: disk, reserveBytes: 16 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    const groupBegun = deferred();
+    const checkpointFailed = deferred();
+    let bob: Promise<unknown> | undefined;
+    let written = '';
+    disk.fault = ({ operation, name }) => {
+      if (operation === 'write') written = name;
+      return operation === 'rename' && name.startsWith('people.json') ? { code: 'EIO' } : undefined;
+    };
+    disk.pause = (at) => {
+      if (at === 'write') return undefined;
+      if (bob !== undefined && written.startsWith('journal-')) {
+        groupBegun.resolve();
+        return checkpointFailed.promise;
+      }
+      if (!written.startsWith('people.json')) return undefined;
+      bob ??= assert.rejects(store.write((tx) => tx.insert(people, person('bob'))), { code: 'outcome_unknown' });
+      return groupBegun.promise;
+    };
+    await assert.rejects(store.checkpoint(), { code: 'EIO' });
+    await bob;
+    checkpointFailed.resolve();
+    await store.close();
+    assert.equal(failures.length, 1);
+    assert.equal(people.size, 1);
+  });
 });
+
+/** `Promise.withResolvers`, which Node.js 20 lacks. */
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((settle) => (resolve = settle));
+  return { promise, resolve: () => resolve() };
+}
