@@ -11,8 +11,8 @@ interface Block<R> {
 }
 
 /**
- * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that a new block is
- * always the last one.
+ * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that a new block is the
+ * last one; a repair alone may find the first ids last.
  */
 export class Blocks<R extends StoredRecord> {
   size = 0;
@@ -34,7 +34,8 @@ export class Blocks<R extends StoredRecord> {
     if (block === undefined) {
       const added = { records: [record], stamp: this.#stamp };
       this.#blocks.set(key, added);
-      this.#ordered.push(added);
+      const before = this.#ordered.findLastIndex(({ records: [first] }) => first !== undefined && first.id < record.id);
+      this.#ordered.splice(before + 1, 0, added);
       this.size += 1;
       return;
     }

@@ -9,6 +9,7 @@ import {
   edit,
   inBoth,
   journalOf,
+  killedAfter,
   names,
   options,
   start,
@@ -141,6 +142,20 @@ describe('repair', () => {
 
     const key = await repaired(edit(content, 'people.json', (text) => text.replace('b@', 'a@')));
     assert.equal(names(key), 'acde');
+  });
+
+  it('keeps the order of the ids where only the journal has the first ones', async () => {
+    const content = await killedAfter(async ({ store, people }) => {
+      await store.write((tx) => {
+        for (let id = 1; id <= 1030; id += 1) tx.insert(people, person(`p${id}`));
+        for (let id = 2; id <= 1023; id += 1) tx.remove(people, id);
+      });
+      await store.checkpoint();
+      await store.write((tx) => tx.replace(people, 1, person('q')));
+    });
+    const opened = await repaired(edit(content, 'people.json', (text) => text.replace('{"id":1,', '{"id"!1,')));
+    assert.deepEqual(all(opened.people).map(({ id }) => id), [1, 1024, 1025, 1026, 1027, 1028, 1029, 1030]);
+    assert.equal(opened.people.get(1)?.name, 'q');
   });
 
   it('goes on from what is there when a file is missing', async () => {
