@@ -87,7 +87,7 @@ export class HttpServer {
   /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
   async listen(port: number, host: string): Promise<number> {
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject).listen(port, host, () => {
+      this.#server.once('error', reject).listen({ port, host, backlog: backlogMax }, () => {
         this.#server.off('error', reject);
         resolve();
       });
@@ -154,6 +154,9 @@ export class HttpServer {
     this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
   }
 }
+
+/** Connections that the system keeps until they are accepted; in a flood, the next one would wait for a second. */
+const backlogMax = 4096;
 
 /** What Node's parser reports, beside everything that is simply malformed. */
 const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {

@@ -1,0 +1,58 @@
+/** A crowd of callers in a process of its own, told what to do by one line of JSON on its input. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+/**
+ * What the crowd shall do: so many callers connect, and after `connectMs` all ask at once, and each again as soon as it
+ * is answered. (Node.js accepts one connection in each turn of its loop: a crowd that asks meanwhile never gets in.)
+ */
+export interface CallersOrder {
+  readonly port: number;
+  readonly callers: number;
+  readonly request: string;
+  readonly connectMs: number;
+  readonly durationMs: number;
+}
+
+/** How the crowd was answered: 201, 503 with `Retry-After`, anything else, and connections that broke. */
+export interface Counts {
+  done: number;
+  shed: number;
+  other: number;
+  broken: number;
+}
+
+const order: CallersOrder = JSON.parse(await text(process.stdin));
+const request = Buffer.from(order.request);
+const counts: Counts = { done: 0, shed: 0, other: 0, broken: 0 };
+
+const started = new Promise((resolve) => setTimeout(resolve, order.connectMs));
+
+function call(index: number): void {
+  // One address may hold 1,024 connections, so the crowd comes from eight.
+  const socket = connect({
+    port: order.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % 8)}`, noDelay: true,
+  });
+  let received = '';
+  socket.on('connect', () => void started.then(() => socket.write(request)));
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+    const head = received.indexOf('\r\n\r\n');
+    const length = /\r\ncontent-length: (\d+)/i.exec(received)?.[1];
+    if (head === -1 || length === undefined || received.length < head + 4 + Number(length)) return;
+    if (received.startsWith('HTTP/1.1 201')) counts.done += 1;
+    else if (/^HTTP\/1\.1 503[^]*\r\nRetry-After: \d+\r\n/.test(received)) counts.shed += 1;
+    else counts.other += 1;
+    received = '';
+    socket.write(request);
+  });
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    counts.broken += 1;
+    setTimeout(() => call(index), 100);
+  });
+}
+
+for (let index = 0; index < order.callers; index += 1) call(index);
+const report = (): boolean => process.stdout.write(JSON.stringify(counts), () => process.exit());
+setTimeout(report, order.connectMs + order.durationMs);
