@@ -1,0 +1,115 @@
+/**
+ * Lists of many items, and what another caller feels meanwhile.
+ *
+ *   npx tsx test/bench/lists.ts [items]
+ *
+ * The server is a process of its own. One connection asks for an item over and over; the table shows its slowest
+ * answer while each list was read on another connection.
+ */
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { createApp } from '../../src/app.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { systemRandom } from '../../src/base/random.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { StoredRecord } from '../../src/store/store.ts';
+
+interface Item extends StoredRecord {
+  readonly name: string;
+  readonly price: number;
+  readonly ownerId: number;
+}
+
+const lists: readonly [what: string, target: string][] = [
+  ['nothing', ''],
+  ['a page by id', '/items?limit=20'],
+  ['a page by price, asked for the first time', '/items?limit=20&sort=price'],
+  ['a page by price, asked for again', '/items?limit=20&sort=price'],
+  ['nothing, while the order is made', ''],
+  ['a page by price, once the order is there', '/items?limit=20&sort=price'],
+  ['a page by price of items that are few', '/items?limit=20&sort=price&name:contains=99999'],
+  ['a page of items that are few', '/items?limit=20&price:lt=0.01'],
+  ['all items', '/items'],
+  ['all items by price', '/items?sort=price'],
+  ['all items by name, sorted first', '/items?sort=name'],
+  ['all items by name, once more', '/items?sort=name'],
+];
+
+/** Makes a data directory with `count` items. */
+async function fill(directory: string, count: number): Promise<void> {
+  const store = openStore({ directory, clock: systemClock, random: systemRandom });
+  const items = store.collection<Item>({ name: 'items', parse: () => undefined });
+  await store.start();
+  let state = 1;
+  const below = (bound: number): number => {
+    state = (state * 48271) % 2147483647;
+    return state % bound;
+  };
+  for (let made = 0; made < count; made += 10_000) {
+    await store.write((transaction) => {
+      for (let item = made; item < Math.min(count, made + 10_000); item += 1) {
+        transaction.insert(items, { name: `Item ${below(1e9)}`, price: below(1e7) / 100, ownerId: 1 });
+      }
+    });
+  }
+  await store.close();
+}
+
+async function serve(directory: string): Promise<void> {
+  const app = await createApp({ directory, auth: 'none', page: false });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  process.on('disconnect', () => process.exit());
+  process.send?.(port);
+}
+
+/** Reads a target to its end and resolves with how long that took and how much came. */
+async function read(port: number, agent: Agent, path: string): Promise<{ ms: number; bytes: number }> {
+  const started = performance.now();
+  const asked = get({ port, host: '127.0.0.1', path, agent });
+  const [answer] = await once(asked, 'response');
+  let bytes = 0;
+  for await (const chunk of answer) bytes += Number(Object(chunk).length);
+  if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode}`);
+  return { ms: performance.now() - started, bytes };
+}
+
+async function measure(port: number): Promise<void> {
+  const [pinger, reader] = [new Agent({ keepAlive: true }), new Agent({ keepAlive: true })];
+  for (const [what, target] of lists) {
+    let reading = true;
+    const pings: number[] = [];
+    const pinging = (async () => {
+      while (reading) pings.push((await read(port, pinger, '/items/77')).ms);
+    })();
+    const { ms, bytes } = target === '' ? await delay(2000, { ms: 0, bytes: 0 }) : await read(port, reader, target);
+    if (ms < 100) await delay(100);
+    reading = false;
+    await pinging;
+    pings.sort((a, b) => a - b);
+    const [median = 0, worst = 0] = [pings[pings.length >> 1], pings.at(-1)];
+    const others = `others: ${median.toFixed(1)} ms median, ${worst.toFixed(1)} ms at most of ${pings.length}`;
+    console.log(`${what.padEnd(42)} ${ms.toFixed(1).padStart(8)} ms ${String(bytes).padStart(9)} bytes  ${others}`);
+  }
+  pinger.destroy();
+  reader.destroy();
+}
+
+const [, script = '', first = '1000000', directory] = process.argv;
+if (first === 'serve' && directory !== undefined) {
+  await serve(directory);
+} else {
+  const data = mkdtempSync(join(tmpdir(), 'cairn-lists-'));
+  await fill(data, Number(first));
+  const server: ChildProcess = fork(script, ['serve', data]);
+  const [port] = await once(server, 'message');
+  await measure(Number(port));
+  server.disconnect();
+  await once(server, 'exit');
+  rmSync(data, { recursive: true });
+}
