@@ -162,11 +162,16 @@ export class Users {
     }
   }
 
-  /** A token outlives a demotion, so writes to users and sessions look once more. @throws CairnError `actor_changed` */
+  /**
+   * A token outlives a demotion, and a request that is being read its session: so writes to users and sessions look
+   * once more. @throws CairnError `actor_changed`
+   */
   checkActor(transaction: Transaction, principal: Principal): void {
     if (principal.kind === 'anonymous' || principal === everybody) return;
-    if (transaction.get(this.records, principal.userId)?.role === principal.role) return;
-    throw new CairnError('actor_changed', 'Cannot write: the caller was removed or has another role now');
+    const { records } = this.#parts.sessions;
+    const ended = principal.kind === 'session' && transaction.get(records, principal.sessionId) === undefined;
+    if (!ended && transaction.get(this.records, principal.userId)?.role === principal.role) return;
+    throw new CairnError('actor_changed', 'Cannot write: the caller was removed, was signed out or has another role now');
   }
 
   #acceptChange(principal: Principal, stored: UserRecord, body: JsonValue, kind: 'replace' | 'patch'): UserChange {

@@ -293,6 +293,20 @@ test('a new password renews the session that changes it and ends all others', as
   assert.equal((await ask('POST', '/login', { json: { email, password: change.password } })).status, 200);
 });
 
+test('a session that ends while its request is being read writes nothing more', async (t) => {
+  const { ask, cookie, token } = await setUp(t);
+  const fields = { cookie: await cookie('admin') };
+  // The password is hashed on another thread: the session has ended before that is done.
+  const json = { name: 'Eve', email: 'eve@example.org', role: 'admin', password: 'correct horse battery staple' };
+  const [made, left] = await Promise.all([
+    ask('POST', '/users', { fields, json }),
+    ask('POST', '/logout', { fields }),
+  ]);
+  assert.deepEqual([left.status, made.status, made.code], [204, 403, 'actor_changed']);
+  const bearer = { authorization: `Bearer ${await token('admin')}` };
+  assert.equal(Object((await ask('GET', '/users', { fields: bearer })).json).length, 2);
+});
+
 test('a new password takes the current one, and who guesses it is slowed down', async (t) => {
   const { ask, cookie, credentials } = await setUp(t);
   const fields = { cookie: await cookie('member') };
