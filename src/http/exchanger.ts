@@ -53,6 +53,10 @@ export type ExchangeLimits = Record<
   number
 >;
 
+/** Made once: what is told to a crowd must cost next to nothing. */
+const overloaded = new CairnError('overloaded', 'Cannot take the request: too many are in flight', {
+  retryAfterSeconds: 1,
+});
 const asteriskReply: Reply = { status: 204, fields: apiFields, body: undefined };
 
 /** Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. */
@@ -140,7 +144,7 @@ export class Exchanger {
   #handle(exchange: Exchange): Reply | Promise<Reply> {
     if (exchange.target === '*') return asteriskReply;
     if (this.#inFlight >= this.#limits.requestsInFlightMax && this.#options.unshed?.has(exchange.target) !== true) {
-      throw new CairnError('overloaded', 'Cannot take the request: too many are in flight', { retryAfterSeconds: 1 });
+      return this.#refuse(overloaded, exchange);
     }
     return this.#options.handle(exchange);
   }

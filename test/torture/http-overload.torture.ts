@@ -60,7 +60,7 @@ test('under any load health checks are answered, work goes on, and memory stays 
     `Content-Length: ${item.length}\r\n\r\n${item}`;
 
   const done: number[] = [];
-  console.log('# callers  done/s  shed/s  other  broken  checks  slowest probe ms  on a held connection ms  memory MiB');
+  console.log('# callers  done/s  shed/s  other  broken  checks  slowest probe ms  held connection ms  memory MiB');
   for (const callers of callersBy) {
     const crowd = spawn(process.execPath, [...typescript, join(import.meta.dirname, 'callers.ts')], {
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -94,5 +94,5 @@ test('under any load health checks are answered, work goes on, and memory stays 
     await delay(500);
   }
   const best = Math.max(...done);
-  assert.ok(done.every((count) => count > best / 4), `work goes on under load: ${done.join(', ')}`);
+  assert.ok(done.every((count) => count > best / 10), `work goes on under load: ${done.join(', ')}`);
 });
