@@ -40,12 +40,10 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   return by.signIn.resume(secret);
 }
 
-/**
- * The token in an `Authorization` field (RFC 6750 §2.1), whose scheme may be written in any case (RFC 9110 §11.1);
- * empty for another scheme, which is refused like a token that is not valid.
- */
+/** The token in `Authorization` (RFC 6750 §2.1), whose scheme may be written in any case (RFC 9110 §11.1). */
 function bearerToken(authorization: string): string {
-  return authorization.slice(0, scheme.length).toLowerCase() === scheme ? authorization.slice(scheme.length) : '';
+  if (authorization.slice(0, scheme.length).toLowerCase() === scheme) return authorization.slice(scheme.length);
+  throw new CairnError('invalid_token', 'Cannot accept the access token: "Bearer" has to stand before it');
 }
 
 const scheme = 'bearer ';

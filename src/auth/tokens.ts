@@ -98,5 +98,5 @@ function createVerifiedTokens(tokensMax: number) {
 }
 
 function invalidToken(): CairnError {
-  return new CairnError('invalid_token', 'Cannot accept the access token: it is not valid');
+  return new CairnError('invalid_token', 'Cannot accept the access token: it is not valid, or has expired');
 }

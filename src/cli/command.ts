@@ -13,7 +13,7 @@ export const exitCodes = {
   bug: 70,
   /** A disk, a port or a file that does not do what it should. */
   io: 74,
-  /** Another process has the data directory. */
+  /** Another process has the data directory, or the port. */
   busy: 75,
   /** The data or the set-up is not as it should be: an operator has to decide. */
   config: 78,

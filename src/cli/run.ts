@@ -1,6 +1,7 @@
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { UsageError } from '../options.ts';
 import { LockedError, StoreDamageError } from '../store/failures.ts';
+import { errorCode } from '../store/files.ts';
 import { KeyRingError } from '../auth/keys.ts';
 import type { Command, ExitCode, Terminal } from './command.ts';
 import { exitCodes, parseCall } from './command.ts';
@@ -59,11 +60,20 @@ function fail(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`Cannot go on, which is a bug of Cairn's: ${told}\n`);
     return exitCodes.bug;
   }
-  const issues = error instanceof CairnError ? error.issues : undefined;
-  const told = issues?.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ');
-  const message = `${error instanceof Error ? error.message : ''}${told === undefined ? '' : `: ${told}`}`;
-  terminal.err(message.startsWith('Cannot ') ? `${message}\n` : `Cannot go on: ${message}\n`);
+  terminal.err(`${messageOf(error)}\n`);
   return code;
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof CairnError && error.issues !== undefined) {
+    return error.issues.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`).join('\n');
+  }
+  if (error instanceof StoreDamageError && error.kind !== 'newer_format') {
+    return `${error.message}; "cairn check --repair" keeps what can be read`;
+  }
+  if (errorCode(error) === 'EADDRINUSE') return `Cannot serve: ${error.message}; --port takes another one`;
+  return error.message.startsWith('Cannot ') ? error.message : `Cannot go on: ${error.message}`;
 }
 
 /** Any other operating error comes of what was asked for. */
@@ -77,10 +87,9 @@ const codesOfErrors: { readonly [code in ErrorCode]?: ExitCode } = {
 /** `undefined` for a bug. */
 function codeOf(error: unknown): ExitCode | undefined {
   if (error instanceof UsageError) return exitCodes.usage;
-  if (error instanceof LockedError) return exitCodes.busy;
+  if (error instanceof LockedError || errorCode(error) === 'EADDRINUSE') return exitCodes.busy;
   if (error instanceof StoreDamageError || error instanceof KeyRingError) return exitCodes.config;
   if (error instanceof CairnError) return codesOfErrors[error.code] ?? exitCodes.usage;
   if (!(error instanceof Error)) return undefined;
-  const denied = 'code' in error && error.code === 'ERR_ACCESS_DENIED';
-  return denied || 'syscall' in error ? exitCodes.io : undefined;
+  return errorCode(error) === 'ERR_ACCESS_DENIED' || 'syscall' in error ? exitCodes.io : undefined;
 }

@@ -75,7 +75,8 @@ for (const [title, value, status] of transports) {
       const answer = await ask('GET', '/items', { fields: { authorization, ...more } });
       assert.equal(answer.status, status);
       if (status === 401) {
-        assert.equal(Object(answer.json).detail, 'Cannot accept the access token: it is not valid');
+        const problem = /^bearer /i.test(value) ? 'it is not valid, or has expired' : '"Bearer" has to stand before it';
+        assert.equal(Object(answer.json).detail, `Cannot accept the access token: ${problem}`);
         assert.equal(answer.field('www-authenticate'), 'Bearer error="invalid_token"');
       }
     }

@@ -33,6 +33,9 @@ const commands = [
   command('refuse', [], () => {
     throw new CairnError('store_failed', 'Cannot start the store: it is locked');
   }),
+  command('listen', [], () => {
+    throw Object.assign(new Error('listen EADDRINUSE: it is in use'), { syscall: 'listen', code: 'EADDRINUSE' });
+  }),
   command('fail', [], () => {
     throw Object.assign(new Error('EACCES: permission denied, open \'x\''), { syscall: 'open', code: 'EACCES' });
   }),
@@ -103,6 +106,9 @@ test('failures have exit codes of their own, and only a bug shows its stack', as
   assert.deepEqual(await call('refuse'), { code: 74, out: '', err: 'Cannot start the store: it is locked\n' });
   assert.deepEqual(await call('fail'), {
     code: 74, out: '', err: "Cannot go on: EACCES: permission denied, open 'x'\n",
+  });
+  assert.deepEqual(await call('listen'), {
+    code: 75, out: '', err: 'Cannot serve: listen EADDRINUSE: it is in use; --port takes another one\n',
   });
   const bug = await call('break');
   assert.equal(bug.code, 70);

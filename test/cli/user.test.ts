@@ -47,11 +47,11 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
   const before = await cairn(directory, 'user list');
   const cases: readonly [words: string, input: string, message: RegExp][] = [
     ['user add ada@example.org', password, /^Cannot keep the user: another one has this e-mail address\n$/],
-    ['user add nobody', password, /^Cannot accept the body: 1 field breaks a rule: \/email must .*\n$/],
-    ['user add bob@example.org', 'short', /^Cannot accept the body: .*\/password must .*\n$/],
+    ['user add nobody', password, /^Cannot use the email: it must .*\n$/],
+    ['user add bob@example.org', 'short', /^Cannot use the password: it must .*\n$/],
     ['user add bob@example.org', '', /^Cannot set the password: it is empty\n$/],
     ['user add bob@example.org --role king', password, /^Cannot use --role "king": must be one of admin, member\n$/],
-    ['user set-role ada@example.org king', '', /^Cannot accept the body: .*\/role must .*\n$/],
+    ['user set-role ada@example.org king', '', /^Cannot use the role: it must .*\n$/],
     ['user set-role ada@example.org member', '', /^Cannot do without the last administrator.*\n$/],
     ['user set-password eve@example.org', password, /^Cannot find the user: nobody has the address "eve@.*\n$/],
     [`user list --data ${join(directory, 'absent')}`, '', /^Cannot use --data ".*absent": there is no such dir.*\n$/],
