@@ -18,7 +18,7 @@ export const problems: Record<ErrorCode, ProblemType> = {
   insufficient_scope: { status: 403, title: 'The role does not allow this' },
   session_required: { status: 403, title: 'A session cookie is required' },
   not_owner: { status: 403, title: 'Only the owner or an administrator may do this' },
-  actor_changed: { status: 403, title: 'The caller was removed, was signed out or has another role now' },
+  actor_changed: { status: 403, title: 'The caller was removed, signed out or has another role now' },
   cross_site: { status: 403, title: 'Cross-site requests are not allowed' },
   not_found: { status: 404, title: 'There is no such resource' },
   method_not_allowed: { status: 405, title: 'The resource does not have this method' },

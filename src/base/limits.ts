@@ -23,7 +23,7 @@ export const limits = {
   slowReaderTimeoutMs: 30_000,
   /** In all; beyond it idle ones are closed, and new ones refused. */
   connectionsMax: 8192,
-  /** Of one address that is no trusted proxy's. */
+  /** Of one address (of IPv6, one /64) that is no trusted proxy's. */
   connectionsPerAddressMax: 1024,
   /** From so many connections on, replies that are ready at once are sent together at the end of a loop turn. */
   gatheringConnectionsMin: 8,

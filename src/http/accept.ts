@@ -42,7 +42,7 @@ function qualityOf(type: string, ranges: readonly MediaRange[]): number {
   return 0;
 }
 
-/** No two runs of white space meet, so that there is one way to match and a long field costs no more than its length. */
+/** No two runs of white space meet: so there is one way to match, and a long field costs no more than its length. */
 const preferenceGrammar = new RegExp(
   `^(${token}+)[\\t ]*(?:=[\\t ]*(?:(?:"([^"\\\\]*)"|(${token}+))[\\t ]*)?)?(?:;|$)`,
 );

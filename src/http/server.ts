@@ -7,6 +7,8 @@ import type { ErrorCode } from '../base/errors.ts';
 import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
+import { networkOf } from '../base/network.ts';
+import { plainAddress } from './caller.ts';
 import type { ExchangeLimits, ExchangerOptions } from './exchanger.ts';
 import { Exchanger } from './exchanger.ts';
 
@@ -44,7 +46,7 @@ export class HttpServer {
   readonly #limits: ServerLimits;
   readonly #isProxy: (address: string) => boolean;
   readonly #sockets = new Set<Socket>();
-  readonly #perAddress = new Map<string, number>();
+  readonly #perNetwork = new Map<string, number>();
 
   constructor(options: ServerOptions) {
     this.#limits = { ...limits, ...options.limits };
@@ -130,18 +132,19 @@ export class HttpServer {
   }
 
   #admit(socket: Socket): void {
-    const address = socket.remoteAddress ?? '';
-    const count = (this.#perAddress.get(address) ?? 0) + 1;
+    const address = plainAddress(socket.remoteAddress ?? '');
+    const network = networkOf(address);
+    const count = (this.#perNetwork.get(network) ?? 0) + 1;
     if (count > this.#limits.connectionsPerAddressMax && !this.#isProxy(address)) return void socket.destroy();
-    this.#perAddress.set(address, count);
+    this.#perNetwork.set(network, count);
     this.#sockets.add(socket);
     this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;
     socket.once('close', () => {
       this.#sockets.delete(socket);
       this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;
-      const left = (this.#perAddress.get(address) ?? 1) - 1;
-      if (left === 0) this.#perAddress.delete(address);
-      else this.#perAddress.set(address, left);
+      const left = (this.#perNetwork.get(network) ?? 1) - 1;
+      if (left === 0) this.#perNetwork.delete(network);
+      else this.#perNetwork.set(network, left);
     });
   }
 

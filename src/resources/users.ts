@@ -171,7 +171,7 @@ export class Users {
     const { records } = this.#parts.sessions;
     const ended = principal.kind === 'session' && transaction.get(records, principal.sessionId) === undefined;
     if (!ended && transaction.get(this.records, principal.userId)?.role === principal.role) return;
-    throw new CairnError('actor_changed', 'Cannot write: the caller was removed, was signed out or has another role now');
+    throw new CairnError('actor_changed', 'Cannot write: the caller was removed, signed out or has another role now');
   }
 
   #acceptChange(principal: Principal, stored: UserRecord, body: JsonValue, kind: 'replace' | 'patch'): UserChange {

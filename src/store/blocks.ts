@@ -11,8 +11,8 @@ interface Block<R> {
 }
 
 /**
- * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that a new block is the
- * last one; a repair alone may find the first ids last.
+ * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that a new block is
+ * the last one; a repair alone may find the first ids last.
  */
 export class Blocks<R extends StoredRecord> {
   size = 0;

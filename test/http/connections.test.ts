@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { Socket } from 'node:net';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -361,6 +362,24 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
   const proxied = await start(context, { connectionsPerAddressMax: 5 }, {}, trusted);
   const clients = Array.from({ length: 20 }, () => new RawClient(proxied.port).send(get));
   for (const client of clients) assert.equal((await client.reply()).status, 200);
+  for (const client of clients) client.socket.destroy();
+});
+
+test('RFC 4291 §2.5.4: the cap counts the /64 that one caller has of IPv6, and mapped IPv4 by address', async (t) => {
+  const peerName: unknown = Reflect.get(Socket.prototype, '_getpeername');
+  let prefix = '2001:db8::';
+  let drawn = 0;
+  // Where `remoteAddress` comes from: there is one address to connect from, and this has to look like many.
+  Object.assign(Socket.prototype, { _getpeername: () => ({ address: `${prefix}${(drawn += 1)}`, port: 1 }) });
+  t.after(() => Reflect.set(Socket.prototype, '_getpeername', peerName));
+  const listener = await start(t, { connectionsPerAddressMax: 5 });
+  const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
+  for (const client of clients) assert.equal((await client.reply()).status, 200);
+  await new RawClient(listener.port).rest();
+  assert.equal(listener.server.connections, 5);
+  prefix = '::ffff:10.0.0.';
+  for (let other = 0; other < 6; other += 1) clients.push(new RawClient(listener.port).send(get));
+  for (const client of clients.slice(5)) assert.equal((await client.reply()).status, 200);
   for (const client of clients) client.socket.destroy();
 });
 
