@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { failEveryCall, faults } from './fault-runs.ts';
-import { startStore, person } from './fixtures.ts';
+import { person, startStore, turns } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 describe('a store whose n-th call fails, for every n', () => {
@@ -52,6 +52,17 @@ describe('a store on a full disk', () => {
     await store.close();
   });
 
+  it('cuts off what was taken of a refused write', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    const content = disk.content().get('journal-1.jsonl');
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 60 } : undefined);
+    const long = store.write((tx) => tx.insert(people, person('x'.repeat(100))));
+    await assert.rejects(long, { code: 'storage_full' });
+    assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
+  });
+
   it('starts with the help of its reserve', async () => {
     const disk = new SimulatedDisk();
     const first = await startStore({ files: disk, reserveBytes: 2000 });
@@ -67,6 +78,40 @@ describe('a store on a full disk', () => {
 });
 
 describe('a store whose sync fails', () => {
+  it('publishes nothing of a group whose callers were told that its outcome is unknown', async () => {
+    const disk = new SimulatedDisk(new Map(), false);
+    const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    let wake: () => void = () => undefined;
+    const frozen = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    let writing: Promise<unknown> | undefined;
+    let waits = false;
+    disk.pause = (at, name) => {
+      if (at !== 'write') return undefined;
+      if (name === 'people.json.2.tmp') {
+        // The new journal is there: a write goes to it, and waits there while the checkpoint fails.
+        writing ??= store.write((tx) => tx.insert(people, person('bob')));
+        writing.catch(() => undefined);
+        return turns(4);
+      }
+      if (writing === undefined || !name.startsWith('journal')) return undefined;
+      waits = true;
+      return frozen;
+    };
+    disk.fault = ({ operation, name }) =>
+      operation === 'rename' && name === 'people.json.2.tmp' ? { code: 'EIO' } : undefined;
+    await assert.rejects(store.checkpoint(), { code: 'EIO' });
+    assert.ok(waits);
+    wake();
+    assert.ok(writing !== undefined);
+    await assert.rejects(writing, { code: 'outcome_unknown' });
+    await new Promise(setImmediate);
+    assert.equal(people.size, 1);
+    assert.equal(store.status().sequence, 1);
+  });
+
   it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people, failures } = await startStore({ files: disk, reserveBytes: 16 });

@@ -124,3 +124,8 @@ export function all<R extends StoredRecord>(collection: Collection<R>): R[] {
   view.close();
   return records;
 }
+
+/** Lets the loop turn so many times. */
+export async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) await new Promise(setImmediate);
+}

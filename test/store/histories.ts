@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CairnError } from '../../src/base/errors.ts';
 import { UniqueKeyError } from '../../src/store/store.ts';
-import { all, type Opened, type Person, person, startStore } from './fixtures.ts';
+import { all, type Opened, type Person, person, startStore, turns } from './fixtures.ts';
 import { type Fault, SimulatedDisk } from './simulated-disk.ts';
 
 /** One transaction as its caller saw it. */
@@ -30,6 +30,8 @@ export async function checkHistory(
   const opened = await startStore({ files: disk, reserveBytes: 16 });
   if (faults) disk.fault = ({ operation }) => sometimesFull(operation, next);
   const history: Observed[] = [];
+  // Slow enough for a group to gather while another is in flight.
+  disk.pause = (at) => (at === 'write' && next() < 0.7 ? turns(Math.floor(next() * 4)) : undefined);
   let now = 0;
   await Promise.all(
     Array.from({ length: callers }, async () => {
@@ -39,6 +41,7 @@ export async function checkHistory(
         observed.entry.answered = now += 1;
         history.push(observed.entry);
         checkReads(opened);
+        if (next() < 0.3) await turns(1 + Math.floor(next() * 3));
         if (next() < 0.02) await opened.store.checkpoint();
         opened.clock.advance(100);
       }

@@ -119,6 +119,8 @@ describe('the fence', () => {
   it('stops a process whose successor has begun a journal', async () => {
     const { store, people, disk } = await heldBy(other);
     await (await disk.open('journal-2.jsonl', 'replace')).close();
+    const { length } = disk.operations;
     await assert.rejects(store.write((tx) => tx.insert(people, person('bob'))), { code: 'outcome_unknown' });
+    assert.equal(disk.operations.length, length, 'it wrote, although it had lost the directory');
   });
 });

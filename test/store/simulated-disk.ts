@@ -38,7 +38,7 @@ export class SimulatedDisk implements Files {
   readonly writesThrough: boolean;
   fault: (call: Call) => Fault | undefined = () => undefined;
   /** Where a process may be frozen for a while: before a write, and after it. */
-  pause: (at: 'write' | 'written') => Promise<void> | undefined = () => undefined;
+  pause: (at: 'write' | 'written', name: string) => Promise<void> | undefined = () => undefined;
   /** Bytes that fit; writes beyond are short, then fail with ENOSPC. */
   capacity = Number.POSITIVE_INFINITY;
   readonly #inodes = new Map<number, Inode>();
@@ -121,7 +121,7 @@ export class SimulatedDisk implements Files {
         return file.bytes.copy(buffer, 0, position);
       },
       write: async (bytes, position) => {
-        await this.pause('write');
+        await this.pause('write', name);
         const fault = this.fault({ operation: 'write', name });
         const room = this.capacity - this.#used() + Math.max(0, file.bytes.length - position);
         const length = Math.max(0, Math.min(bytes.length, room, fault?.written ?? (fault?.code ? 0 : bytes.length)));
@@ -134,7 +134,7 @@ export class SimulatedDisk implements Files {
         if (length === 0 && bytes.length > 0) throw failure('ENOSPC');
         // As with O_DSYNC: durable when the call returns.
         if (mode === 'journal' && this.writesThrough) this.operations.push({ kind: 'sync', inode });
-        await this.pause('written');
+        await this.pause('written', name);
         return length;
       },
       truncate: async (size) => {

@@ -3,7 +3,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { InvariantError } from '../../src/base/invariant.ts';
+import { limits } from '../../src/base/limits.ts';
 import { type Transaction, UniqueKeyError } from '../../src/store/store.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import {
@@ -160,6 +163,41 @@ for (const [kind, options] of kinds) {
     });
   });
 }
+
+describe('a store under load', () => {
+  it('bounds the bytes and the number of what waits', async () => {
+    const { store, people, notes } = await startStore();
+    const text = 'x'.repeat(limits.groupBytesMax / 2);
+    await Promise.all([1, 2, 3].map((n) => store.write((tx) => tx.insert(notes, { person: n, text }))));
+    assert.equal(store.status().groups, 3);
+    const insert = (n: number): Promise<unknown> => store.write((tx) => tx.insert(people, person(`p${n}`)));
+    const writes = Array.from({ length: limits.pendingTransactionsMax }, (_, n) => insert(n));
+    await assert.rejects(insert(-1), { code: 'overloaded', retryAfterSeconds: 1 });
+    await Promise.all(writes);
+    assert.equal(store.status().groups, 3 + limits.pendingTransactionsMax / limits.groupTransactionsMax);
+    await insert(-1);
+  });
+
+  it('forgets what was pending', async () => {
+    const { store, people } = await startStore();
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const insertAndRemove = async (n: number): Promise<void> => {
+      const { id } = await store.write((tx) => tx.insert(people, person(`p${n}`)));
+      await store.write((tx) => tx.remove(people, id));
+    };
+    const heapAfter = async (rounds: number): Promise<number> => {
+      for (let round = 0; round < rounds; round += 1) {
+        await Promise.all(Array.from({ length: 500 }, (_, n) => insertAndRemove(round * 500 + n)));
+      }
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = await heapAfter(4);
+    const grown = (await heapAfter(40)) - before;
+    assert.ok(grown < 1_000_000, `${grown} bytes more after 20,000 records that came and went`);
+  });
+});
 
 describe('a store in a directory', () => {
   it('comes back after a clean stop, and its files are the data', async () => {
