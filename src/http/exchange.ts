@@ -23,7 +23,8 @@ export interface ExchangeContext {
 export type OnSent = (status: number, bytes: number, aborted: boolean) => void;
 
 const slowReaderUnitBytes = 64 * 1024;
-const noContent: CheckedHead = { target: '', hasContent: false, contentLength: 0 };
+/** Until a head is checked, anything may follow it. */
+const unchecked: CheckedHead = { target: '', hasContent: true, contentLength: undefined };
 const empty = Buffer.alloc(0);
 
 /** One request on a socket, and the sending of its reply. */
@@ -40,7 +41,7 @@ export class Exchange implements Request {
   userId: number | undefined;
   readonly #context: ExchangeContext;
   #id: string | undefined;
-  #head = noContent;
+  #head = unchecked;
   /** The caller waits for "100 Continue" before it sends its content. */
   #awaitsContinue: boolean;
   #failure: CairnError | undefined;

@@ -339,6 +339,11 @@ test('content over the limit is refused unread, or as soon as it is too much', a
   endless.send(chunk.repeat(1000));
   assert.equal((await endless.reply()).body, 'ignored');
   assert.equal(await endless.rest(), '');
+  // A head that is refused may be followed by content too, and its sender gets to read why.
+  const odd = new RawClient(listener.port).send(`POST /echo ${host}Expect: x\r\nContent-Length: 900000\r\n\r\n`);
+  odd.send('x'.repeat(800_000));
+  assert.equal((await odd.reply()).status, 417);
+  assert.equal(await odd.rest(), '');
   const exact = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 1000\r\n\r\n${'z'.repeat(1000)}`);
   assert.equal((await exact.reply()).body.length, 1000);
   exact.socket.destroy();

@@ -3,10 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { greetedBy, makeCertificate } from './certificates.ts';
-import { startListener } from './listener.ts';
+import { createHandle, startListener, text } from './listener.ts';
+import type { Handle } from '../../src/http/message.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -62,4 +65,29 @@ test('TLS: versions before 1.2 are refused (RFC 8996)', async (t) => {
     await Promise.all([handshake('TLSv1.1'), handshake('TLSv1.2'), handshake('TLSv1.3')]),
     ['refused', 'TLSv1.2', 'TLSv1.3'],
   );
+});
+
+test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const tls = makeCertificate(directory, 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  let answer = (): void => undefined;
+  const waits = new Promise<void>((resolve) => (answer = resolve));
+  const wait: Handle = async () => {
+    await waits;
+    return text('waited');
+  };
+  const { server, port } = await startListener({ tls, handle: createHandle({ 'GET /wait': wait }) });
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  socket.write('GET /wait HTTP/1.1\r\nHost: a\r\n\r\n');
+  while (server.inFlight === 0) await delay(2);
+  const drained = server.drain(0, 5000);
+  await delay(30);
+  answer();
+  const reply = await readAll(socket);
+  assert.match(reply, /^HTTP\/1\.1 200 /);
+  assert.match(reply, /\r\nStrict-Transport-Security: max-age=31536000\r\n/);
+  assert.match(reply, /\r\n\r\nwaited$/);
+  assert.equal(await drained, 0);
 });
