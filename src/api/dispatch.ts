@@ -1,7 +1,7 @@
 import { authorize } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import { parseJson, type JsonValue } from '../base/json.ts';
-import { receiveOptionalText, receiveText } from '../http/body.ts';
+import { parseJsonBytes, type JsonValue } from '../base/json.ts';
+import { receiveContent, receiveOptionalContent } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { parseQuery, type Query } from '../http/query.ts';
@@ -101,8 +101,9 @@ function readQuery({ query }: Route, text: string): Query {
 /** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
 async function readBody(body: RouteBody, request: Request, bytesMax: number): Promise<JsonValue | undefined> {
   const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
-  const text = body.optional === true ? await receiveOptionalText(request, rules) : await receiveText(request, rules);
-  return text === undefined ? undefined : parseJson(text);
+  const receive = body.optional === true ? receiveOptionalContent : receiveContent;
+  const bytes = await receive(request, rules);
+  return bytes === undefined ? undefined : parseJsonBytes(bytes);
 }
 
 /** @throws CairnError `not_acceptable` where `Accept` leaves out everything that the route can show */

@@ -160,8 +160,9 @@ function parametersOf({ path, query, conditional = false, method, prefer }: Rout
   return parameters;
 }
 
-function queryParameter({ name, description, schema, commaSeparated }: ListParameter): JsonObject {
-  return { name, in: 'query', description, schema, ...(commaSeparated && { style: 'form', explode: false }) };
+function queryParameter({ name, description, schema }: ListParameter): JsonObject {
+  const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
+  return { name, in: 'query', description, schema, ...commaSeparated };
 }
 
 function fieldParameter(name: string, description: string): JsonObject {

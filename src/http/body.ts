@@ -1,5 +1,3 @@
-import { isUtf8 } from 'node:buffer';
-
 import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 import type { Request } from './message.ts';
@@ -12,21 +10,20 @@ export interface ContentRules {
 }
 
 /**
- * Receives a body as text, its declared type checked before a byte of it is read.
- * @throws CairnError `unsupported_media_type`, `malformed_json` for bytes that are not UTF-8 or begin with a BOM
- *   (RFC 8259 §8.1), and what `receiveBody` throws
+ * Receives a body, its declared type checked before a byte of it is read.
+ * @throws CairnError `unsupported_media_type`, and what `receiveBody` throws
  */
-export async function receiveText(request: Request, rules: ContentRules): Promise<string> {
+export async function receiveContent(request: Request, rules: ContentRules): Promise<Buffer> {
   checkContentType(request.fields, rules.mediaTypes);
-  return decode(await request.receiveBody(rules.bytesMax));
+  return request.receiveBody(rules.bytesMax);
 }
 
-/** Like `receiveText`, for a body that may be left out: absent or empty, it needs no type and is `undefined`. */
-export async function receiveOptionalText(request: Request, rules: ContentRules): Promise<string | undefined> {
+/** Like `receiveContent`, for a body that may be left out: absent or empty, it needs no type and is `undefined`. */
+export async function receiveOptionalContent(request: Request, rules: ContentRules): Promise<Buffer | undefined> {
   const bytes = await request.receiveBody(rules.bytesMax);
   if (bytes.length === 0) return undefined;
   checkContentType(request.fields, rules.mediaTypes);
-  return decode(bytes);
+  return bytes;
 }
 
 const contentType = /^([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*((?:;.*)?)$/;
@@ -49,12 +46,4 @@ export function checkContentType(fields: Fields, mediaTypes: readonly string[]):
       throw new CairnError('unsupported_media_type', 'Cannot read the body: its charset is not UTF-8');
     }
   }
-}
-
-function decode(bytes: Buffer): string {
-  if (!isUtf8(bytes)) throw new CairnError('malformed_json', 'Cannot read the body: it is not UTF-8');
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    throw new CairnError('malformed_json', 'Cannot read the body: it begins with a byte order mark');
-  }
-  return bytes.toString('utf8');
 }

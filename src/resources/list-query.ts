@@ -45,9 +45,8 @@ export type Operator = (typeof operators)[number];
 export interface ListParameter {
   readonly name: string;
   readonly description: string;
+  /** Where it is an array, the values are separated by commas. */
   readonly schema: JsonObject;
-  /** Values separated by commas: `style: form, explode: false`. */
-  readonly commaSeparated: boolean;
 }
 
 /**
@@ -103,13 +102,11 @@ export function listParameters(shape: Shape): ListParameter[] {
       name: 'limit',
       description: 'How many records a page has at most; without it, all of them are sent.',
       schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
-      commaSeparated: false,
     },
     {
       name: 'cursor',
       description: 'Where the page begins; taken from the Link field of the page before.',
       schema: { type: 'string' },
-      commaSeparated: false,
     },
     {
       name: 'sort',
@@ -120,7 +117,6 @@ export function listParameters(shape: Shape): ListParameter[] {
         minItems: 1,
         maxItems: limits.sortTermsMax,
       },
-      commaSeparated: true,
     },
     fieldsParameter(shape),
     ...filters.filter(({ name }) => !isOwnParameter(name)),
@@ -133,7 +129,6 @@ export function fieldsParameter(shape: Shape): ListParameter {
     name: 'fields',
     description: 'The fields to show; without it, all of them.',
     schema: { type: 'array', items: { type: 'string', enum: readableNames(shape) }, minItems: 1 },
-    commaSeparated: true,
   };
 }
 
@@ -179,9 +174,15 @@ function readSort(shape: Shape, value: string): SortTerm[] {
 
 function sortableNames(shape: Shape): string[] {
   return readableNames(shape).filter((name) => {
-    const rule = shape[name]?.rule;
-    return rule !== undefined && !(rule.kind === 'text' && rule.max > limits.sortableTextMax);
+    const rule = ruleOf(shape, name);
+    return rule.kind !== 'text' || rule.max <= limits.sortableTextMax;
   });
+}
+
+function ruleOf(shape: Shape, name: string): Rule {
+  const rule = shape[name]?.rule;
+  invariant(rule !== undefined, 'whoever asks for a rule has seen the field');
+  return rule;
 }
 
 function readFilter(shape: Shape, parameter: string, value: string): Filter {
@@ -195,8 +196,7 @@ function readFilter(shape: Shape, parameter: string, value: string): Filter {
   if (operator === undefined || !allowed.includes(operator)) {
     throw refusal(parameter, `is not a parameter here; ${name} can be filtered by ${allowed.join(', ')}`);
   }
-  const rule = shape[name]?.rule;
-  invariant(rule !== undefined, 'a field with operators has a rule');
+  const rule = ruleOf(shape, name);
   const operands = operator === 'in' ? value.split(',') : [value];
   return { name, operator, operands: operands.map((operand) => readOperand(rule, parameter, operand)) };
 }
@@ -243,9 +243,7 @@ function readOperand(rule: Rule, parameter: string, value: string): Scalar {
 }
 
 function filterParameter(shape: Shape, name: string, operator: Operator): ListParameter {
-  const rule = shape[name]?.rule;
-  invariant(rule !== undefined, 'a field with operators has a rule');
-  const { type, enum: values, format } = ruleSchema(rule);
+  const { type, enum: values, format } = ruleSchema(ruleOf(shape, name));
   const schema: JsonObject = {
     ...(type !== undefined && { type }),
     ...(values !== undefined && { enum: values }),
@@ -255,7 +253,6 @@ function filterParameter(shape: Shape, name: string, operator: Operator): ListPa
     name: operator === 'eq' ? name : `${name}:${operator}`,
     description: `Only records whose ${name} ${operatorWords[operator]}.`,
     schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
-    commaSeparated: operator === 'in',
   };
 }
 

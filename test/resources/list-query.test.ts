@@ -144,10 +144,9 @@ test('every parameter of the OpenAPI document is accepted, with a value of its s
   assert.ok(names.includes('price:gte') && names.includes('limit:gte') && names.includes('role:in'));
   assert.ok(!names.some((name) => name.startsWith('password')));
   const values: { [type: string]: string } = { string: 'admin', number: '1', integer: '1', boolean: 'true' };
-  for (const { name, schema, commaSeparated } of parameters) {
+  for (const { name, schema } of parameters) {
     if (name === 'cursor') continue;
     const items = schema['type'] === 'array' ? schema['items'] : schema;
-    assert.equal(schema['type'] === 'array', commaSeparated, name);
     assert.ok(isJsonObject(items), name);
     const choice = Array.isArray(items['enum']) ? String(items['enum'][0]) : undefined;
     const moment = 'format' in items ? '2026-01-31T12:00:00.000Z' : undefined;
