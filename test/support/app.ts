@@ -12,7 +12,7 @@ export type Who = keyof typeof passwords;
 export interface AskOptions {
   readonly fields?: Readonly<Record<string, string>>;
   readonly json?: unknown;
-  readonly body?: string;
+  readonly body?: string | Buffer;
   readonly address?: string;
 }
 
