@@ -1,6 +1,6 @@
 import { constants, statSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
@@ -16,6 +16,19 @@ export function nodeFiles(directory: string): Files {
   return new NodeFiles(directory);
 }
 
+/** Node's own recursive mkdir never ends where a file system says ENOENT below a directory that is there: in /proc. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, 0o700);
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return;
+    const parent = dirname(path);
+    if (errorCode(error) !== 'ENOENT' || statSync(parent, { throwIfNoEntry: false }) !== undefined) throw error;
+    await makeDirectory(parent);
+    await mkdir(path, 0o700);
+  }
+}
+
 class NodeFiles implements Files {
   readonly directory: string;
   syncsDirectories = true;
@@ -27,7 +40,7 @@ class NodeFiles implements Files {
   }
 
   async prepare(): Promise<void> {
-    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(resolve(this.directory));
     // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
     if (process.platform === 'win32') return;
     this.#handle ??= await open(this.directory, O_RDONLY);

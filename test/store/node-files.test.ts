@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { nodeFiles } from '../../src/store/node-files.ts';
+
+test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
+  const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(base, { recursive: true }));
+  const directory = join(base, 'a', 'b c');
+  for (const _ of [1, 2]) {
+    const files = nodeFiles(directory);
+    await files.prepare();
+    await files.close();
+  }
+  if (process.platform !== 'win32') assert.equal(statSync(directory).mode & 0o777, 0o700);
+});
+
+test('a directory that cannot be made is refused, also where the system says that nothing is there', async () => {
+  await assert.rejects(nodeFiles('/proc/nothing/here').prepare(), { code: 'ENOENT' });
+});
