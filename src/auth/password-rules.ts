@@ -29,6 +29,8 @@ const wordWorth = 2;
 /** Of what a guesser would try first anyway: own names, sequences, years, what stood before. */
 const patternWorth = 1;
 
+/** UTF-16 code units that are looked at: the work grows with their square, and holds up everybody else. */
+const lookedAtMax = 256;
 /** No sequence and no word of the list is longer. */
 const pieceLengthMax = 40;
 
@@ -57,7 +59,7 @@ const digitsAndSigns: Readonly<Record<string, string>> = {
  * of common words, own names, patterns and single characters. Exact only below `worthMin`.
  */
 function worth(password: string, ownWords: readonly string[]): number {
-  const text = password.toLowerCase();
+  const text = password.slice(0, lookedAtMax).toLowerCase();
   const disguised = text.replace(/[013457890@$!|]/g, (character) => digitsAndSigns[character] ?? character);
   const repeats = repeatLengths(text);
   const cheapest = new Array<number>(text.length + 1).fill(Infinity);

@@ -145,6 +145,13 @@ test('1,024 bytes at most, and no password takes long to check', () => {
   assert.deepEqual(setUp().check(letters.slice(0, 1024), owner), []);
   assert.deepEqual(setUp().check(letters, owner).map(({ code }) => code), ['too_long']);
   assert.deepEqual(setUp().check('ж'.repeat(513), owner).map(({ code }) => code), ['too_long']);
+  const { check } = setUp();
+  const started = process.cpuUsage();
+  for (let round = 0; round < 25; round += 1) {
+    for (const text of [letters.slice(0, 1024), 'ab'.repeat(512)]) check(text, owner);
+  }
+  const { user } = process.cpuUsage(started);
+  assert.ok(user < 200_000, `${user} µs for 50 passwords`);
 });
 
 test('an issue says where the password stands, and never what it is', () => {
