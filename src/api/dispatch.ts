@@ -1,6 +1,7 @@
 import { authorize } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes, type JsonValue } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import { receiveContent, receiveOptionalContent } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
@@ -45,6 +46,7 @@ export function bind<K extends string>(
  */
 export function createDispatch(options: DispatchOptions): Handle {
   const { endpoints, allowedOrigins, bodyBytesMax, onBug } = options;
+  const anonymousBytesMax = Math.min(bodyBytesMax, limits.anonymousBodyBytesMax);
   const router = new Router<Endpoint>(
     endpoints.map((endpoint) => ({ method: endpoint.route.method, pattern: endpoint.route.path, value: endpoint })),
   );
@@ -61,7 +63,8 @@ export function createDispatch(options: DispatchOptions): Handle {
     checkAcceptable(route, request);
     const query = readQuery(route, match.query);
     if (route.body === undefined) return handle({ request, principal, id, query, body: undefined });
-    return readBody(route.body, request, bodyBytesMax).then((body) => handle({ request, principal, id, query, body }));
+    const bytesMax = principal.kind === 'anonymous' ? anonymousBytesMax : bodyBytesMax;
+    return readBody(route.body, request, bytesMax).then((body) => handle({ request, principal, id, query, body }));
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {

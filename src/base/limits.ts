@@ -5,6 +5,8 @@
 export const limits = {
   /** The largest request body, before any decoding. */
   bodyBytesMax: 1024 * 1024,
+  /** The same for whoever has not signed in, so that all such bodies that arrive at a time fit into memory. */
+  anonymousBodyBytesMax: 64 * 1024,
   /** How deep a JSON body may nest: `[]` is 1. */
   jsonDepthMax: 32,
 

@@ -150,6 +150,20 @@ test('wrong credentials and an unknown user are answered alike', async (t) => {
   }
 });
 
+test('who has not signed in may send 64 KiB, and who has 1 MiB', async (t) => {
+  const { ask, token } = await openTestApp(t, { registration: 'open' });
+  const fields = { authorization: `Bearer ${await token('member')}` };
+  const json = (bytes: number) => ({ name: 'x'.repeat(bytes - '{"name":""}'.length) });
+  for (const target of ['/login', '/tokens', '/tokens/revoke', '/logout', '/users']) {
+    assert.equal((await ask('POST', target, { json: json(64 * 1024) })).status, 422, target);
+    assert.equal((await ask('POST', target, { json: json(64 * 1024 + 1) })).status, 413, target);
+  }
+  for (const target of ['/users', '/items']) {
+    assert.equal((await ask('POST', target, { fields, json: json(1024 * 1024) })).status, 422, target);
+    assert.equal((await ask('POST', target, { fields, json: json(1024 * 1024 + 1) })).status, 413, target);
+  }
+});
+
 const badBodies: readonly [title: string, body: string, type: string, status: number, code: string][] = [
   ['malformed JSON', '{"name":', 'application/json', 400, 'malformed_json'],
   ['a duplicate key', '{"name":"a","name":"b","price":1}', 'application/json', 400, 'malformed_json'],
