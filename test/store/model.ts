@@ -64,7 +64,7 @@ const small: Partial<StoreOptions> = { reserveBytes: 16 };
  */
 export async function runWorkload(seed: number, steps: number): Promise<Workload> {
   const next = seeded(seed);
-  const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
+  const disk = new SimulatedDisk(new Map(), seed % 2 === 0, seed % 3 > 0);
   const history: History = { states: [], acknowledged: [] };
   let opened = await open(disk);
   history.states.push(stateOf(opened));

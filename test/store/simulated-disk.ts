@@ -32,7 +32,8 @@ export interface Fault {
 /** A directory in memory that records every operation, and where calls can be made to fail. */
 export class SimulatedDisk implements Files {
   readonly directory = 'simulated';
-  syncsDirectories = true;
+  /** Where it is false, every write is synced, and takes along what was done to the directory before. */
+  readonly syncsDirectories: boolean;
   readonly operations: Operation[] = [];
   /** Whether a journal's writes are durable without a sync, as on Linux. */
   readonly writesThrough: boolean;
@@ -45,8 +46,9 @@ export class SimulatedDisk implements Files {
   readonly #names = new Map<string, number>();
   #lastInode = 0;
 
-  constructor(content: ReadonlyMap<string, Uint8Array> = new Map(), writesThrough = true) {
+  constructor(content: ReadonlyMap<string, Uint8Array> = new Map(), writesThrough = true, syncsDirectories = true) {
     this.writesThrough = writesThrough;
+    this.syncsDirectories = syncsDirectories;
     for (const [name, bytes] of content) {
       const inode = this.#newInode(Buffer.from(bytes));
       this.#names.set(name, inode);
@@ -105,7 +107,7 @@ export class SimulatedDisk implements Files {
 
   async syncDirectory(): Promise<void> {
     this.#meet({ operation: 'syncDirectory', name: '' });
-    this.operations.push({ kind: 'syncDirectory' });
+    if (this.syncsDirectories) this.operations.push({ kind: 'syncDirectory' });
   }
 
   identity(name: string): string | undefined {
@@ -134,6 +136,7 @@ export class SimulatedDisk implements Files {
         if (length === 0 && bytes.length > 0) throw failure('ENOSPC');
         // As with O_DSYNC: durable when the call returns.
         if (mode === 'journal' && this.writesThrough) this.operations.push({ kind: 'sync', inode });
+        if (!this.syncsDirectories) this.operations.push({ kind: 'sync', inode }, { kind: 'syncDirectory' });
         await this.pause('written', name);
         return length;
       },
