@@ -217,9 +217,10 @@ export class Committer {
     if (!(error instanceof CairnError) || error.code !== 'storage_full') {
       this.fail(error);
     } else {
+      const known = this.#full;
       this.#full = true;
       this.#rejectAll(error);
-      this.#events.onFull();
+      if (!known) this.#events.onFull();
     }
     this.#busy = false;
     this.#next();

@@ -55,8 +55,9 @@ export function openStore(options: StoreOptions): OfflineStore {
   return new RecordStore(journal, files, { ...options, processes });
 }
 
-/** How often a full disk is asked again, at most. */
+/** How often a full disk is asked again, at most, and how often a checkpoint is tried to make room on it. */
 const roomCheckMs = 1000;
+const roomCheckpointMs = 30_000;
 
 class RecordStore implements OfflineStore {
   readonly #journal: Journal;
@@ -69,7 +70,8 @@ class RecordStore implements OfflineStore {
   #failure: unknown;
   #checkpoint: Promise<boolean> | undefined;
   #closed: Promise<void> | undefined;
-  #askedForRoom = Number.NEGATIVE_INFINITY;
+  #askedForRoom = 0;
+  #madeRoom = 0;
   #room: Promise<boolean> | undefined;
 
   constructor(
@@ -169,6 +171,7 @@ class RecordStore implements OfflineStore {
   #runOutOfRoom(): void {
     this.#options.onNotice?.('the disk is full: only removals are taken until there is room');
     this.#askedForRoom = this.#options.clock.elapsed();
+    this.#madeRoom = this.#askedForRoom;
     void this.#journal.setReserve(true).then(() => this.checkpoint().catch(() => undefined));
   }
 
@@ -182,9 +185,12 @@ class RecordStore implements OfflineStore {
 
   async #askForRoom(): Promise<boolean> {
     const { clock, onNotice } = this.#options;
-    if (clock.elapsed() - this.#askedForRoom < roomCheckMs) return false;
-    this.#askedForRoom = clock.elapsed();
+    const now = clock.elapsed();
+    if (now - this.#askedForRoom < roomCheckMs) return false;
+    this.#askedForRoom = now;
     if (!(await this.#journal.setReserve(false))) {
+      if (now - this.#madeRoom < roomCheckpointMs) return false;
+      this.#madeRoom = now;
       void this.checkpoint().catch(() => undefined);
       return false;
     }

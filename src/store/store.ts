@@ -92,7 +92,7 @@ export interface Store {
    * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `overloaded`
    */
   write<T>(work: (transaction: Transaction) => T): Promise<T>;
-  /** Writes snapshots of everything and starts a new journal. */
+  /** Writes snapshots of everything and starts a new journal. Where the disk has no room, it is put off. */
   checkpoint(): Promise<void>;
   /** Checkpoints, marks the stop as clean, unlocks. Writes that wait are answered first. */
   close(): Promise<void>;
