@@ -110,6 +110,11 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   const { status } = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"A"}' });
   assert.equal(status, 401);
   assert.throws(() => defineCollection({ ...books, name: 'keys' }), { name: 'InvariantError' });
+  // What would not be enforced is refused, where the compiler does not see it, too.
+  for (const access of [{ read: 'owner' }, { list: 'owner' }, { create: 'owner' }, { remove: 'self' }, { read: 'x' }]) {
+    const declaration: object = { ...books, access };
+    assert.throws(() => Reflect.apply(defineCollection, undefined, [declaration]), { name: 'InvariantError' });
+  }
 });
 
 test('records of a collection of one\'s own are listed, changed, described, and there after a restart', async (t) => {

@@ -12,13 +12,18 @@ import { notFound, type Precondition } from './precondition.ts';
 
 /** Who may do what with a collection's records. */
 export interface CollectionAccess {
-  readonly list: Access;
-  readonly create: Access;
-  readonly read: Access;
-  readonly replace: Access;
-  readonly patch: Access;
-  readonly remove: Access;
+  readonly list: ReadAccess;
+  readonly create: ReadAccess;
+  readonly read: ReadAccess;
+  readonly replace: ChangeAccess;
+  readonly patch: ChangeAccess;
+  readonly remove: ChangeAccess;
 }
+/** Only what changes a record looks at its owner; and only a user can be `self`. */
+type ReadAccess = (typeof readAccess)[number];
+type ChangeAccess = ReadAccess | 'owner';
+
+const readAccess = ['public', 'optional', 'user', 'admin', 'session'] as const satisfies readonly Access[];
 
 /** A collection as data: routes, validation, storage and the OpenAPI document are all derived from it. */
 export interface CollectionDeclaration {
@@ -37,6 +42,7 @@ export interface Entry extends StoredRecord {
   readonly [field: string]: Scalar;
 }
 
+const changes = ['replace', 'patch', 'remove'];
 const reservedFields = ['id', 'revision', 'ownerId'];
 /** `keys.json` stands beside the collections' files. */
 const reservedNames = ['keys'];
@@ -65,6 +71,10 @@ export function defineCollection(
     patch: 'owner',
     remove: 'owner',
   };
+  for (const [operation, who] of Object.entries(access ?? {})) {
+    const known = readAccess.some((one) => one === who) || (who === 'owner' && changes.includes(operation));
+    invariant(known, `"${operation}" in "${name}" cannot be for "${who}"`);
+  }
   return { name, singular, fields: { id: id(), ...fields }, access: { ...standard, ...access } };
 }
 
