@@ -108,19 +108,19 @@ export class Exchange implements Request {
     }
     return await new Promise<Buffer>((resolve, reject) => {
       const { incoming } = this;
-      const chunks: Buffer[] = [];
+      let body: Buffer = empty;
       let length = 0;
       const settle = (failure: CairnError | undefined): void => {
         incoming.off('data', onData).off('end', onEnd).off('close', onClose);
         this.#onFailure = undefined;
-        if (failure === undefined) return resolve(chunks.length === 1 ? (chunks[0] ?? empty) : Buffer.concat(chunks));
+        if (failure === undefined) return resolve(body.subarray(0, length));
         incoming.pause();
         reject(failure);
       };
       const onData = (chunk: Buffer): void => {
+        if (length + chunk.length > bytesMax) return settle(tooLarge(bytesMax));
+        body = length === 0 ? chunk : append(body, length, chunk);
         length += chunk.length;
-        if (length > bytesMax) settle(tooLarge(bytesMax));
-        else chunks.push(chunk);
       };
       const onEnd = (): void => settle(undefined);
       const onClose = (): void => settle(callerLeft());
@@ -255,6 +255,15 @@ export class Exchange implements Request {
     this.#onFailure = stop;
     incoming.on('data', onData).once('close', stop).resume();
   }
+}
+
+/** Puts a chunk behind the first `length` bytes. Kept apart, chunks of one byte would take hundreds of bytes each. */
+function append(body: Buffer, length: number, chunk: Buffer): Buffer {
+  const needed = length + chunk.length;
+  const target = needed <= body.length ? body : Buffer.allocUnsafe(2 * needed);
+  if (target !== body) body.copy(target, 0, 0, length);
+  chunk.copy(target, length);
+  return target;
 }
 
 function callerLeft(): CairnError {

@@ -64,8 +64,10 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
     socket.write(requests[next] ?? '');
     return performance.now();
   };
-  const sockets = Array.from({ length: order.connections }, () => {
+  const sockets = new Set<Socket>();
+  const open = (): void => {
     const socket = connect({ port: order.port, host: '127.0.0.1', noDelay: true });
+    sockets.add(socket);
     let received = '';
     let askedMs = 0;
     socket.on('connect', () => (askedMs = ask(socket)));
@@ -74,15 +76,20 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
       const end = endOfReply(received);
       if (end === -1) return;
       if (received[9] !== '2') failures += 1;
+      const isLast = /\r\nconnection: close\r\n/i.test(received.slice(0, received.indexOf('\r\n\r\n') + 2));
       received = received.slice(end);
       const now = performance.now();
       if (measuring) latencies.push(now - askedMs);
-      askedMs = ask(socket);
+      if (!isLast) return void (askedMs = ask(socket));
+      // A server may end a connection after so many requests.
+      sockets.delete(socket);
+      socket.removeAllListeners('end').destroy();
+      open();
     });
     socket.on('error', () => (failures += 1));
     socket.on('end', () => (failures += 1));
-    return socket;
-  });
+  };
+  for (let count = 0; count < order.connections; count += 1) open();
   await new Promise((resolve) => setTimeout(resolve, order.warmUpMs));
   const [startedMs, failuresBefore] = [performance.now(), failures];
   measuring = true;

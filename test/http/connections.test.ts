@@ -4,6 +4,8 @@ import { Socket } from 'node:net';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import { systemClock } from '../../src/base/clock.ts';
 import { parseTrustedProxies } from '../../src/http/caller.ts';
@@ -348,6 +350,27 @@ test('content over the limit is refused unread, or as soon as it is too much', a
   assert.equal((await exact.reply()).body.length, 1000);
   exact.socket.destroy();
   await assertServes(listener);
+});
+
+test('content in tiny chunks is put together, in memory of its own size', async (context) => {
+  const big: Handle = async (request) => text((await request.receiveBody(1024 * 1024)).toString('latin1'));
+  const listener = await start(context, {}, { 'POST /big': big });
+  const content = Array.from({ length: 100_000 }, (_, index) => String(index % 10)).join('');
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const heapBytes = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const client = new RawClient(listener.port, 20_000).send(`POST /big ${host}Transfer-Encoding: chunked\r\n\r\n`);
+  while (listener.server.inFlight === 0) await delay(2);
+  const before = heapBytes();
+  client.send([...content].map((digit) => `1\r\n${digit}\r\n`).join(''));
+  await delay(300);
+  assert.ok(heapBytes() - before < 5 * 1024 * 1024, 'each chunk of one byte used to take 200');
+  client.send('5\r\nabcde\r\n0\r\n\r\n');
+  assert.equal((await client.reply()).body, `${content}abcde`);
+  client.socket.destroy();
 });
 
 test('a flood is refused at the cap of its address, and at the cap of all', async (context) => {
