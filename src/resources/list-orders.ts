@@ -1,8 +1,8 @@
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { StoredRecord, View } from '../store/store.ts';
-import { collect, firstIndex, merge, sort } from './list-sort.ts';
-import type { Blocks, Order } from './list-sort.ts';
+import { collect, countOf, firstIndex, merge, sort } from './list-sort.ts';
+import type { Blocks, FullBlocks, Order } from './list-sort.ts';
 
 /** Where the records of a list come from; a `Collection` is one. */
 export interface Source<R extends StoredRecord> {
@@ -19,8 +19,8 @@ export interface Source<R extends StoredRecord> {
 export interface Sorted<R extends StoredRecord> {
   readonly order: Order<R>;
   readonly revision: number;
-  readonly base: readonly R[];
-  readonly recent: readonly R[];
+  readonly base: FullBlocks<R>;
+  readonly recent: FullBlocks<R>;
   readonly blocks: ReadonlySet<readonly R[]>;
   readonly hold: View<R>;
 }
@@ -75,8 +75,8 @@ export class SortedOrders<R extends StoredRecord> {
     const entry = this.#entries.get(name);
     if (entry === undefined || entry.sorted !== sorted) return caughtUp;
     this.#keep(entry, { ...caughtUp, hold: this.#source.view() });
-    const gone = sorted.base.length + recent.length - view.size;
-    if (recent.length + gone > Math.max(limits.recentRecordsMin, view.size / 64)) void this.#make(entry);
+    const gone = countOf(sorted.base) + countOf(recent) - view.size;
+    if (countOf(recent) + gone > Math.max(limits.recentRecordsMin, view.size / 64)) void this.#make(entry);
     return caughtUp;
   }
 
@@ -118,7 +118,7 @@ export class SortedOrders<R extends StoredRecord> {
 }
 
 /** What `sorted` has to show of the records in `blocks` beside its base. */
-function* recentIn<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, R[]> {
+function* recentIn<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, FullBlocks<R>> {
   const changed: R[][] = [];
   for (const block of blocks) {
     if (sorted.blocks.has(block)) continue;
@@ -129,8 +129,8 @@ function* recentIn<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>)
   return yield* collect(merge(sorted.recent, written, sorted.order.compare), presenceIn(blocks));
 }
 
-/** The records in `blocks` as `sorted` has them, in one array again. */
-function* rebased<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, R[]> {
+/** The records in `blocks` as `sorted` has them, in one sequence again. */
+function* rebased<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, FullBlocks<R>> {
   const recent = yield* recentIn(sorted, blocks);
   return yield* collect(merge(sorted.base, recent, sorted.order.compare), presenceIn(blocks));
 }

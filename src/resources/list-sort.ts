@@ -1,12 +1,17 @@
 import type { Scalar } from '../base/json.ts';
 
 /**
- * Sorting that can be interrupted. Everything here is a generator that yields after about a thousand steps at most,
- * for `Slices.run`; where it gives records, it gives them in blocks.
+ * Sorting that can be interrupted. What is a generator here yields after about a thousand steps at most, for
+ * `Slices.run`. Sorted records stand in blocks of 1,024: one long array would be copied whenever it grows, and looked
+ * through at every collection of garbage while it is young.
  */
-const blockLength = 256;
+const blockBits = 10;
+const blockLength = 1 << blockBits;
 
 export type Compare<R> = (a: R, b: R) => number;
+export type Blocks<R> = readonly (readonly R[])[];
+/** All blocks but the last one are full, so that a record's place in the order leads to it. */
+export type FullBlocks<R> = Blocks<R>;
 
 /** A total order: no two records are equal in it. */
 export interface Order<R> {
@@ -17,12 +22,11 @@ export interface Order<R> {
   readonly descending: boolean;
 }
 export type Key = Scalar | undefined;
-export type Blocks<R> = readonly (readonly R[])[];
 
-/** The records of two sorted arrays in one order, beginning at the given indexes. */
+/** The records of two sorted sequences in one order, beginning at the given places. */
 export function* merge<R>(
-  a: readonly R[],
-  b: readonly R[],
+  a: FullBlocks<R>,
+  b: FullBlocks<R>,
   compare: Compare<R>,
   aStart = 0,
   bStart = 0,
@@ -31,8 +35,8 @@ export function* merge<R>(
   let aAt = aStart;
   let bAt = bStart;
   for (;;) {
-    const x = a[aAt];
-    const y = b[bAt];
+    const x = elementAt(a, aAt);
+    const y = elementAt(b, bAt);
     if (x !== undefined && (y === undefined || compare(x, y) <= 0)) {
       block.push(x);
       aAt += 1;
@@ -42,7 +46,7 @@ export function* merge<R>(
     } else {
       break;
     }
-    if (block.length === blockLength) {
+    if (block.length === mergedLength) {
       yield block;
       block = [];
     }
@@ -50,59 +54,63 @@ export function* merge<R>(
   if (block.length > 0) yield block;
 }
 
-/** All records of `blocks` in one array, without those that `keep` refuses. */
+/** A page needs few records, so few are merged at a time. */
+const mergedLength = 256;
+
+/** The records of `blocks` in full blocks, without those that `keep` refuses. */
 export function* collect<R>(
   blocks: Iterable<readonly R[]>,
   keep: (record: R) => boolean = () => true,
-): Generator<undefined, R[]> {
-  const records: R[] = [];
+): Generator<undefined, FullBlocks<R>> {
+  const full: R[][] = [];
+  let last: R[] = [];
   for (const block of blocks) {
-    for (const record of block) if (keep(record)) records.push(record);
+    for (const record of block) {
+      if (!keep(record)) continue;
+      if (last.length === 0) full.push(last);
+      last.push(record);
+      if (last.length === blockLength) last = [];
+    }
     yield;
   }
-  return records;
+  return full;
 }
 
 /**
- * All records of `blocks`, sorted: runs of a block's length first, then merged into ever longer ones. Only their
+ * All records of `blocks`, sorted: runs of a block's length first, then merged into ever longer ones. Only the records'
  * numbers are moved, in arrays that the garbage collector need not look into.
  */
-export function* sort<R>(blocks: Iterable<readonly R[]>, order: Order<R>): Generator<undefined, R[]> {
-  const records = yield* collect(blocks);
-  const keys: Key[] = [];
-  let numbers = new Uint32Array(records.length);
-  for (const [number, record] of records.entries()) {
-    keys.push(order.keyOf(record));
-    numbers[number] = number;
-    if (number % blockLength === 0) yield;
+export function* sort<R>(blocks: Blocks<R>, order: Order<R>): Generator<undefined, FullBlocks<R>> {
+  const keys: Key[][] = [];
+  let numbers = new Uint32Array(blocks.reduce((sum, block) => sum + block.length, 0));
+  let count = 0;
+  for (const [index, block] of blocks.entries()) {
+    keys.push(block.map(order.keyOf));
+    for (const offset of block.keys()) numbers[count + offset] = index * blockLength + offset;
+    count += block.length;
+    yield;
   }
-  const compare = compareNumbers(records, keys, order);
-  for (let start = 0; start < numbers.length; start += blockLength) {
+  const compare = compareNumbers(blocks, keys, order);
+  for (let start = 0; start < count; start += blockLength) {
     numbers.subarray(start, start + blockLength).sort(compare);
     yield;
   }
-  let merged = new Uint32Array(records.length);
-  for (let length = blockLength; length < numbers.length; length *= 2) {
+  let merged = new Uint32Array(count);
+  for (let length = blockLength; length < count; length *= 2) {
     yield* mergeRuns(numbers, merged, length, compare);
     [numbers, merged] = [merged, numbers];
   }
-  const sorted: R[] = [];
-  for (const number of numbers) {
-    const record = records[number];
-    if (record !== undefined) sorted.push(record);
-    if (sorted.length % blockLength === 0) yield;
-  }
-  return sorted;
+  return yield* collect(recordsOf(blocks, numbers));
 }
 
 /** Compares records by their numbers; most are decided by the keys, which lie together in memory. */
-function compareNumbers<R>(records: readonly R[], keys: readonly Key[], order: Order<R>): Compare<number> {
+function compareNumbers<R>(blocks: Blocks<R>, keys: Blocks<Key>, order: Order<R>): Compare<number> {
   return (a, b) => {
-    const x = keys[a];
-    const y = keys[b];
+    const x = elementAt(keys, a);
+    const y = elementAt(keys, b);
     if (x !== y && x !== undefined && y !== undefined) return x < y === order.descending ? 1 : -1;
-    const recordA = records[a];
-    const recordB = records[b];
+    const recordA = elementAt(blocks, a);
+    const recordB = elementAt(blocks, b);
     return recordA === undefined || recordB === undefined ? 0 : order.compare(recordA, recordB);
   };
 }
@@ -131,6 +139,17 @@ function* mergeRuns(
       }
       if (at % blockLength === 0) yield;
     }
+  }
+}
+
+function* recordsOf<R>(blocks: Blocks<R>, numbers: Uint32Array): Generator<readonly R[], undefined> {
+  for (let start = 0; start < numbers.length; start += blockLength) {
+    const block: R[] = [];
+    for (const number of numbers.subarray(start, start + blockLength)) {
+      const record = elementAt(blocks, number);
+      if (record !== undefined) block.push(record);
+    }
+    yield block;
   }
 }
 
@@ -168,6 +187,18 @@ export function* first<R>(
   return records;
 }
 
+/** How many records there are in full blocks. */
+export function countOf<R>(blocks: FullBlocks<R>): number {
+  return Math.max(0, blocks.length - 1) * blockLength + (blocks.at(-1)?.length ?? 0);
+}
+
+/** The place of the first record for which `test` holds, where it holds for all that follow; else their number. */
+export function firstPlace<R>(blocks: FullBlocks<R>, test: (record: R) => boolean): number {
+  const index = firstIndex(blocks, (block) => block.slice(-1).some(test));
+  const block = blocks[index];
+  return block === undefined ? countOf(blocks) : index * blockLength + firstIndex(block, test);
+}
+
 /** The index of the first element for which `test` holds, where it holds for all that follow; else the length. */
 export function firstIndex<T>(elements: ArrayLike<T>, test: (element: T) => boolean): number {
   let low = 0;
@@ -179,4 +210,8 @@ export function firstIndex<T>(elements: ArrayLike<T>, test: (element: T) => bool
     else low = middle + 1;
   }
   return low;
+}
+
+function elementAt<T>(blocks: Blocks<T>, place: number): T | undefined {
+  return blocks[place >>> blockBits]?.[place & (blockLength - 1)];
 }

@@ -8,7 +8,7 @@ import { SortedOrders, presenceIn } from './list-orders.ts';
 import type { OpenView, Source } from './list-orders.ts';
 import { writeCursor } from './list-query.ts';
 import type { ListQuery, Position } from './list-query.ts';
-import { first, firstIndex, merge, smallest, sort } from './list-sort.ts';
+import { first, firstIndex, firstPlace, merge, smallest, sort } from './list-sort.ts';
 import type { Blocks, Order } from './list-sort.ts';
 import { matcher, orderingOf } from './list-values.ts';
 
@@ -94,13 +94,13 @@ export class Lists<R extends StoredRecord> {
     if (open.view.size < limits.sortedOrderRecordsMin) {
       if (query.limit !== undefined) return undefined;
       const records = await this.#slices.run(sort(open.blocks, order));
-      return merge(records, [], order.compare, firstIndex(records, isPast));
+      return merge(records, [], order.compare, firstPlace(records, isPast));
     }
     const name = JSON.stringify(query.sort);
     const sorted = query.limit === undefined ? await this.#orders.get(name, order) : this.#orders.find(name, order);
     if (sorted === undefined) return undefined;
     const { base, recent } = await this.#orders.catchUp(name, sorted, open);
-    const merged = merge(base, recent, order.compare, firstIndex(base, isPast), firstIndex(recent, isPast));
+    const merged = merge(base, recent, order.compare, firstPlace(base, isPast), firstPlace(recent, isPast));
     return matching(merged, presenceIn(open.blocks));
   }
 
@@ -128,12 +128,6 @@ export class Lists<R extends StoredRecord> {
       view.close();
     }
   }
-}
-
-/** A source of records that are at hand already, by ascending id. */
-export function sourceOf<R extends StoredRecord>(records: readonly R[], revision: number): Source<R> {
-  const blocks = records.length === 0 ? [] : [records];
-  return { view: () => ({ size: records.length, revision, blocks: () => blocks, close: () => {} }) };
 }
 
 /** The records of `blocks` by id, beginning after a position. */

@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits.ts';
 import { Slices } from '../../src/base/slices.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { parseListQuery } from '../../src/resources/list-query.ts';
-import { Lists, sourceOf, type Listing } from '../../src/resources/list.ts';
+import { Lists, type Listing } from '../../src/resources/list.ts';
 import * as fields from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord, View } from '../../src/store/store.ts';
@@ -259,18 +259,4 @@ describe('a list without a limit', () => {
     assert.equal(openViews(), 0);
     await store.close();
   });
-});
-
-test('records that are at hand are listed like any others', async () => {
-  const random = generator('at hand');
-  const records = Array.from({ length: 5000 }, (_, index) => ({ id: index + 1, revision: 1, ...thing(random) }));
-  const lists = new Lists(shape, sourceOf(records, 9), restlessSlices());
-  for (const query of ['', 'sort=price', 'sort=-name&limit=3', 'size=2']) {
-    const listing = await lists.read(parseListQuery(shape, parseQuery(query)), false);
-    assert.deepEqual(await recordsOf(listing), expected(records, query));
-    assert.equal(listing.revision, 9);
-  }
-  const nothing = new Lists(shape, sourceOf<Thing>([], 0), restlessSlices());
-  const none = await nothing.read(parseListQuery(shape, parseQuery('')), true);
-  assert.deepEqual([none.body, none.total, none.next], ['[]', 0, undefined]);
 });
