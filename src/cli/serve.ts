@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
@@ -116,16 +117,16 @@ function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => 
   return { stopped, fail: () => stop({ code: exitCodes.io, reason: 'nothing can be written any more' }) };
 }
 
-/** @throws UsageError where a file cannot be read */
+/** @throws UsageError where a file is not what it should be, or the two do not fit each other */
 async function readTls({ certFile, keyFile }: TlsFiles): Promise<TlsTexts> {
-  const read = async (option: string, file: string): Promise<string> => {
-    try {
-      return await readFile(file, 'utf8');
-    } catch (error) {
-      throw new UsageError(`Cannot use ${option}: ${error instanceof Error ? error.message : 'it cannot be read'}`);
-    }
-  };
-  return { cert: await read('--tls-cert', certFile), key: await read('--tls-key', keyFile) };
+  try {
+    const tls = { cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') };
+    if (new X509Certificate(tls.cert).checkPrivateKey(createPrivateKey(tls.key))) return tls;
+    throw new UsageError('the key is not the one of the certificate');
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${problem}`);
+  }
 }
 
 /** What is wrong with the new files is logged, and the former ones stay in use. */

@@ -119,7 +119,8 @@ class Salvage {
     const records = whole === undefined ? this.#readLines(name, text) : whole['records'];
     for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
       // A record that was added by hand needs no revision of its own; its id stays in front.
-      const problem = isJsonObject(record) ? load(table, { id: 0, revision: through, ...record }) : 'it is not a record';
+      const complete = isJsonObject(record) && { id: 0, revision: through, ...record };
+      const problem = complete ? load(table, complete) : 'it is not a record';
       if (problem !== undefined) this.#lose(name, text.indexOf(`{"id":${idOf(record)},`), problem);
     }
     table.advance(revision, nextId);

@@ -112,10 +112,12 @@ test('what keeps a server from starting is one line and an exit code of its own'
     cairn(t, ['--data', join(directory, 'b'), '--port', new URL(base).port]),
     cairn(t, ['--data', join(directory, 'file'), '--port', '0']),
     cairn(t, ['--data', damagedStore(damaged), '--port', '0']),
+    cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'file')]),
     cairn(t, ['--tls-cert', 'absent.pem', '--tls-key', 'absent.pem', '--data', join(directory, 'c')]),
   ].map(async (running) => ({ code: await running.ended, err: running.err })));
-  assert.deepEqual(outcomes.map(({ code }) => code), [64, 74, 74, 78, 64]);
+  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
+  assert.match(outcomes[3]?.err ?? '', /; "cairn check --repair" keeps what can be read\n$/);
 });
 
 /** A directory whose snapshot says something that it cannot mean. */
