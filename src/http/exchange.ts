@@ -156,7 +156,7 @@ export class Exchange implements Request {
     outgoing.writeHead(status, fields);
     const content = this.method === 'HEAD' ? undefined : body;
     const sent = content === undefined ? 0 : bytes;
-    if (this.lingers) {
+    if (close && this.#head.hasContent && this.isArriving) {
       this.#linger(content);
       onSent(status, sent, false);
     } else {
