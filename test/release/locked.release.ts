@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { run, temporaryDirectory } from './cli/spawn.ts';
-import { projectDirectory } from './source.ts';
+import { run, temporaryDirectory } from '../cli/spawn.ts';
+import { projectDirectory } from '../source.ts';
 
 /** Built JavaScript, as the package has it. */
 function build(directory: string): string {

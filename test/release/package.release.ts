@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { projectDirectory } from './source.ts';
+import { projectDirectory } from '../source.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
 after(() => rmSync(work, { recursive: true }));
