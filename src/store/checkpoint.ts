@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Files } from './files.ts';
+import type { Manifest } from './journal-format.ts';
 import { snapshotName, writeSnapshot } from './snapshot.ts';
 import type { StoredRecord, View } from './store.ts';
 import type { AnyTable } from './table.ts';
@@ -46,7 +47,7 @@ export class Checkpoint {
   }
 
   /** What a manifest lists from now on. */
-  get collections(): ReadonlyMap<string, { readonly through: number; readonly file: boolean }> {
+  get collections(): Manifest['collections'] {
     return new Map(this.#sources.map(({ name }) => [name, { through: this.through, file: true }]));
   }
 

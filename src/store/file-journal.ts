@@ -4,12 +4,12 @@ import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { type Files, replaceFile, temporaryName } from './files.ts';
+import { type Files, isExhausted, replaceFile, temporaryName } from './files.ts';
 import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import { Lock, type ProcessTable } from './lock.ts';
-import { recover, type Recovered, type RecoveredCollection } from './recovery.ts';
+import { recover, type Recovered } from './recovery.ts';
 import type { AnyTable } from './table.ts';
 
 export interface FileJournalOptions {
@@ -36,7 +36,7 @@ export class FileJournal implements Journal {
   #lock: Lock | undefined;
   #journal: JournalFile | undefined;
   #tables: ReadonlyMap<string, AnyTable> = new Map();
-  #collections: ReadonlyMap<string, RecoveredCollection> = new Map();
+  #collections: Manifest['collections'] = new Map();
   #epoch = '';
   #sequence = 0;
   /** Of the journals since the last checkpoint, the current one left out. */
@@ -60,7 +60,10 @@ export class FileJournal implements Journal {
       if (!this.#files.syncsDirectories) {
         onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
       }
-      this.#lock = await Lock.acquire(this.#options);
+      this.#lock = await Lock.acquire(this.#options).catch(async (error: unknown) => {
+        if (!isExhausted(error) || !(await this.setReserve(true))) throw error;
+        return Lock.acquire(this.#options);
+      });
       await this.#recover(tables);
     } catch (error) {
       await this.#journal?.discard();

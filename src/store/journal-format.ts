@@ -38,6 +38,7 @@ export interface Manifest {
 }
 
 export interface ListedCollection {
+  /** What its snapshot holds; where it has none, the sequence after which it was new. */
   readonly through: number;
   readonly file: boolean;
 }

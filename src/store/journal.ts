@@ -1,3 +1,4 @@
+import type { StoreStatus } from './store.ts';
 import type { AnyTable } from './table.ts';
 
 /** What a store runs on once its journal is open. */
@@ -38,15 +39,10 @@ export interface Journal {
   status(): JournalStatus;
 }
 
-export interface JournalStatus {
-  readonly journalBytes: number;
-  /** How long all groups together took to be written and synced. */
-  readonly appendMs: number;
-  readonly checkpoints: number;
-  readonly checkpointFailures: number;
-  /** Of the last checkpoint; 0 before the first. */
-  readonly checkpointMs: number;
-}
+export type JournalStatus = Pick<
+  StoreStatus,
+  'journalBytes' | 'appendMs' | 'checkpoints' | 'checkpointFailures' | 'checkpointMs'
+>;
 
 /** No files at all: what is appended is as durable as the process. */
 export class MemoryJournal implements Journal {

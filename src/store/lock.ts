@@ -102,6 +102,9 @@ async function create(files: Files, content: string): Promise<string | undefined
       await writeAll(file, Buffer.from(content), 0);
       // An empty lock after a power cut would name nobody, and so could not be shown to be stale.
       await file.sync();
+    } catch (error) {
+      await files.remove(lockName).catch(() => undefined);
+      throw error;
     } finally {
       await file.close();
     }

@@ -59,13 +59,15 @@ export function openStore(options: StoreOptions): OfflineStore {
 const roomCheckMs = 1000;
 const roomCheckpointMs = 30_000;
 
+type Settings = StoreOptions & { readonly processes: ProcessTable };
+
 class RecordStore implements OfflineStore {
   readonly #journal: Journal;
   readonly #tables = new Map<string, AnyTable>();
   readonly #makers: (() => AnyTable)[] = [];
   readonly #committer: Committer;
   readonly #files: Files | undefined;
-  readonly #options: StoreOptions & { readonly processes: ProcessTable };
+  readonly #options: Settings;
   #epoch: string | undefined;
   #failure: unknown;
   #checkpoint: Promise<boolean> | undefined;
@@ -74,11 +76,7 @@ class RecordStore implements OfflineStore {
   #madeRoom = 0;
   #room: Promise<boolean> | undefined;
 
-  constructor(
-    journal: Journal,
-    files: Files | undefined,
-    options: StoreOptions & { readonly processes: ProcessTable },
-  ) {
+  constructor(journal: Journal, files: Files | undefined, options: Settings) {
     this.#journal = journal;
     this.#files = files;
     this.#options = options;

@@ -32,7 +32,7 @@
 import { isJsonObject, type JsonValue } from '../base/json.ts';
 import { StoreDamageError } from './failures.ts';
 import type { Files } from './files.ts';
-import { journalName, journalNumber, type LineBody, type Manifest } from './journal-format.ts';
+import { journalName, journalNumber, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
 import { type GroupLine, JournalReader, type TornTail } from './journal-reader.ts';
 import { readSnapshot, snapshotCollection, snapshotName } from './snapshot.ts';
 import { type AnyTable, carriedTable, isCount } from './table.ts';
@@ -45,7 +45,7 @@ export interface Recovered {
   /** The highest number that a journal has or was about to have; 0 without one. */
   readonly journal: number;
   /** Every collection, the carried ones included. */
-  readonly collections: Map<string, RecoveredCollection>;
+  readonly collections: Map<string, ListedCollection>;
   readonly snapshotBytes: number;
   readonly replayedCommits: number;
   /** Whether the last stop was clean. True for a new store. */
@@ -55,19 +55,13 @@ export interface Recovered {
   readonly obsolete: readonly string[];
 }
 
-export interface RecoveredCollection {
-  /** What its snapshot holds; where it has none, the sequence after which it was new. */
-  readonly through: number;
-  readonly file: boolean;
-}
-
 /** Takes each replayed group, as it stood in its journal. */
 export type Replay = (body: LineBody) => Promise<void>;
 
 /** The sequence after which the journals are needed, known before the first call of `Replay`. */
 export type BeforeReplay = (
   after: number,
-  found: { epoch: string; journal: number; collections: ReadonlyMap<string, RecoveredCollection> },
+  found: Pick<Manifest, 'epoch' | 'journal' | 'collections'>,
 ) => Promise<Replay>;
 
 const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.\d{1,15}|reserve)\.tmp$/;
@@ -128,8 +122,8 @@ async function readSnapshots(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
   manifest: Manifest,
-): Promise<{ collections: Map<string, RecoveredCollection>; snapshotBytes: number }> {
-  const collections = new Map<string, RecoveredCollection>();
+): Promise<{ collections: Map<string, ListedCollection>; snapshotBytes: number }> {
+  const collections = new Map<string, ListedCollection>();
   let snapshotBytes = 0;
   for (const table of tables.values()) {
     const name = snapshotName(table.name);
@@ -172,7 +166,7 @@ async function replayAll(
   journals: readonly JournalReader[],
   after: number,
   tables: ReadonlyMap<string, AnyTable>,
-  collections: ReadonlyMap<string, RecoveredCollection>,
+  collections: ReadonlyMap<string, ListedCollection>,
   replay: Replay,
 ): Promise<Pick<Recovered, 'sequence' | 'replayedCommits' | 'closed' | 'torn'>> {
   let sequence = after;
@@ -207,7 +201,7 @@ async function replayAll(
 function applyGroup(
   group: GroupLine,
   tables: ReadonlyMap<string, AnyTable>,
-  collections: ReadonlyMap<string, RecoveredCollection>,
+  collections: ReadonlyMap<string, ListedCollection>,
 ): string | undefined {
   for (const [index, commit] of group.commits.entries()) {
     if (!Array.isArray(commit)) return 'a commit is not a list of changes';
@@ -223,7 +217,7 @@ function applyChange(
   change: JsonValue,
   sequence: number,
   tables: ReadonlyMap<string, AnyTable>,
-  collections: ReadonlyMap<string, RecoveredCollection>,
+  collections: ReadonlyMap<string, ListedCollection>,
 ): string | undefined {
   if (!Array.isArray(change)) return 'a change is not a pair';
   const [name, value] = change;

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { type CheckReport, checkFiles } from './check.ts';
 import { newEpoch } from './file-journal.ts';
@@ -109,8 +110,10 @@ class Salvage {
 
   async #readSnapshot(table: AnyTable): Promise<void> {
     const name = snapshotName(table.name);
-    const text = (await readWhole(this.#files, name))?.toString();
-    if (text === undefined) return;
+    const bytes = await readWhole(this.#files, name);
+    if (bytes === undefined) return;
+    if (!isUtf8(bytes)) this.#lose(name, 0, 'bytes that are not UTF-8 became U+FFFD');
+    const text = bytes.toString();
     const whole = parseObject(text);
     const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`) ?? {}, table.name);
     const { through = this.#through.get(table.name) ?? 0, nextId = 1, revision = 0 } = header ?? {};

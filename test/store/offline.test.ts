@@ -133,6 +133,10 @@ describe('repair', () => {
     assert.equal(names(line), 'bcde');
     assert.equal(line.lost.length, 1);
 
+    const latin = new Map(content);
+    latin.set('people.json', Buffer.from(textOf(content, 'people.json').replace('"b"', '"\xe4"'), 'latin1'));
+    assert.deepEqual((await repaired(latin)).lost, ['people.json, byte 0: bytes that are not UTF-8 became U+FFFD']);
+
     const header = await repaired(edit(content, 'people.json', dropLine(0)));
     assert.equal(names(header), 'abcde');
 

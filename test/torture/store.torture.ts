@@ -78,7 +78,8 @@ test(`(d) ${killCycles} times kill -9 under 16 writers`, async (t) => {
     if (cycle % 50 === 0) for (const [id, name] of acknowledged) if (found.get(id) !== name) lost += 1;
     assert.equal(lost, 0, `cycle ${cycle}`);
     const writers = Array.from({ length: 16 }, (_, n) => writeUntilKilled(server.url, `c${cycle}w${n}`, acknowledged));
-    await delay(20 + next() * 250);
+    for (const before = acknowledged.size; acknowledged.size === before; ) await delay(5);
+    await delay(next() * 200);
     server.kill();
     await Promise.all([...writers, server.ended]);
   }
