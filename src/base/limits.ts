@@ -33,7 +33,9 @@ export const limits = {
   requestsPerConnectionMax: 10_000,
   /** Requests of one connection that wait for the answers before theirs; beyond it, no more are read. */
   pipelinedRequestsMax: 64,
-  /** Requests that wait for something, such as a disk or a hash; beyond it 503. */
+  /** Bodies that are still being received, all together; beyond it 503. */
+  arrivingBytesMax: 128 * 1024 * 1024,
+  /** Requests that wait for a disk, a hash or the like, and not for their sender; beyond it 503. */
   requestsInFlightMax: 2048,
   /** Unread content of a refused request that is still taken in, so that its sender gets to read the answer. */
   lingerBytesMax: 1024 * 1024,

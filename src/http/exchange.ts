@@ -15,6 +15,9 @@ export interface ExchangeContext {
   /** How long, and for how much, unread content is still taken in after the reply. */
   readonly lingerTimeoutMs: number;
   readonly lingerBytesMax: number;
+  readonly arrivingBytesMax: number;
+  /** Bodies that are being received, and how much of them is here. */
+  readonly arriving: { requests: number; bytes: number };
   /** Takes what a handler or a streamed body threw and should not have. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
 }
@@ -108,9 +111,13 @@ export class Exchange implements Request {
     }
     return await new Promise<Buffer>((resolve, reject) => {
       const { incoming } = this;
+      const { arriving, arrivingBytesMax } = this.#context;
       let body: Buffer = empty;
       let length = 0;
+      arriving.requests += 1;
       const settle = (failure: CairnError | undefined): void => {
+        arriving.requests -= 1;
+        arriving.bytes -= length;
         incoming.off('data', onData).off('end', onEnd).off('close', onClose);
         this.#onFailure = undefined;
         if (failure === undefined) return resolve(body.subarray(0, length));
@@ -119,8 +126,10 @@ export class Exchange implements Request {
       };
       const onData = (chunk: Buffer): void => {
         if (length + chunk.length > bytesMax) return settle(tooLarge(bytesMax));
+        if (arriving.bytes + chunk.length > arrivingBytesMax) return settle(tooManyArrive());
         body = length === 0 ? chunk : append(body, length, chunk);
         length += chunk.length;
+        arriving.bytes += chunk.length;
       };
       const onEnd = (): void => settle(undefined);
       const onClose = (): void => settle(callerLeft());
@@ -268,6 +277,11 @@ function append(body: Buffer, length: number, chunk: Buffer): Buffer {
 
 function callerLeft(): CairnError {
   return new CairnError('malformed_request', 'Cannot read the body: the caller left');
+}
+
+function tooManyArrive(): CairnError {
+  const options = { retryAfterSeconds: 1 };
+  return new CairnError('overloaded', 'Cannot read the body: too much is arriving at the same time', options);
 }
 
 function tooLarge(bytesMax: number): CairnError {

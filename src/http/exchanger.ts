@@ -47,6 +47,7 @@ export type ExchangeLimits = Record<
   | 'slowReaderTimeoutMs'
   | 'lingerTimeoutMs'
   | 'lingerBytesMax'
+  | 'arrivingBytesMax'
   | 'requestsPerConnectionMax'
   | 'pipelinedRequestsMax'
   | 'requestsInFlightMax',
@@ -80,7 +81,8 @@ export class Exchanger {
   constructor(options: ExchangerOptions) {
     this.#options = options;
     this.#limits = { ...limits, ...options.limits };
-    this.#context = { ...this.#limits, nextId: options.nextId, onFailure: options.onFailure };
+    const { nextId, onFailure } = options;
+    this.#context = { ...this.#limits, nextId, onFailure, arriving: { requests: 0, bytes: 0 } };
     this.#proxies = options.proxies ?? noProxies;
   }
 
@@ -143,7 +145,9 @@ export class Exchanger {
 
   #handle(exchange: Exchange): Reply | Promise<Reply> {
     if (exchange.target === '*') return asteriskReply;
-    if (this.#inFlight >= this.#limits.requestsInFlightMax && this.#options.unshed?.has(exchange.target) !== true) {
+    // Who sends slowly costs a connection, and keeps nobody else out.
+    const waiting = this.#inFlight - this.#context.arriving.requests;
+    if (waiting >= this.#limits.requestsInFlightMax && this.#options.unshed?.has(exchange.target) !== true) {
       return this.#refuse(overloaded, exchange);
     }
     return this.#options.handle(exchange);

@@ -444,6 +444,22 @@ test('beyond the requests in flight callers are told to come back, but health is
   for (const client of [...waiting, shed]) client.socket.destroy();
 });
 
+test('slow bodies keep nobody out, and share a bound in bytes', async (context) => {
+  const listener = await start(context, { requestsInFlightMax: 3, arrivingBytesMax: 100 });
+  const begin = (bytes: number): RawClient =>
+    new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 90\r\n\r\n${'x'.repeat(bytes)}`);
+  const slow = Array.from({ length: 5 }, () => begin(1));
+  while (listener.server.inFlight < 5) await delay(2);
+  await assertServes(listener);
+  const large = begin(80);
+  while (listener.server.inFlight < 6) await delay(2);
+  const refused = await begin(89).reply();
+  assert.deepEqual([refused.status, refused.fields.get('retry-after')], [503, '1']);
+  assert.equal((await large.send('x'.repeat(10)).reply()).body.length, 90);
+  for (const client of slow) assert.equal((await client.send('x'.repeat(89)).reply()).body.length, 90);
+  for (const client of [...slow, large]) client.socket.destroy();
+});
+
 test('of 1,000 requests in flight, draining cuts none', async (context) => {
   const waits = gate();
   const wait: Handle = async (request) => {
