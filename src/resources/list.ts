@@ -8,7 +8,7 @@ import { SortedOrders, presenceIn } from './list-orders.ts';
 import type { OpenView, Source } from './list-orders.ts';
 import { writeCursor } from './list-query.ts';
 import type { ListQuery, Position } from './list-query.ts';
-import { first, firstIndex, firstPlace, merge, smallest, sort } from './list-sort.ts';
+import { countOf, first, firstIndex, firstPlace, merge, smallest, sort } from './list-sort.ts';
 import type { Blocks, Order } from './list-sort.ts';
 import { matcher, orderingOf } from './list-values.ts';
 
@@ -101,7 +101,8 @@ export class Lists<R extends StoredRecord> {
     if (sorted === undefined) return undefined;
     const { base, recent } = await this.#orders.catchUp(name, sorted, open);
     const merged = merge(base, recent, order.compare, firstPlace(base, isPast), firstPlace(recent, isPast));
-    return matching(merged, presenceIn(open.blocks));
+    const allPresent = countOf(base) + countOf(recent) === open.view.size;
+    return allPresent ? merged : matching(merged, presenceIn(open.blocks));
   }
 
   /** The JSON array of `blocks` in pieces; closes `view` at the end. */
