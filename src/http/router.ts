@@ -75,15 +75,20 @@ export class Router<T> {
     if (path.charCodeAt(0) !== slash) return notFound;
     const wanted = method === 'HEAD' ? 'GET' : method;
     const values: string[] = [];
-    const leaf = find(this.#root, path, 1, wanted, values);
+    const leaf = find(this.#root, path, 1, values, ({ leaves }) => leaves.has(wanted))?.leaves.get(wanted);
     if (leaf !== undefined) {
       const parameters: Record<string, string> = {};
       // Names come from patterns, whose grammar leaves no room for `__proto__`.
-      for (const [index, name] of leaf.names.entries()) parameters[name] = values[index] ?? '';
+      for (let index = 0; index < leaf.names.length; index += 1) {
+        parameters[leaf.names[index] ?? ''] = values[index] ?? '';
+      }
       return { kind: 'found', value: leaf.value, parameters, query: mark === -1 ? '' : target.slice(mark + 1) };
     }
     const methods = new Set<string>();
-    collectMethods(this.#root, path, 1, methods);
+    find(this.#root, path, 1, [], ({ leaves }) => {
+      for (const other of leaves.keys()) methods.add(other);
+      return false;
+    });
     if (methods.size === 0) return notFound;
     methods.add('OPTIONS');
     if (methods.has('GET')) methods.add('HEAD');
@@ -142,37 +147,26 @@ function conflicts<T>(one: Route<T>, two: Route<T>): boolean {
   return firstNarrower === secondNarrower;
 }
 
-/** Walks down one segment at a time, a literal before a parameter, and back up where the method is not found. */
+/**
+ * The branch at the end of a path that `accepts` takes: one segment at a time, a literal before a parameter, and back up
+ * where it takes none. `values` become those of the parameters on the way.
+ */
 function find<T>(
   branch: Branch<T>,
   path: string,
   start: number,
-  method: string,
   values: string[],
-): Leaf<T> | undefined {
-  if (start > path.length) return branch.leaves.get(method);
+  accepts: (end: Branch<T>) => boolean,
+): Branch<T> | undefined {
+  if (start > path.length) return accepts(branch) ? branch : undefined;
   const end = path.indexOf('/', start);
   const segment = end === -1 ? path.slice(start) : path.slice(start, end);
   const next = end === -1 ? path.length + 1 : end + 1;
   const literal = branch.literals.get(segment);
-  const leaf = literal === undefined ? undefined : find(literal, path, next, method, values);
-  if (leaf !== undefined || branch.parameter === undefined || segment === '') return leaf;
+  const found = literal === undefined ? undefined : find(literal, path, next, values, accepts);
+  if (found !== undefined || branch.parameter === undefined || segment === '') return found;
   values.push(segment);
-  const found = find(branch.parameter, path, next, method, values);
-  if (found === undefined) values.pop();
-  return found;
-}
-
-/** Adds the methods of every pattern that matches the path. */
-function collectMethods<T>(branch: Branch<T>, path: string, start: number, methods: Set<string>): void {
-  if (start > path.length) {
-    for (const method of branch.leaves.keys()) methods.add(method);
-    return;
-  }
-  const end = path.indexOf('/', start);
-  const segment = end === -1 ? path.slice(start) : path.slice(start, end);
-  const next = end === -1 ? path.length + 1 : end + 1;
-  const literal = branch.literals.get(segment);
-  if (literal !== undefined) collectMethods(literal, path, next, methods);
-  if (branch.parameter !== undefined && segment !== '') collectMethods(branch.parameter, path, next, methods);
+  const below = find(branch.parameter, path, next, values, accepts);
+  if (below === undefined) values.pop();
+  return below;
 }
