@@ -20,7 +20,7 @@ import { cookieOf } from './session-cookie.ts';
 export interface Resource<R extends StoredRecord> {
   readonly records: Collection<R>;
   read(id: number): R;
-  create(principal: Principal, body: JsonValue): Promise<R>;
+  create(principal: Principal, body: JsonValue, address: string): Promise<R>;
   change(
     principal: Principal,
     id: number,
@@ -72,7 +72,7 @@ export function collectionHandlers<R extends StoredRecord>(
     },
 
     async create({ request, principal, body }) {
-      const record = await resource.create(principal, body ?? null);
+      const record = await resource.create(principal, body ?? null, request.address);
       const location = ['Location', `/${name}/${record.id}`];
       const tag = entityTag(epoch(), record.revision);
       if (wantsMinimal(request))

@@ -137,7 +137,7 @@ export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
     changeFields: userChangeFields,
     changeHeaders: ['Set-Cookie'],
     problems: {
-      create: ['actor_changed', 'email_taken'],
+      create: ['actor_changed', 'email_taken', 'too_many_requests'],
       replace: changeOfUser,
       patch: changeOfUser,
       remove: ['actor_changed', 'last_admin'],

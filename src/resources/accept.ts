@@ -1,11 +1,11 @@
 import { CairnError, type Issue } from '../base/errors.ts';
-import type { JsonValue } from '../base/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { check, type Mode } from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
 
 /**
  * The body as `shape` types it. `locked` names fields that this caller may send only as they are stored; `further`
- * gives issues that no single field shows, so that all of them are reported at once.
+ * gives issues beyond the shape, for fields that have none by it, so that all of them are reported at once.
  * @throws CairnError `validation_failed` with every issue
  */
 export function accept<S extends Shape>(
@@ -13,10 +13,12 @@ export function accept<S extends Shape>(
   body: JsonValue,
   mode: Mode,
   locked: readonly (keyof S)[] = [],
-  further: (value: Input<S>) => readonly Issue[] = () => [],
+  further: (body: JsonObject) => readonly Issue[] = () => [],
 ): Input<S> {
   const checked = check(shape, body, mode, locked);
-  const issues = checked.ok ? further(checked.value) : checked.issues;
+  const found = checked.ok ? [] : checked.issues;
+  const more = isJsonObject(body) ? further(body) : [];
+  const issues = [...found, ...more.filter(({ pointer }) => found.every((issue) => issue.pointer !== pointer))];
   if (checked.ok && issues.length === 0) return checked.value;
   throw invalid(issues);
 }

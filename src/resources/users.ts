@@ -1,3 +1,4 @@
+import type { PasswordOwner } from '../auth/password-rules.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import { everybody, roles, type Principal, type Role } from '../auth/principal.ts';
 import type { Throttle } from '../auth/throttle.ts';
@@ -77,12 +78,16 @@ export class Users {
     return user;
   }
 
-  /** @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `overloaded`, and as `Store.write` */
-  async create(principal: Principal, body: JsonValue): Promise<UserRecord> {
-    const accepted = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (user) =>
-      this.#passwordIssues(user),
+  /**
+   * Creates a user; whoever registers themselves is slowed down by `address` like someone who tries passwords.
+   * @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `too_many_requests`, `overloaded`, and what
+   *   `Store.write` throws
+   */
+  async create(principal: Principal, body: JsonValue, address = ''): Promise<UserRecord> {
+    const { password, ...fields } = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
+      this.#passwordIssues(sent, { name: '', email: '' }),
     );
-    const { password, ...fields } = accepted;
+    if (principal.kind === 'anonymous') this.#parts.throttle.attempt(emailKey(fields.email), address);
     const passwordHash = password === undefined ? undefined : await this.#parts.passwords.hash(password);
     const { after } = await this.#write(principal, (transaction) => ({
       after: transaction.insert(this.records, userOf(fields, passwordHash)),
@@ -105,12 +110,19 @@ export class Users {
   ): Promise<ChangedUser> {
     const seen = this.read(userId);
     precondition.demand();
-    const asked = this.#acceptChange(principal, seen, body, kind);
+    const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) =>
+      this.#passwordIssues(sent, seen),
+    );
     const newHash = await this.#newPasswordHash(principal, seen, asked);
     const { before, after, renewed } = await this.#write(principal, (transaction) => {
       const before = transaction.get(this.records, userId);
       if (before === undefined) throw notFound();
-      const { password: _, currentPassword: __, ...fields } = this.#acceptChange(principal, before, body, kind);
+      const mode = { kind, stored: before };
+      const {
+        password: _,
+        currentPassword: __,
+        ...fields
+      } = accept(userChangeFields, body, mode, lockedFor(principal));
       precondition.check(before.revision);
       if (fields.role !== 'admin') this.#keepAnAdministrator(transaction, before);
       // What was proven is the password of then.
@@ -174,12 +186,13 @@ export class Users {
     throw new CairnError('actor_changed', 'Cannot write: the caller was removed, signed out or has another role now');
   }
 
-  #acceptChange(principal: Principal, stored: UserRecord, body: JsonValue, kind: 'replace' | 'patch'): UserChange {
-    return accept(userChangeFields, body, { kind, stored }, lockedFor(principal), (user) => this.#passwordIssues(user));
-  }
-
-  #passwordIssues(user: { name: string; email: string; password?: string }): readonly Issue[] {
-    return user.password === undefined ? [] : this.#parts.passwords.check(user.password, user);
+  /** What is wrong with the password in a body, for the user that the body makes of `owner`. */
+  #passwordIssues({ password, name, email }: JsonObject, owner: PasswordOwner): readonly Issue[] {
+    if (typeof password !== 'string') return [];
+    return this.#parts.passwords.check(password, {
+      name: typeof name === 'string' ? name : owner.name,
+      email: typeof email === 'string' ? email : owner.email,
+    });
   }
 
   /** @throws CairnError `validation_failed` unless a person who changes their own password knows the current one */

@@ -197,6 +197,28 @@ test('all broken fields are reported at once, with their pointers', async (t) =>
   );
 });
 
+test('what is wrong with a password is reported along with everything else', async (t) => {
+  const { ask } = await openTestApp(t, { registration: 'open' });
+  const answer = await ask('POST', '/users', { json: { name: '', email: 'ada@example.org', password: 'short' } });
+  assert.deepEqual(
+    Object(answer.json).errors.map((issue: { pointer: string; code: string }) => [issue.pointer, issue.code]),
+    [
+      ['/name', 'too_short'],
+      ['/password', 'too_short'],
+    ],
+  );
+});
+
+test('open registration slows down who makes one user after another', async (t) => {
+  const { ask } = await openTestApp(t, { registration: 'open' });
+  const statuses: number[] = [];
+  for (let count = 1; count <= 31; count += 1) {
+    const json = { name: 'Ada', email: `ada${count}@example.org` };
+    statuses.push((await ask('POST', '/users', { json })).status);
+  }
+  assert.deepEqual([statuses.indexOf(429), statuses.length], [30, 31]);
+});
+
 test('a known path with another method is told what there is', async (t) => {
   const { ask } = await openTestApp(t);
   const answer = await ask('POST', '/items/1', { json: {} });
