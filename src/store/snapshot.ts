@@ -29,7 +29,7 @@ const sliceMs = 1;
 /** How much of a snapshot is written at a time. */
 const sliceBytes = 256 * 1024;
 /** How much is written between two syncs, so that a journal's sync never waits for a whole snapshot. */
-const bytesPerSync = 4 * 1024 * 1024;
+const bytesPerSync = 1024 * 1024;
 /** How many records are encoded between two looks at the clock. */
 const recordsPerLook = 32;
 
