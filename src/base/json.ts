@@ -20,11 +20,15 @@ export const isScalar = (value: unknown): value is Scalar =>
  * @throws CairnError `malformed_json`
  */
 export function parseJsonBytes(bytes: Buffer): JsonValue {
-  if (!isUtf8(bytes)) throw new CairnError('malformed_json', 'Cannot read the JSON: it is not valid UTF-8');
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+  const text = bytes.toString();
+  // What is not UTF-8 becomes U+FFFD, so that only a text with this character has to be looked at.
+  if (text.includes('\ufffd') && !isUtf8(bytes)) {
+    throw new CairnError('malformed_json', 'Cannot read the JSON: it is not valid UTF-8');
+  }
+  if (text.startsWith('\ufeff')) {
     throw new CairnError('malformed_json', 'Cannot read the JSON: it begins with a byte order mark');
   }
-  return parseJson(bytes.toString());
+  return parseJson(text);
 }
 
 /**

@@ -132,6 +132,10 @@ describe('JSON bytes', () => {
     assert.deepEqual(parseJsonBytes(Buffer.from('{"name":"Größe 😀"}')), { name: 'Größe 😀' });
   });
 
+  test('may hold the character that stands for what is not UTF-8', () => {
+    assert.equal(parseJsonBytes(Buffer.from('"\ufffd"')), '\ufffd');
+  });
+
   for (const hex of ['22ff22', '22c0af22', '22eda08022', '22f490808022', '22e282', '80', 'fffe7b00', '7b007d00', '']) {
     test(`are nothing else: ${hex}`, () => {
       assert.throws(() => parseJsonBytes(Buffer.from(hex, 'hex')), { code: 'malformed_json' });

@@ -87,7 +87,7 @@ async function measure(port: number): Promise<void> {
     const pinging = (async () => {
       while (reading) pings.push((await read(port, pinger, '/items/77')).ms);
     })();
-    const { ms, bytes } = target === '' ? await delay(2000, { ms: 0, bytes: 0 }) : await read(port, reader, target);
+    const { ms, bytes } = target === '' ? await delay(5000, { ms: 0, bytes: 0 }) : await read(port, reader, target);
     if (ms < 100) await delay(100);
     reading = false;
     await pinging;
