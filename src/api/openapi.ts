@@ -169,11 +169,11 @@ function fieldParameter(name: string, description: string): JsonObject {
   return { name, in: 'header', description, schema: text };
 }
 
-function requestBody({ shape, purpose, title, optional = false, ...body }: RouteBody): JsonObject {
+function requestBody(body: RouteBody): JsonObject {
+  const { shape, purpose, title, optional = false } = body;
   const schema: JsonObject = { title, ...jsonSchema(shape, purpose) };
-  const media = { schema, example: exampleOf(sendable(schema, purpose)) };
-  const types = mediaTypesOf({ shape, purpose, title, ...body });
-  return { required: !optional, content: Object.fromEntries(types.map((type) => [type, media])) };
+  const media = { schema, example: body.example ?? exampleOf(sendable(schema, purpose)) };
+  return { required: !optional, content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])) };
 }
 
 /** A success, what a preference or a condition makes of it, and where a browser is sent instead. */

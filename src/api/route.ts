@@ -11,6 +11,8 @@ export interface RouteBody {
   readonly purpose: 'create' | 'replace' | 'patch';
   /** What the OpenAPI document calls it. */
   readonly title: string;
+  /** Shown in the OpenAPI document where an example of every field together would mislead. */
+  readonly example?: JsonObject;
   /** The body may be absent. */
   readonly optional?: boolean;
 }

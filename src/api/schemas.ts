@@ -36,6 +36,8 @@ export const grantFields = {
   refresh_token: optional(revocationFields.refresh_token),
 };
 
+export const grantExample = { email: credentialsFields.email.example, password: credentialsFields.password.example };
+
 export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
 
 export const sessionFields = {

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { openApi } from '../../src/api/openapi.ts';
+import { problems } from '../../src/api/problems.ts';
+import { problemsOf } from '../../src/api/route-problems.ts';
+import { routeTable } from '../../src/api/routes.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
+import { packageVersion } from '../../src/version.ts';
+import { openTestApp } from '../support/app.ts';
+import { resolve, violations } from '../support/json-schema.ts';
+
+const document = openApi(routeTable(), packageVersion());
+
+/** Every object in the document, with the way to it. */
+function* objects(value: JsonValue, way: string): Generator<[way: string, object: JsonObject]> {
+  if (isJsonObject(value)) yield [way, value];
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) yield* objects(member, `${way}/${name}`);
+}
+
+const all = [...objects(document, '#')];
+
+test('the document that is served is the one that the command prints', async (t) => {
+  const { ask } = await openTestApp(t);
+  assert.deepEqual((await ask('GET', '/openapi.json')).json, JSON.parse(JSON.stringify(document)));
+});
+
+test('every row of the route table is an operation, by an id of its own', () => {
+  const ids = all.flatMap(([, { operationId }]) => (operationId === undefined ? [] : [String(operationId)]));
+  assert.deepEqual(ids.sort(), [...routeTable().keys()].sort());
+});
+
+test('every operation declares each of its problems under the status that it has', () => {
+  for (const [operationId, route] of routeTable()) {
+    const [, operation] = all.find(([, object]) => object['operationId'] === operationId) ?? [];
+    const responses = operation?.['responses'];
+    assert.ok(isJsonObject(responses), operationId);
+    for (const code of problemsOf(route)) {
+      const response = responses[problems[code].status];
+      const reference = isJsonObject(response) ? String(response['$ref']) : '';
+      assert.ok(reference.split(/[/.]/).includes(code), `${operationId} ${code}`);
+    }
+  }
+});
+
+test('every reference leads somewhere, and so does the type of every problem', () => {
+  const references = all.flatMap(([, { $ref }]) => (typeof $ref === 'string' ? [$ref] : []));
+  assert.ok(references.length > 100);
+  const types = Object.keys(problems).map((code) => `#/components/responses/${code}`);
+  for (const reference of [...references, ...types]) assert.ok(isJsonObject(resolve(document, reference)), reference);
+});
+
+test('every example keeps its schema', () => {
+  let count = 0;
+  for (const [way, { schema, example, examples }] of all) {
+    if (schema === undefined) continue;
+    const given = example === undefined ? [] : [example];
+    for (const named of Object.values(isJsonObject(examples) ? examples : {})) {
+      const reference = isJsonObject(named) ? String(named['$ref']) : '';
+      const value = resolve(document, `${reference}/value`);
+      assert.ok(value !== undefined, way);
+      given.push(value);
+    }
+    for (const value of given) {
+      assert.deepEqual(violations(document, schema, value), [], way);
+      count += 1;
+    }
+  }
+  assert.ok(count > 100);
+});
+
+test('a body that may be sent is described for each collection', () => {
+  const { NewItem, ItemReplacement, ItemPatch, Item } = Object(resolve(document, '#/components/schemas'));
+  assert.deepEqual(Object.keys(NewItem.properties), ['name', 'price']);
+  assert.deepEqual(NewItem.required, ['name', 'price']);
+  assert.deepEqual(Object.keys(ItemReplacement.properties), ['id', 'name', 'price']);
+  assert.equal(ItemPatch.required, undefined);
+  assert.deepEqual(Item.required, ['id', 'name', 'price']);
+});
