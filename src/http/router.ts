@@ -148,8 +148,8 @@ function conflicts<T>(one: Route<T>, two: Route<T>): boolean {
 }
 
 /**
- * The branch at the end of a path that `accepts` takes: one segment at a time, a literal before a parameter, and back up
- * where it takes none. `values` become those of the parameters on the way.
+ * The branch at the end of a path that `accepts` takes: one segment at a time, a literal before a parameter, and back
+ * up where it takes none. `values` become those of the parameters on the way.
  */
 function find<T>(
   branch: Branch<T>,

@@ -62,6 +62,8 @@ export class HttpServer {
         this.#exchanger.receive(incoming, outgoing, true),
       )
       .on('connect', (_incoming: IncomingMessage, socket: Socket) => {
+        // Node lets go of such a socket altogether, errors included.
+        socket.on('error', () => socket.destroy()).resume();
         const refusal = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
         this.#exchanger.receiveFailure(socket, refusal, ['Allow', '']);
       })
@@ -69,7 +71,9 @@ export class HttpServer {
       // A TLS socket is counted when it connects, before its handshake has cost anything.
       .on('connection', (socket: Socket) => this.#admit(socket))
       // Whoever is idle makes room for whoever is not.
-      .on('drop', () => this.#server.closeIdleConnections());
+      .on('drop', () => this.#server.closeIdleConnections())
+      // An accept that fails, with no descriptor left perhaps, concerns one caller and not the server.
+      .on('error', () => undefined);
   }
 
   /** Requests whose reply waits for something. */
@@ -152,7 +156,8 @@ export class HttpServer {
     const code = error.code ?? '';
     // Bytes that follow "Connection: close" are no request, and the reply before them ends the connection.
     if (code === 'HPE_CLOSED_CONNECTION') return;
-    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy();
+    // Nobody is there any more, or never spoke TLS.
+    if (!socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code)) return void socket.destroy();
     const [known, what] = failures[code] ?? ['malformed_request', 'it is not HTTP/1.1'];
     this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
   }

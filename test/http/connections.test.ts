@@ -266,6 +266,17 @@ test('a write is answered before the read behind it is looked at', async (contex
   await client.rest();
 });
 
+test('who asks for a tunnel and breaks the connection harms nobody', async (context) => {
+  const listener = await start(context, { lingerTimeoutMs: 20 });
+  for (let round = 0; round < 20; round += 1) {
+    const client = new RawClient(listener.port).send('CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n');
+    if (round % 2 === 0) assert.equal((await client.reply()).status, 405);
+    client.send('x'.repeat(10_000)).socket.resetAndDestroy();
+  }
+  while (listener.server.connections > 0) await delay(2);
+  await assertServes(listener);
+});
+
 test('who leaves while requests wait for their turn leaves nothing in flight', async (context) => {
   const waits = gate();
   const wait: Handle = async () => {

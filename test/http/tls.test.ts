@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { greetedBy, makeCertificate } from './certificates.ts';
+import { RawClient } from './raw.ts';
 import { createHandle, startListener, text } from './listener.ts';
 import type { Handle } from '../../src/http/message.ts';
 
@@ -90,4 +91,21 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
   assert.match(reply, /\r\nStrict-Transport-Security: max-age=31536000\r\n/);
   assert.match(reply, /\r\n\r\nwaited$/);
   assert.equal(await drained, 0);
+});
+
+test('TLS: who speaks plain HTTP, or nonsense, is let go, and others are served', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const tls = makeCertificate(directory, 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const { server, port, answered } = await startListener({ tls, limits: { lingerTimeoutMs: 20 } });
+  t.after(() => server.drain(0));
+  for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05hello', '\0'.repeat(1000)]) {
+    const client = new RawClient(port).send(bytes);
+    assert.doesNotMatch(await client.rest(), /HTTP/);
+  }
+  assert.deepEqual(answered, []);
+  const agent = new Agent({ rejectUnauthorized: false });
+  assert.equal(await statusOf(port, agent), 200);
+  agent.destroy();
 });

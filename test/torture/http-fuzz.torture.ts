@@ -46,6 +46,7 @@ const corpus = [
   `POST /logout ${host}Cookie: sid=abc; a=b\r\nOrigin: http://a\r\nContent-Length: 0\r\n\r\n`,
   `GET /dashboard ${host}Cookie: sid=abc\r\nSec-Fetch-Site: same-origin\r\n\r\n`,
   'GET /livez HTTP/1.0\r\n\r\n',
+  'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n',
 ];
 const tokens = [
   '\r\n', '\n', '\r', '\0', ' ', '\t', ':', ',', ';', '"', '%', '%00', '%2f', '#', '?', '*', '//', '..',
@@ -143,6 +144,10 @@ test('mutated requests get well-formed replies, and leave nothing behind', { tim
         client.send(bytes.slice(at, at + size));
         at += size;
         if (at < bytes.length) await new Promise((resolve) => setImmediate(resolve));
+      }
+      if (random.below(20) === 0) {
+        client.socket.resetAndDestroy();
+        continue;
       }
       client.socket.end();
       const received = await client.rest();
