@@ -83,7 +83,7 @@ async function creates(bench: StoreBench, templates: ReadonlyMap<number, string>
     loops.push(await appendLoop(bench.directory));
     for (const connections of connectionCounts) {
       const measure = async (server: Server, token: string): Promise<LoadResult> => {
-        const common = { connections, warmUpMs: 500, measureMs: bench.measureMs, secret };
+        const common = { connections, warmUpMs: 2000, measureMs: bench.measureMs, secret };
         const result = await load({ ...common, port: server.port, request: create(token) });
         await stop(server);
         if (result.failures > 0) throw new Error(`${result.failures} requests failed`);
