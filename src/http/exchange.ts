@@ -165,7 +165,7 @@ export class Exchange implements Request {
     outgoing.writeHead(status, fields);
     const content = this.method === 'HEAD' ? undefined : body;
     const sent = content === undefined ? 0 : bytes;
-    if (close && this.#head.hasContent && this.isArriving) {
+    if (close && this.#head.hasContent && this.isArriving && !this.incoming.socket.readableEnded) {
       this.#linger(content);
       onSent(status, sent, false);
     } else {
