@@ -10,7 +10,7 @@ import type { AuditEvent } from './resources/audit.ts';
  * A security event: `{"time","level","kind":"security","event",…}`, never dropped and never filtered by level.
  * A message: `{"time","level","kind":"message","message",…}`
  *
- * Lines are gathered and written at the end of the loop turn, one write at a time, so that a slow reader delays
+ * Lines are gathered for some milliseconds and written at once, one write at a time, so that a slow reader delays
  * nothing. When more than `logBytesMax` wait for it, lines are dropped and counted, and the next line that gets
  * through tells how many.
  */
@@ -48,6 +48,8 @@ const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 
 
 const logBytesMax = 1024 * 1024;
 const flushBytes = 64 * 1024;
+/** A write for each line would cost a lone caller more than all the rest of a request. */
+const flushMs = 20;
 
 export interface LogOptions {
   readonly format: 'pretty' | 'json';
@@ -135,7 +137,12 @@ function createQueue(sink: Writable, tellDropped: (count: number) => void): Queu
       told = dropped;
       tellDropped(count);
     }
-    flush();
+    if (waiting === '' || waiting.length >= flushBytes || whenEmpty !== undefined) flush();
+    else schedule(flushMs);
+  };
+  const schedule = (ms: number): void => {
+    if (!scheduled) setTimeout(flush, ms);
+    scheduled = true;
   };
   const fail = (): void => {
     failed = true;
@@ -162,10 +169,7 @@ function createQueue(sink: Writable, tellDropped: (count: number) => void): Queu
       }
       waiting += line;
       if (waiting.length >= flushBytes) flush();
-      else if (!scheduled) {
-        scheduled = true;
-        setImmediate(flush);
-      }
+      else schedule(flushMs);
     },
     get dropped() {
       return dropped;

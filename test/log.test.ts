@@ -49,12 +49,16 @@ test('a request is one line of JSON', async () => {
   ]);
 });
 
-test('lines of one loop turn are one write', async () => {
+test('lines of some milliseconds are one write', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const { stream, batches } = createSink();
   const log = logTo(stream);
-  for (let i = 0; i < 10; i += 1) log.request(entry);
+  for (let i = 0; i < 10; i += 1) {
+    t.mock.timers.tick(1);
+    log.request(entry);
+  }
   assert.equal(batches.length, 0);
-  await turn();
+  t.mock.timers.tick(20);
   assert.equal(batches.length, 1);
 });
 
@@ -113,10 +117,12 @@ test('a slow reader: memory stays bounded, dropped lines are counted and told, s
   assert.equal(lines.filter((line) => line.includes('"request"')).length + dropped, 20_001);
 });
 
-test('a reader that went away silences the log and disturbs nothing', async () => {
+test('a reader that went away silences the log and disturbs nothing', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
   const log = logTo(stream);
   log.request(entry);
+  t.mock.timers.tick(20);
   await turn();
   await turn();
   log.request(entry);
