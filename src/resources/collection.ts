@@ -171,6 +171,6 @@ function owns(principal: Principal, entry: Entry): boolean {
 
 const nobody = 0;
 
-function isEntry(record: JsonObject): record is JsonObject & Entry {
-  return [record['id'], record['revision'], record['ownerId']].every(Number.isSafeInteger);
+function isEntry(record: JsonObject & StoredRecord): record is JsonObject & Entry {
+  return Number.isSafeInteger(record['ownerId']);
 }

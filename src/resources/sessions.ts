@@ -240,10 +240,10 @@ function short(agent: string): string {
   return agent.slice(0, limits.sessionAgentLengthMax);
 }
 
-const numbers = ['id', 'revision', 'userId', 'createdAt', 'lastSeenAt'];
+const numbers = ['userId', 'createdAt', 'lastSeenAt'];
 const strings = ['lookupHash', 'address', 'agent'];
 
-function isSession(record: JsonObject): record is JsonObject & SessionRecord {
+function isSession(record: JsonObject & StoredRecord): record is JsonObject & SessionRecord {
   const { kind, tokenHash, previousHash } = record;
   const hashes = [tokenHash, previousHash];
   return (

@@ -270,9 +270,7 @@ function userOf(
   return { name, email, role, ...(passwordHash !== undefined && { passwordHash }) };
 }
 
-function isUser(record: JsonObject): record is JsonObject & UserRecord {
+function isUser(record: JsonObject & StoredRecord): record is JsonObject & UserRecord {
   const hash = record['passwordHash'];
-  return (
-    [record['id'], record['revision']].every(Number.isSafeInteger) && (hash === undefined || typeof hash === 'string')
-  );
+  return hash === undefined || typeof hash === 'string';
 }

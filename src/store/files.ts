@@ -74,7 +74,7 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
   return Buffer.concat(parts);
 }
 
-/** A file in pieces of at most 1 MiB, read one ahead. A piece is good until the one after the next is asked for. */
+/** A file in pieces of at most 256 KiB, read one ahead. A piece is good until the one after the next is asked for. */
 export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer, void, undefined> {
   const file = await files.open(name, 'read');
   try {
@@ -85,7 +85,7 @@ export async function* readChunks(files: Files, name: string): AsyncGenerator<Bu
     let length = await file.read(current, position);
     while (length > 0) {
       position += length;
-      next ??= Buffer.allocUnsafe(length < current.length ? 1000 : 1024 * 1024);
+      next ??= Buffer.allocUnsafe(length < current.length ? 1000 : 256 * 1024);
       const ahead = file.read(next, position);
       try {
         yield current.subarray(0, length);

@@ -16,7 +16,7 @@ export interface CollectionDefinition<R extends StoredRecord> {
   /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
   readonly name: string;
   /** Turns a record as it stands on disk into a typed one; `undefined` when it does not fit. */
-  readonly parse: (record: JsonObject) => R | undefined;
+  readonly parse: (record: JsonObject & StoredRecord) => R | undefined;
   /** Unique indexes by name: the key of a record, or `undefined` where it takes no part. */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
   /** Indexes by name whose keys several records may share. */

@@ -35,7 +35,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
   revision = 0;
   nextId = 1;
   readonly #blocks = new Blocks<R>();
-  readonly #parse: (record: JsonObject) => R | undefined;
+  readonly #parse: CollectionDefinition<R>['parse'];
 
   constructor(definition: CollectionDefinition<R>) {
     this.name = definition.name;
@@ -99,9 +99,8 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
   }
 
   load(stored: JsonObject): string | undefined {
-    const { id, revision } = stored;
-    if (!isCount(id) || id === 0) return 'its id is not a positive integer';
-    if (!isCount(revision)) return 'its revision is not an integer';
+    if (!isStored(stored)) return 'its id or revision is not a positive integer';
+    const { id } = stored;
     const record = this.#parse(stored);
     if (record === undefined) return `it does not fit the declaration of ${this.name}`;
     // A snapshot and most of a journal give ids that are new.
@@ -139,8 +138,12 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
 export function carriedTable(name: string): AnyTable {
   return new Table({
     name,
-    parse: ({ id, revision, ...rest }) => (isCount(id) && isCount(revision) ? { id, revision, ...rest } : undefined),
+    parse: (record) => record,
   });
+}
+
+function isStored(record: JsonObject): record is JsonObject & StoredRecord {
+  return isCount(record['id']) && record['id'] > 0 && isCount(record['revision']);
 }
 
 /** Whether `value` is an integer from 0 to 2^53 - 1. */
