@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test, type TestContext } from 'node:test';
 
 import { routeTable } from '../src/api/routes.ts';
+import { cairn, temporaryDirectory, type Running } from './cli/spawn.ts';
 import { projectDirectory } from './source.ts';
 
 const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
@@ -16,21 +15,11 @@ const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
 const shellBlocks = [...readme.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block.trim().split('\n'));
 
 /** A server as `npm start` starts it, on a port and a directory of its own. */
-async function start(t: TestContext): Promise<{ origin: string; directory: string }> {
-  const directory = mkdtempSync(join(tmpdir(), 'cairn-readme-'));
-  const words = ['--import', 'tsx', 'src/main.ts', 'serve', '--port', '0', '--data', directory, '--log', 'none'];
-  const server = spawn(process.execPath, words, { cwd: projectDirectory, stdio: ['ignore', 'pipe', 'ignore'] });
-  t.after(async () => {
-    const ended = once(server, 'exit');
-    server.kill('SIGTERM');
-    assert.deepEqual(await ended, [0, null]);
-    rmSync(directory, { recursive: true });
-  });
-  for await (const line of createInterface({ input: server.stdout })) {
-    const origin = /^Cairn serves (http:\S+)$/.exec(line)?.[1];
-    if (origin !== undefined) return { origin, directory };
-  }
-  throw new Error('the server ended before it served');
+async function start(t: TestContext): Promise<{ server: Running; origin: string; directory: string }> {
+  const directory = temporaryDirectory(t);
+  const server = cairn(t, ['serve', '--port', '0', '--data', directory, '--log', 'none'], {});
+  const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
+  return { server, origin, directory };
 }
 
 /** Runs shell lines as one script and resolves with what they print. */
@@ -45,7 +34,7 @@ async function shell(script: string): Promise<string> {
 }
 
 test('the tour goes from the first token to a changed item, line by line', async (t) => {
-  const { origin, directory } = await start(t);
+  const { server, origin, directory } = await start(t);
   const tour = shellBlocks.find(([first = '']) => first.startsWith('PASSWORD='));
   assert.ok(tour);
   const password = readFileSync(join(directory, 'admin-password'), 'utf8').trim();
@@ -61,6 +50,8 @@ test('the tour goes from the first token to a changed item, line by line', async
   assert.match(patched, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":19\.9\}/s);
   const further = '[{"id":1,"name":"Lamp","price":19.9}][{"id":1,"name":"Lamp"}]{"id":1,"name":"Lamp","price":18}';
   assert.equal(patched.slice(-further.length), further);
+  server.child.kill('SIGTERM');
+  assert.equal(await server.ended, 0);
 });
 
 test('the two commands are scripts of the package', () => {

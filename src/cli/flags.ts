@@ -36,16 +36,17 @@ export const flags: Command = {
     const files = [call.read(options.tlsCert), call.read(options.tlsKey)].concat(
       Object.keys(secrets).map((name) => environment[`${name}_FILE`] || undefined),
     );
-    const reads = [program, resolve(program, '../package.json'), content, processTable].concat(
+    // Each once: Node.js 20 aborts at a path that it has been told already, as of a certificate and key in one file.
+    const reads = new Set([program, resolve(program, '../package.json'), content, processTable].concat(
       files.flatMap((file) => (file === undefined ? [] : [resolve(file)])),
-    );
-    const spaced = reads.find((path) => /[\s,]/.test(path));
+    ));
+    const spaced = [...reads].find((path) => /[\s,]/.test(path));
     if (spaced !== undefined) {
       throw new UsageError(`Cannot print flags: the path "${spaced}" has a space or a comma in it`);
     }
     const lines = [
       ...permissionModel(process.allowedNodeEnvironmentFlags),
-      ...reads.map((path) => `--allow-fs-read=${path}`),
+      ...[...reads].map((path) => `--allow-fs-read=${path}`),
       `--allow-fs-write=${content}`,
       ...hardening,
     ];

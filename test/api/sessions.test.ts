@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createApp, type AppOptions } from '../../src/app.ts';
+import { createApp } from '../../src/app.ts';
 import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { TestClock, testRandom } from '../auth/helpers.ts';
 import { generator } from '../random.ts';
-import { cookieIn, openTestApp, type Answer } from '../support/app.ts';
+import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../support/app.ts';
 
 const day = 24 * 3600;
 
-async function setUp(t: TestContext, options: AppOptions = {}) {
+async function setUp(t: TestContext, options: TestAppOptions = {}) {
   const clock = new TestClock();
   const opened = await openTestApp(t, { clock, ...options });
   const { ask, credentials } = opened;
@@ -294,7 +294,7 @@ test('a new password renews the session that changes it and ends all others', as
 });
 
 test('a session that ends while its request is being read writes nothing more', async (t) => {
-  const { ask, cookie, token } = await setUp(t);
+  const { ask, cookie, token } = await setUp(t, { withoutPort: true });
   const fields = { cookie: await cookie('admin') };
   // The password is hashed on another thread: the session has ended before that is done.
   const json = { name: 'Eve', email: 'eve@example.org', role: 'admin', password: 'correct horse battery staple' };
@@ -374,7 +374,7 @@ test('sessions that have ended are not shown, and leave when new ones come', asy
 });
 
 test('a session that is used lives on until its absolute end, and its use is rarely written down', async (t) => {
-  const { app, ask, clock, cookie } = await setUp(t);
+  const { app, ask, clock, cookie } = await setUp(t, { withoutPort: true });
   const fields = { cookie: await cookie('member') };
   const { commits } = app.store.status();
   for (let hour = 1; hour < 7 * 24; hour += 1) {

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import type { AppOptions } from '../../src/app.ts';
 import { TestClock } from '../auth/helpers.ts';
-import { openTestApp } from '../support/app.ts';
+import { openTestApp, type TestAppOptions } from '../support/app.ts';
 
-async function setUp(t: TestContext, options: AppOptions = {}) {
+async function setUp(t: TestContext, options: TestAppOptions = {}) {
   const clock = new TestClock();
   const opened = await openTestApp(t, { clock, ...options });
   const { ask, credentials } = opened;
@@ -43,7 +42,7 @@ test('passwords that are wrong from many addresses do not lock out the address t
 });
 
 test('an app that hashes as much as it may says when to come back, and forgets the attempt', async (t) => {
-  const { login, right } = await setUp(t, { scryptCost: 12 });
+  const { login, right } = await setUp(t, { scryptCost: 12, withoutPort: true });
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, index) => login('guess', `198.51.100.${index}`, `${index}@example.org`)),
   );

@@ -1,10 +1,12 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import assert from 'node:assert/strict';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { projectDirectory } from '../source.ts';
+import { isLockedRun } from '../support/locked.ts';
 
 /** A `cairn` process and what it wrote so far. */
 export interface Running {
@@ -17,13 +19,26 @@ export interface Running {
   readonly ended: Promise<number | null>;
 }
 
-const main = join(projectDirectory, 'src', 'main.ts');
+/** What starts Cairn: its source, or in a locked-down run what was built of it. */
+export const program = isLockedRun
+  ? [join(projectDirectory, 'src', 'main.js')]
+  : ['--import', 'tsx', join(projectDirectory, 'src', 'main.ts')];
 /** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
 const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
 export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
-  return run(t, ['--import', 'tsx', main, ...words], environment);
+  return run(t, [...(isLockedRun ? lockedFlags(words) : []), ...program, ...words], environment);
+}
+
+/** The flags of Node.js that `cairn flags` prints for a server with these words. */
+export function lockedFlags(words: readonly string[], [main = ''] = program): string[] {
+  const files = words.flatMap((word, index) =>
+    /^--(data|tls-cert|tls-key)$/.test(word) ? words.slice(index, index + 2) : [],
+  );
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'flags', ...files], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  return stdout.trim().split('\n');
 }
 
 /** Starts Node.js with these words; it is killed when the test ends. */

@@ -1,30 +1,67 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { cpSync, readFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
-import { run, temporaryDirectory } from '../cli/spawn.ts';
-import { projectDirectory } from '../source.ts';
+import { after, test, type TestContext } from 'node:test';
+import { lockedFlags, run, temporaryDirectory } from '../cli/spawn.ts';
+import { filesBelow, projectDirectory } from '../source.ts';
 
-/** Built JavaScript, as the package has it. */
-function build(directory: string): string {
+/**
+ * The whole suite under the flags of `npm run start:locked`. Source and tests are built as they stand; each test file
+ * is then a process of its own under exactly the flags that `cairn flags` prints, and reads of its own files besides.
+ * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
+ * cannot be locked down itself, so there the servers that it starts are.
+ */
+const startsServers = ['test/cli/serve.test.ts', 'test/readme.test.ts'];
+const outside: Readonly<Record<string, string>> = {
+  'test/architecture.test.ts': 'reads the source: nothing is served',
+  'test/handbook.test.ts': 'reads the source: nothing is served',
+  'test/web/assets.test.ts': 'reads the source: the page is served in test/api/pages.test.ts',
+  'test/http/tls.test.ts': 'makes certificates by another program: TLS is served in test/cli/serve.test.ts',
+};
+
+const built = mkdtempSync(join(tmpdir(), 'cairn-locked-'));
+after(() => rmSync(built, { recursive: true }));
+const data = join(built, 'data');
+const main = join(built, 'src', 'main.js');
+const environment = { PATH: process.env['PATH'], CAIRN_TEST_LOCKED: 'true' };
+
+mkdirSync(data);
+for (const project of ['.', 'test']) {
   const compiler = join(projectDirectory, 'node_modules', 'typescript', 'bin', 'tsc');
-  const dist = join(directory, 'dist');
-  const words = ['-p', projectDirectory, '--noEmit', 'false', '--outDir', dist];
-  const { status, stdout } = spawnSync(process.execPath, [compiler, ...words], { encoding: 'utf8' });
+  const words = ['-p', join(projectDirectory, project), '--noEmit', 'false', '--rootDir', projectDirectory];
+  const { status, stdout } = spawnSync(process.execPath, [compiler, ...words, '--outDir', built], { encoding: 'utf8' });
   assert.equal(status, 0, stdout);
-  cpSync(join(projectDirectory, 'src', 'web'), join(dist, 'web'), { recursive: true });
-  cpSync(join(projectDirectory, 'package.json'), join(directory, 'package.json'));
-  return join(dist, 'main.js');
 }
+for (const path of ['package.json', 'README.md', 'src/web']) {
+  const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
+  cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
+}
+const flags = lockedFlags(['--data', data], [main]);
+const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs-read=${join(built, path)}`)];
 
-test('the server runs with its own files only, and nothing that it does not need', async (t) => {
-  const directory = temporaryDirectory(t);
-  const main = build(directory);
-  const data = join(directory, 'data');
-  const { stdout, status } = spawnSync(process.execPath, [main, 'flags', '--data', data], { encoding: 'utf8' });
-  assert.equal(status, 0);
-  const flags = stdout.trim().split('\n');
+test('what a server needs not is out of its reach', () => {
+  const attempts = {
+    'another file': `await import('node:fs').then((fs) => fs.readFileSync('/etc/hostname'))`,
+    'writing beside the data': `await import('node:fs').then((fs) => fs.writeFileSync(${JSON.stringify(main)}, ''))`,
+    'a process': `await import('node:child_process').then((processes) => processes.spawnSync('true'))`,
+    'a worker': `await import('node:worker_threads').then(({ Worker }) => new Worker('0', { eval: true }))`,
+    'code of a string': `new Function('return 1')`,
+    'an add-on': `process.dlopen({ exports: {} }, 'x.node')`,
+    '__proto__': `({}).__proto__.x`,
+    'a built-in': `Array.prototype.push = 1`,
+  };
+  for (const [what, attempt] of Object.entries(attempts)) {
+    const code = `try { ${attempt}; console.log('done'); } catch (error) { console.log('refused'); }`;
+    const { stdout, stderr } = spawnSync(process.execPath, [...flags, '--input-type=module', '--eval', code], {
+      encoding: 'utf8',
+    });
+    assert.equal(stdout, 'refused\n', `${what}: ${stderr}`);
+  }
+});
+
+test('the server keeps what it wrote, and no other directory is within its reach', async (t) => {
   const itemsBySignal: number[] = [];
   for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
     itemsBySignal.push(await serveAndWrite(t, [...flags, main, 'serve', '--data', data, '--port', '0'], signal));
@@ -32,9 +69,8 @@ test('the server runs with its own files only, and nothing that it does not need
   assert.deepEqual(itemsBySignal, [1, 2, 3], 'each life finds what the ones before wrote, also after kill -9');
   assert.equal(readFileSync(join(data, 'items.json'), 'utf8').split('"Lamp"').length - 1, 3);
 
-  const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', join(directory, 'other')], {
-    encoding: 'utf8',
-  });
+  const other = temporaryDirectory(t);
+  const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', other], { encoding: 'utf8' });
   assert.equal(denied.status, 74, 'another directory is out of reach');
   assert.match(denied.stderr, /^Cannot .*\n$/);
 });
@@ -60,3 +96,33 @@ async function serveAndWrite(t: TestContext, words: readonly string[], signal: N
   assert.equal(server.err, '');
   return (items as unknown[]).length;
 }
+
+const suites = filesBelow('test', '.test.ts');
+
+test('a suite is left out for a reason, and it is there', () => {
+  const named = [...startsServers, ...Object.keys(outside)];
+  assert.deepEqual(named.filter((path) => !suites.includes(path)), []);
+});
+
+test('the whole suite, locked down', { concurrency: 3 }, async (t) => {
+  const pending = suites.filter((path) => outside[path] === undefined).map((path) =>
+    t.test(path, async () => {
+      const file = join(built, path.replace(/ts$/, 'js'));
+      const isLocked = !startsServers.includes(path);
+      const words = [...(isLocked ? suiteFlags : []), '--test-reporter=tap', file];
+      const env = isLocked ? { ...environment, TMPDIR: data } : environment;
+      const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
+        const options = { cwd: built, env, encoding: 'utf8', maxBuffer: 2 ** 26, timeout: 120_000 } as const;
+        execFile(process.execPath, words, options, (error, stdout, stderr) =>
+          resolve({ code: error?.code ?? 0, output: stdout + stderr }),
+        );
+      });
+      const failed = output.split('\n').filter((line) => /^\s*(not ok|error:|.*Error)/.test(line)).slice(0, 20);
+      assert.equal(code, 0, failed.join('\n') || output.slice(-2000));
+      const count = (what: string): number => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1]);
+      assert.ok(count('pass') > 0, output.slice(-500));
+      t.diagnostic(`${path}: ${count('pass')} tests passed, ${count('skipped')} were skipped`);
+    }),
+  );
+  await Promise.all(pending);
+});

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
-import { createApp, type AppOptions } from '../../src/app.ts';
+import { createApp, type App, type AppOptions } from '../../src/app.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { isJsonObject, parseJson } from '../../src/base/json.ts';
+import { Fields } from '../../src/http/fields.ts';
+import type { PlainReply, PlainRequest } from '../../src/http/inject.ts';
 import { checkAnswer } from './contract.ts';
+import { isLockedRun } from './locked.ts';
 
 const passwords = { admin: 'administrator of the tests', member: 'member of the house' };
 export type Who = keyof typeof passwords;
@@ -26,13 +34,21 @@ export interface Answer {
   field(name: string): string | undefined;
 }
 
-/** An app in memory with two users: 1, an administrator, and 2, a member called Mia. */
-export async function openTestApp(t: TestContext, options: AppOptions = {}) {
-  const app = await createApp({ scryptCost: 1, clock: systemClock, ...options });
-  t.after(() => app.close());
+export interface TestAppOptions extends AppOptions {
+  /** For a test of what happens in one turn: also a locked-down run asks it without a port and a disk in between. */
+  readonly withoutPort?: boolean;
+}
+
+/**
+ * An app with two users: 1, an administrator, and 2, a member called Mia. It is in memory and asked without a port; in
+ * a locked-down run it keeps its data in files, and is asked over loopback.
+ */
+export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, ...options }: TestAppOptions = {}) {
+  const given = { scryptCost: 1, clock: systemClock, ...options };
+  const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
   await app.users.createFirst('admin@example.org', passwords.admin);
 
-  const description = parseJson((await app.inject({ target: '/openapi.json' })).body);
+  const description = parseJson((await send({ target: '/openapi.json' })).body);
   assert.ok(isJsonObject(description));
   const document = description;
 
@@ -42,7 +58,7 @@ export async function openTestApp(t: TestContext, options: AppOptions = {}) {
     const content = json === undefined ? body : JSON.stringify(json);
     const typed = json === undefined ? fields : { 'content-type': 'application/json', ...fields };
     const sent = content === undefined ? {} : { body: content };
-    const reply = await app.inject({ method, target, fields: typed, address, ...sent });
+    const reply = await send({ method, target, fields: typed, address, ...sent });
     const named = new Map(pairs(reply.fields.raw));
     checkAnswer(document, { method, target }, { status: reply.status, fields: named, body: reply.body });
     const parsed: unknown =
@@ -68,6 +84,42 @@ export async function openTestApp(t: TestContext, options: AppOptions = {}) {
     return cookieIn(answer);
   };
   return { app, ask, token, cookie, credentials };
+}
+
+interface Opened {
+  readonly app: App;
+  readonly send: (asked: PlainRequest) => Promise<PlainReply>;
+}
+
+async function openInMemory(t: TestContext, options: AppOptions): Promise<Opened> {
+  const app = await createApp(options);
+  t.after(() => app.close());
+  return { app, send: app.inject };
+}
+
+/** The test stands in for a proxy, so that it can ask from any address. */
+async function openOnLoopback(t: TestContext, options: AppOptions): Promise<Opened> {
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'cairn-app-'));
+  const app = await createApp({ trustedProxies: ['127.0.0.1'], ...options, directory });
+  const agent = new Agent({ keepAlive: true });
+  t.after(async () => {
+    agent.destroy();
+    await app.close();
+    if (options.directory === undefined) rmSync(directory, { recursive: true });
+  });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  const send = ({ method = 'GET', target, fields, body, address = '127.0.0.1' }: PlainRequest): Promise<PlainReply> =>
+    new Promise((resolve, reject) => {
+      const headers = { host: 'localhost', 'x-forwarded-for': address, ...fields };
+      const asking = request({ agent, port, host: '127.0.0.1', method, path: target, headers }, (reply) => {
+        // What is refused need not be sent to its end.
+        asking.off('error', reject).on('error', () => undefined);
+        const { statusCode = 0, rawHeaders } = reply;
+        text(reply).then((body) => resolve({ status: statusCode, fields: new Fields(rawHeaders), body }), reject);
+      });
+      asking.on('error', reject).end(body);
+    });
+  return { app, send };
 }
 
 /** What a browser sends back of the session cookie in an answer. */
