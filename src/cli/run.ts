@@ -69,7 +69,7 @@ function messageOf(error: unknown): string {
   if (error instanceof CairnError && error.issues !== undefined) {
     return error.issues.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`).join('\n');
   }
-  if (error instanceof StoreDamageError && error.kind !== 'newer_format') {
+  if (error instanceof StoreDamageError && error.label !== 'S4') {
     return `${error.message}; "cairn check --repair" keeps what can be read`;
   }
   if (errorCode(error) === 'EADDRINUSE') return `Cannot serve: ${error.message}; --port takes another one`;

@@ -8,8 +8,9 @@ import { type Files, isExhausted, replaceFile, temporaryName } from './files.ts'
 import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
+import type { TornTail } from './journal-reader.ts';
 import { Lock, type ProcessTable } from './lock.ts';
-import { recover, type Recovered } from './recovery.ts';
+import { findStore, replay } from './recovery.ts';
 import type { AnyTable } from './table.ts';
 
 export interface FileJournalOptions {
@@ -134,41 +135,33 @@ export class FileJournal implements Journal {
   }
 
   async #recover(tables: Map<string, AnyTable>): Promise<void> {
-    const begin = async (manifest: Omit<Manifest, 'closed' | 'predecessor'>): Promise<JournalFile> => {
-      this.#journal = await this.#begin({ ...manifest, closed: false, predecessor: undefined });
-      return this.#journal;
-    };
-    const recovered = await recover(this.#files, tables, async (after, found) => {
-      const journal = await begin({ ...found, journal: found.journal + 1, after });
-      return (body) => journal.copy(body);
-    });
-    const { collections, sequence, epoch = newEpoch(this.#options.random) } = recovered;
-    const first = { journal: recovered.journal + 1, epoch, after: 0, collections };
-    const journal = this.#journal ?? (await begin(first));
+    const found = await findStore(this.#files, tables);
+    const { after, collections, epoch = newEpoch(this.#options.random) } = found;
+    const manifest = { journal: found.journal + 1, closed: false, epoch, after, predecessor: undefined, collections };
+    const journal = await this.#begin(manifest);
+    this.#journal = journal;
+    const { sequence, commits, closed, torn } = await replay(found, tables, (body) => journal.copy(body));
     this.#epoch = epoch;
-    await this.#keepTorn(recovered);
+    if (torn !== undefined) await this.#keepTorn(torn);
     if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
     await journal.publish();
     await this.#files.syncDirectory();
-    await this.#retire(recovered.obsolete.filter((name) => name !== temporaryName(journal.name)));
+    await this.#retire(found.obsolete.filter((name) => name !== temporaryName(journal.name)));
     this.#tables = tables;
     this.#collections = collections;
     this.#sequence = sequence;
-    this.#setCheckpointAt(recovered.snapshotBytes);
-    if (!(await this.#files.list()).includes(reserveName)) await this.setReserve(false);
-    if (!recovered.closed) {
-      this.#options.onNotice(`the last stop was not clean: ${recovered.replayedCommits} commits were replayed`);
-    }
+    this.#setCheckpointAt(found.snapshotBytes);
+    if (this.#files.identity(reserveName) === undefined) await this.setReserve(false);
+    if (!closed) this.#options.onNotice(`the last stop was not clean: ${commits} commits were replayed`);
   }
 
   /** Keeps what a torn write left, before the journal that ends in it goes. */
-  async #keepTorn({ torn }: Recovered): Promise<void> {
-    if (torn === undefined) return;
-    const name = `journal-${torn.journal}.torn`;
-    await replaceFile(this.#files, name, torn.bytes);
+  async #keepTorn({ journal, offset, bytes }: TornTail): Promise<void> {
+    const name = `journal-${journal}.torn`;
+    await replaceFile(this.#files, name, bytes);
     this.#options.onNotice(
-      `${journalName(torn.journal)} ends at byte ${torn.offset} in a line that does not fit: taken for a write that ` +
-        `was cut short; its ${torn.bytes.length} bytes are kept in ${name}`,
+      `${journalName(journal)} ends at byte ${offset} in a line that does not fit: taken for a write that ` +
+        `was cut short; its ${bytes.length} bytes are kept in ${name}`,
     );
   }
 

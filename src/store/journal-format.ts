@@ -24,6 +24,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { StoreDamageError } from './failures.ts';
 import { isCollectionName, isCount } from './table.ts';
 
 export const journalFormat = 1;
@@ -87,21 +88,22 @@ export interface DecodedLine {
   readonly chain: number;
 }
 
-/** The content of a line, given without its line feed; `undefined` where it does not fit the chain. */
+/** The content of a line; `undefined` where it is cut short or does not fit the chain. */
 export function decodeLine(line: Buffer, chain: number): DecodedLine | undefined {
-  const end = line.length - trailerLength + 1;
+  const end = line.length - trailerLength;
   if (end < 1) return undefined;
   const next = crc32(line.subarray(0, end), chain);
-  if (line.toString('latin1', end) !== `,"crc":"${hex(next)}"}`) return undefined;
+  if (line.toString('latin1', end) !== `,"crc":"${hex(next)}"}\n`) return undefined;
   const body = line.toString('utf8', 0, end);
   const value = parseObject(`${body}}`);
   return value && { body, value, chain: next };
 }
 
-/** The `format` that the first line claims, whether or not its `crc` fits; `undefined` where none can be read. */
-export function claimedFormat(line: Buffer): number | undefined {
-  const format = /^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1];
-  return format === undefined ? undefined : Number(format);
+/** @throws StoreDamageError where the first line claims a newer format than `known`, whether or not its `crc` fits */
+export function refuseNewer(file: string, line: Buffer, known: number): void {
+  const format = Number(/^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1] ?? 0);
+  if (format <= known) return;
+  throw new StoreDamageError('S4', file, 0, `it has format ${format}; this version knows ${known}`);
 }
 
 /** The manifest in a decoded first line; `undefined` where it is none. */

@@ -2,21 +2,25 @@ import type { JsonValue } from '../base/json.ts';
 import { StoreDamageError } from './failures.ts';
 import { type Files, readChunks } from './files.ts';
 import {
-  claimedFormat,
   decodeLine,
   journalFormat,
   journalName,
   type LineBody,
   type Manifest,
   parseManifest,
+  refuseNewer,
 } from './journal-format.ts';
 import { isCount } from './table.ts';
 
-/** What a write that was cut short has left at the end of the newest journal. */
-export interface TornTail {
-  readonly journal: number;
+/** A line, its line feed included where it has one. */
+export interface Line {
   readonly offset: number;
   readonly bytes: Buffer;
+}
+
+/** What a write that was cut short has left at the end of the newest journal. */
+export interface TornTail extends Line {
+  readonly journal: number;
 }
 
 export interface GroupLine {
@@ -25,16 +29,6 @@ export interface GroupLine {
   readonly last: number;
   readonly commits: readonly JsonValue[];
   readonly body: LineBody;
-}
-
-export interface Line {
-  readonly offset: number;
-  /** Without its line feed. */
-  readonly bytes: Buffer;
-  /** Whether a line feed ends it. */
-  readonly whole: boolean;
-  /** Whether the file ends with it. */
-  readonly last: boolean;
 }
 
 /**
@@ -64,42 +58,36 @@ export class JournalReader {
   /** Reads the manifest. */
   static async open(files: Files, number: number): Promise<JournalReader> {
     const name = journalName(number);
-    for await (const line of lines(files, name)) {
-      const format = claimedFormat(line.bytes);
-      if (format !== undefined && format > journalFormat) {
-        const problem = `it has format ${format}; this version knows ${journalFormat}`;
-        throw new StoreDamageError('S4', 'newer_format', name, 0, problem);
-      }
-      const decoded = line.whole ? decodeFirst(line.bytes) : undefined;
-      if (decoded?.manifest.journal !== number) break;
-      return new JournalReader(files, decoded.manifest, decoded.chain);
+    for await (const { bytes } of lines(files, name)) {
+      refuseNewer(name, bytes, journalFormat);
+      const first = decodeFirst(bytes);
+      if (first?.manifest.journal === number) return new JournalReader(files, first.manifest, first.chain);
+      break;
     }
-    throw new StoreDamageError('J9', 'damaged', name, 0, 'its first line is damaged');
+    throw new StoreDamageError('J9', name, 0, 'its first line is damaged');
   }
 
   async *groups(): AsyncGenerator<GroupLine, void, undefined> {
     for await (const line of lines(this.#files, this.name)) {
-      const begins = this.size === 0;
-      if (begins) {
-        this.size = line.bytes.length + 1;
-        continue;
+      if (line.offset > 0) {
+        if (this.manifest.closed) throw this.#damage('J4', line, 'something follows the line that closed it');
+        if (this.torn !== undefined) {
+          throw this.#damage('J2', this.torn, 'this line is damaged, missing, repeated or of another journal');
+        }
+        const group = this.#group(line);
+        // Torn, should nothing follow.
+        if (group === undefined) continue;
+        this.sequence = group.last;
+        yield group;
       }
-      if (this.manifest.closed) throw this.#damage('J4', line, 'something follows the line that closed it');
-      const group = this.#readLine(line);
-      if (group === undefined) return;
-      this.size = line.offset + line.bytes.length + 1;
-      this.sequence = group.last;
-      yield group;
+      this.size = line.offset + line.bytes.length;
     }
   }
 
-  /** A group; `undefined` where the line is torn. */
-  #readLine(line: Line): GroupLine | undefined {
-    const decoded = line.whole ? decodeLine(line.bytes, this.chain) : undefined;
+  #group(line: Line): GroupLine | undefined {
+    const decoded = decodeLine(line.bytes, this.chain);
     if (decoded === undefined) {
-      if (!line.last) throw this.#damage('J2', line, 'this line is damaged, missing, repeated or of another journal');
-      const bytes = line.whole ? Buffer.concat([line.bytes, Buffer.from('\n')]) : line.bytes;
-      this.torn = { journal: this.manifest.journal, offset: line.offset, bytes };
+      this.torn = { ...line, journal: this.manifest.journal };
       return undefined;
     }
     this.chain = decoded.chain;
@@ -113,34 +101,37 @@ export class JournalReader {
     return { offset: line.offset, first, last: first + commits.length - 1, commits, body: decoded.body };
   }
 
-  #damage(label: string, line: Line, problem: string): StoreDamageError {
-    return new StoreDamageError(label, 'damaged', this.name, line.offset, problem);
+  #damage(label: string, { offset }: Line, problem: string): StoreDamageError {
+    return new StoreDamageError(label, this.name, offset, problem);
   }
 }
 
-/** Splits a file at its line feeds. */
+/** Splits a file after its line feeds. */
 export async function* lines(files: Files, name: string): AsyncGenerator<Line, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
-  let previous: Line | undefined;
   for await (const chunk of readChunks(files, name)) {
     rest = Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
-      if (previous !== undefined) yield previous;
-      previous = { offset, bytes: rest.subarray(0, end), whole: true, last: false };
-      offset += end + 1;
-      rest = rest.subarray(end + 1);
+    for (let end = rest.indexOf(0x0a) + 1; end > 0; end = rest.indexOf(0x0a) + 1) {
+      yield { offset, bytes: rest.subarray(0, end) };
+      offset += end;
+      rest = rest.subarray(end);
     }
   }
-  if (previous !== undefined) yield { ...previous, last: rest.length === 0 };
-  if (rest.length > 0) yield { offset, bytes: rest, whole: false, last: true };
+  if (rest.length > 0) yield { offset, bytes: rest };
 }
 
 /** The manifest in a journal's first line; `undefined` where the line is damaged. */
 export function decodeFirst(line: Buffer): { manifest: Manifest; chain: number } | undefined {
   // Its chain starts from its predecessor's, which it names itself: the digits are checked by the rest of the line.
-  const claimed = /"predecessor":\{"journal":\d+,"chain":"([0-9a-f]{8})"\}/.exec(line.toString('latin1'))?.[1];
-  const decoded = decodeLine(line, Number.parseInt(claimed ?? '0', 16));
+  const before = /"predecessor":\{"journal":\d+,"chain":"([0-9a-f]{8})"\}/.exec(line.toString('latin1'))?.[1];
+  const decoded = decodeLine(line, Number.parseInt(before ?? '0', 16));
   const manifest = decoded && parseManifest(decoded.value);
   return decoded && manifest && { manifest, chain: decoded.chain };
+}
+
+/** The `crc` that a line says it has: from there the chain goes on after a damaged line. */
+export function claimedChain(line: Buffer): number | undefined {
+  const claimed = /,"crc":"([0-9a-f]{8})"\}\n$/.exec(line.toString('latin1', Math.max(0, line.length - 19)))?.[1];
+  return claimed === undefined ? undefined : Number.parseInt(claimed, 16);
 }

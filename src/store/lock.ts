@@ -34,7 +34,7 @@ export interface Claim {
   release(): Promise<void>;
 }
 
-const lockName = 'lock';
+export const lockName = 'lock';
 
 const onLinux = process.platform === 'linux';
 

@@ -6,8 +6,8 @@ import { newEpoch } from './file-journal.ts';
 import { StoreDamageError } from './failures.ts';
 import { errorCode, type Files, readWhole, replaceFile } from './files.ts';
 import { JournalFile } from './journal-file.ts';
-import { Lock, type ProcessTable } from './lock.ts';
-import { recover } from './recovery.ts';
+import { Lock, lockName, type ProcessTable } from './lock.ts';
+import { findStore, replay, type Replayed } from './recovery.ts';
 import type { AnyTable } from './table.ts';
 
 export interface OfflineOptions {
@@ -24,19 +24,24 @@ export interface CopyOptions extends OfflineOptions {
 }
 
 export interface CopyReport {
-  readonly collections: readonly { readonly name: string; readonly records: number }[];
-  readonly sequence: number;
+  readonly collections: readonly Count[];
   /** The other files that were copied. */
   readonly alongside: readonly string[];
 }
 
-/** How often a copy of a running store is begun anew because a checkpoint came between. */
+export interface Count {
+  readonly name: string;
+  readonly records: number;
+}
+
+/** How often a running store is read anew because a checkpoint came between. */
 const attemptsMax = 5;
 
 /**
  * Writes what the store in `source` holds to `target`, as after a clean stop. A server may go on writing to `source`:
  * the copy is the state after one of its commits.
- * @throws CairnError `write_refused` where `target` is not empty; StoreDamageError; LockedError
+ * @throws CairnError `write_refused` where `target` is not empty, `not_found` where `source` is no store;
+ *   StoreDamageError; LockedError
  */
 export function backupDirectory(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
   return copy(source, target, options, (epoch) => epoch);
@@ -44,7 +49,7 @@ export function backupDirectory(source: Files, target: Files, options: CopyOptio
 
 /**
  * Writes what the backup in `source` holds to `target`, with a new epoch, so that no entity tag from before matches.
- * @throws CairnError `write_refused` where `target` is not empty; StoreDamageError; LockedError
+ * @throws as `backupDirectory`
  */
 export function restoreDirectory(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
   return copy(source, target, options, () => newEpoch(options.random));
@@ -57,49 +62,80 @@ async function copy(
   epochFrom: (epoch: string) => string,
 ): Promise<CopyReport> {
   const { onProgress = () => undefined } = options;
-  await target.prepare();
-  try {
-    if (!(await target.list()).every((name) => name.startsWith('.'))) {
-      throw new CairnError('write_refused', `Cannot write to ${target.directory}: it is not empty`);
+  if (!(await namesIn(target)).every((name) => name.startsWith('.'))) {
+    throw new CairnError('write_refused', `Cannot write to ${target.directory}: it is not empty`);
+  }
+  onProgress(`reading ${source.directory}`);
+  const { tables, epoch, sequence } = await readStore(source, () => new Map());
+  // Only now: a slip in the name of the source makes no directory.
+  if (epoch === undefined) throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
+  return whileLocked(target, options, async () => {
+    const alongside: string[] = [];
+    for (const name of options.alongside) {
+      const bytes = await readWhole(source, name);
+      if (bytes === undefined) continue;
+      await replaceFile(target, name, bytes);
+      alongside.push(name);
     }
-    const lock = await Lock.acquire({ ...options, files: target });
+    await writeStore(target, tables, { epoch: epochFrom(epoch), sequence, journal: 1 }, options);
+    onProgress(`checking ${target.directory}`);
+    await readStore(target, () => new Map());
+    return { collections: countsOf(tables), alongside };
+  });
+}
+
+/** The names in a directory, which need not be there. */
+async function namesIn(files: Files): Promise<string[]> {
+  try {
+    return await files.list();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+export interface ReadStore extends Replayed {
+  readonly tables: ReadonlyMap<string, AnyTable>;
+  /** `undefined` where there is no store. */
+  readonly epoch: string | undefined;
+}
+
+/**
+ * Does what a start does, and writes nothing. A server may be running: where its checkpoint removes a file before its
+ * turn, all is read again.
+ * @throws StoreDamageError
+ */
+export async function readStore(files: Files, makeTables: () => Map<string, AnyTable>): Promise<ReadStore> {
+  for (let attempt = 1; ; attempt += 1) {
+    const running = (await namesIn(files)).includes(lockName);
     try {
-      onProgress(`reading ${source.directory}`);
-      const { tables, epoch, sequence } = await readRunning(source);
-      const alongside: string[] = [];
-      for (const name of options.alongside) {
-        const bytes = await readWhole(source, name);
-        if (bytes === undefined) continue;
-        await replaceFile(target, name, bytes);
-        alongside.push(name);
-      }
-      await writeStore(target, tables, { epoch: epochFrom(epoch), sequence, journal: 1 }, options);
-      onProgress(`checking ${target.directory}`);
-      await recover(target, new Map());
-      const collections = Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));
-      return { collections, sequence, alongside };
+      const tables = makeTables();
+      const found = await findStore(files, tables);
+      return { tables, epoch: found.epoch, ...(await replay(found, tables)) };
+    } catch (error) {
+      const passing = error instanceof StoreDamageError || errorCode(error) === 'ENOENT';
+      if (!running || !passing || attempt === attemptsMax) throw error;
+    }
+  }
+}
+
+/** How many records each collection has. */
+export function countsOf(tables: ReadonlyMap<string, AnyTable>): Count[] {
+  return Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));
+}
+
+/** Runs `work` while the directory is ours, and makes it where it is absent. @throws LockedError */
+export async function whileLocked<T>(files: Files, options: OfflineOptions, work: () => Promise<T>): Promise<T> {
+  await files.prepare();
+  try {
+    const lock = await Lock.acquire({ ...options, files });
+    try {
+      return await work();
     } finally {
       await lock.release();
     }
   } finally {
-    await target.close();
-  }
-}
-
-/** Reads a store that may be running. A checkpoint may remove a file before its turn: then all is read again. */
-async function readRunning(
-  source: Files,
-): Promise<{ tables: ReadonlyMap<string, AnyTable>; epoch: string; sequence: number }> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const tables = new Map<string, AnyTable>();
-      const { epoch, sequence } = await recover(source, tables);
-      if (epoch === undefined) throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
-      return { tables, epoch, sequence };
-    } catch (error) {
-      const passing = error instanceof StoreDamageError || errorCode(error) === 'ENOENT';
-      if (!passing || attempt === attemptsMax) throw error;
-    }
+    await files.close();
   }
 }
 
@@ -111,7 +147,7 @@ export async function writeStore(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
   { epoch, sequence, journal }: { readonly epoch: string; readonly sequence: number; readonly journal: number },
-  { clock, onProgress = () => undefined }: Pick<OfflineOptions, 'clock' | 'onProgress'>,
+  { clock, onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
   const checkpoint = new Checkpoint(files, tables.values(), sequence, journal);

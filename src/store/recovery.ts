@@ -33,114 +33,88 @@ import { isJsonObject, type JsonValue } from '../base/json.ts';
 import { StoreDamageError } from './failures.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumber, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
-import { type GroupLine, JournalReader, type TornTail } from './journal-reader.ts';
+import { JournalReader, type TornTail } from './journal-reader.ts';
 import { readSnapshot, snapshotCollection, snapshotName } from './snapshot.ts';
 import { type AnyTable, carriedTable, isCount } from './table.ts';
 
-export interface Recovered {
+/** The snapshots, read, and what is to be replayed upon them. */
+export interface Found {
   /** `undefined` for a new store. */
   readonly epoch: string | undefined;
-  /** Of the last commit. */
-  readonly sequence: number;
+  /** The sequence after which the journals are needed. */
+  readonly after: number;
   /** The highest number that a journal has or was about to have; 0 without one. */
   readonly journal: number;
   /** Every collection, the carried ones included. */
-  readonly collections: Map<string, ListedCollection>;
+  readonly collections: ReadonlyMap<string, ListedCollection>;
   readonly snapshotBytes: number;
-  readonly replayedCommits: number;
-  /** Whether the last stop was clean. True for a new store. */
-  readonly closed: boolean;
-  readonly torn: TornTail | undefined;
+  /** Those that are needed, in order. */
+  readonly journals: readonly JournalReader[];
   /** Files of earlier journals and temporary files, to be removed once a new journal is durable. */
   readonly obsolete: readonly string[];
 }
 
-/** Takes each replayed group, as it stood in its journal. */
-export type Replay = (body: LineBody) => Promise<void>;
-
-/** The sequence after which the journals are needed, known before the first call of `Replay`. */
-export type BeforeReplay = (
-  after: number,
-  found: Pick<Manifest, 'epoch' | 'journal' | 'collections'>,
-) => Promise<Replay>;
+export interface Replayed {
+  /** Of the last commit. */
+  readonly sequence: number;
+  readonly commits: number;
+  /** Whether the last stop was clean. True for a new store. */
+  readonly closed: boolean;
+  readonly torn: TornTail | undefined;
+}
 
 const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.\d{1,15}|reserve)\.tmp$/;
 
 /**
- * Reads everything into `tables` (to which it adds the carried collections) and decides by the table above.
+ * Reads the snapshots into `tables`, to which it adds the carried collections, and finds the journals that are needed.
  * @throws StoreDamageError
  */
-export async function recover(
-  files: Files,
-  tables: Map<string, AnyTable>,
-  beforeReplay: BeforeReplay = () => Promise.resolve(() => Promise.resolve()),
-): Promise<Recovered> {
+export async function findStore(files: Files, tables: Map<string, AnyTable>): Promise<Found> {
   const names = await files.list();
   const numbers = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
   const temporary = names.filter((name) => temporaryPattern.test(name));
-  const obsolete = [...numbers.map(journalName), ...temporary];
-  const newest = numbers.at(-1);
+  const newest = numbers.at(-1) ?? 0;
   // A frozen process may wake and publish a journal that it had begun: its number is never used again.
-  const highest = Math.max(newest ?? 0, ...temporary.map((name) => Number(temporaryPattern.exec(name)?.[1] ?? 0)));
-  if (newest === undefined) return { ...newStore(names, tables), obsolete, journal: highest };
-
-  const journals = [await JournalReader.open(files, newest)];
-  const first = journals[0]?.manifest;
-  if (first === undefined) throw new StoreDamageError('J9', 'damaged', journalName(newest), 0, 'it has no first line');
-  for (const name of first.collections.keys()) {
+  const journal = Math.max(newest, ...temporary.map((name) => Number(temporaryPattern.exec(name)?.[1] ?? 0)));
+  const obsolete = [...numbers.map(journalName), ...temporary];
+  const last = newest === 0 ? undefined : await JournalReader.open(files, newest);
+  for (const name of last?.manifest.collections.keys() ?? []) {
     if (!tables.has(name)) tables.set(name, carriedTable(name));
   }
-  const { collections, snapshotBytes } = await readSnapshots(files, tables, first);
-  const after = Math.min(first.after, ...Array.from(collections.values(), ({ through }) => through));
-  for (const name of tables.keys()) if (!collections.has(name)) collections.set(name, { through: after, file: false });
-  await addPredecessors(files, journals, after);
-  const replay = await beforeReplay(after, { epoch: first.epoch, journal: highest, collections });
-  const end = await replayAll(journals, after, tables, collections, replay);
-  for (const [name, { through }] of collections) {
-    if (through <= end.sequence) continue;
-    const problem = `it goes through ${through}, the journals only through ${end.sequence}`;
-    throw new StoreDamageError('S7', 'missing', snapshotName(name), 0, problem);
-  }
-  const { epoch } = first;
-  return { epoch, journal: highest, collections, snapshotBytes, obsolete, ...end };
-}
-
-function newStore(
-  names: readonly string[],
-  tables: ReadonlyMap<string, AnyTable>,
-): Omit<Recovered, 'obsolete' | 'journal'> {
   const orphan = names.find((name) => tables.has(snapshotCollection(name) ?? ''));
-  if (orphan !== undefined) {
-    throw new StoreDamageError('N2', 'missing', orphan, 0, 'there is a snapshot, but no journal beside it');
+  if (last === undefined && orphan !== undefined) {
+    throw new StoreDamageError('N2', orphan, 0, 'there is a snapshot, but no journal beside it');
   }
-  const collections = new Map(Array.from(tables.keys(), (name) => [name, { through: 0, file: false }] as const));
-  const rest = { snapshotBytes: 0, replayedCommits: 0, closed: true, torn: undefined };
-  return { epoch: undefined, sequence: 0, collections, ...rest };
+  const { collections, snapshotBytes } = await readSnapshots(files, tables, last?.manifest);
+  const after = Math.min(last?.manifest.after ?? 0, ...Array.from(collections.values(), ({ through }) => through));
+  for (const name of tables.keys()) if (!collections.has(name)) collections.set(name, { through: after, file: false });
+  const journals = last === undefined ? [] : await withPredecessors(files, numbers, last, after);
+  return { epoch: last?.manifest.epoch, after, journal, collections, snapshotBytes, journals, obsolete };
 }
 
 async function readSnapshots(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
-  manifest: Manifest,
+  manifest: Manifest | undefined,
 ): Promise<{ collections: Map<string, ListedCollection>; snapshotBytes: number }> {
   const collections = new Map<string, ListedCollection>();
   let snapshotBytes = 0;
+  if (manifest === undefined) return { collections, snapshotBytes };
   for (const table of tables.values()) {
-    const name = snapshotName(table.name);
     const listed = manifest.collections.get(table.name);
+    const damage = (label: string, problem: string): StoreDamageError =>
+      new StoreDamageError(label, snapshotName(table.name), 0, problem);
     const snapshot = await readSnapshot(files, table);
     if (snapshot === undefined) {
-      if (listed?.file === true) throw new StoreDamageError('S5', 'missing', name, 0, 'it is listed, but not there');
+      if (listed?.file === true) throw damage('S5', 'it is listed, but not there');
       if (listed !== undefined) collections.set(table.name, listed);
       continue;
     }
     const { epoch, through } = snapshot.header;
-    if (epoch !== manifest.epoch) {
-      throw new StoreDamageError('S3', 'foreign', name, 0, `its epoch is ${epoch}, the journal's ${manifest.epoch}`);
-    }
-    if (listed === undefined) throw new StoreDamageError('S3', 'foreign', name, 0, 'the journal does not list it');
+    if (epoch !== manifest.epoch) throw damage('S3', `its epoch is ${epoch}, the journal's ${manifest.epoch}`);
+    if (listed === undefined) throw damage('S3', 'the journal does not list it');
     if (through < listed.through || (manifest.closed && through > listed.through)) {
-      throw new StoreDamageError('S5', 'missing', name, 0, `it goes through ${through}, not ${listed.through}`);
+      throw damage('S5', `it goes through ${through}, not ${listed.through}`);
     }
     snapshotBytes += snapshot.bytes;
     collections.set(table.name, { through, file: true });
@@ -148,76 +122,77 @@ async function readSnapshots(
   return { collections, snapshotBytes };
 }
 
-/** Puts the older journals that are needed in front, so that what is left begins at or before `after`. */
-async function addPredecessors(files: Files, journals: JournalReader[], after: number): Promise<void> {
-  for (;;) {
-    const manifest = journals[0]?.manifest;
-    if (manifest === undefined || manifest.after <= after) return;
-    const { predecessor } = manifest;
-    const name = journalName(predecessor?.journal ?? manifest.journal);
-    const missing = `what was written after ${after} and before ${manifest.after} is missing`;
-    if (predecessor === undefined) throw new StoreDamageError('J7', 'missing', name, 0, missing);
-    if (!(await files.list()).includes(name)) throw new StoreDamageError('J7', 'missing', name, 0, missing);
-    journals.unshift(await JournalReader.open(files, predecessor.journal));
+/** The newest journal, with older ones in front until they begin at or before `after`. */
+async function withPredecessors(
+  files: Files,
+  numbers: readonly number[],
+  newest: JournalReader,
+  after: number,
+): Promise<JournalReader[]> {
+  const journals = [newest];
+  let { manifest } = newest;
+  while (manifest.after > after) {
+    const before = manifest.predecessor?.journal ?? manifest.journal;
+    if (before >= manifest.journal || !numbers.includes(before)) {
+      const problem = `what was written after ${after} and before ${manifest.after} is missing`;
+      throw new StoreDamageError('J7', journalName(before), 0, problem);
+    }
+    const journal = await JournalReader.open(files, before);
+    journals.unshift(journal);
+    manifest = journal.manifest;
   }
+  return journals;
 }
 
-async function replayAll(
-  journals: readonly JournalReader[],
-  after: number,
+/**
+ * Replays the journals upon the snapshots. `copy` takes each group that is needed, as it stood in its journal.
+ * @throws StoreDamageError
+ */
+export async function replay(
+  { journals, after, collections }: Found,
   tables: ReadonlyMap<string, AnyTable>,
-  collections: ReadonlyMap<string, ListedCollection>,
-  replay: Replay,
-): Promise<Pick<Recovered, 'sequence' | 'replayedCommits' | 'closed' | 'torn'>> {
+  copy: (body: LineBody) => Promise<void> = () => Promise.resolve(),
+): Promise<Replayed> {
   let sequence = after;
-  let replayedCommits = 0;
+  let commits = 0;
   for (const [index, journal] of journals.entries()) {
-    const successor = journals[index + 1]?.manifest;
+    const damage = (label: string, offset: number, problem: string): StoreDamageError =>
+      new StoreDamageError(label, journal.name, offset, problem);
     for await (const group of journal.groups()) {
       if (group.last <= after) continue;
-      if (group.first <= after) {
-        throw new StoreDamageError('J3', 'damaged', journal.name, group.offset, `a snapshot ends within this group`);
+      if (group.first <= after) throw damage('J3', group.offset, 'a snapshot ends within this group');
+      await copy(group.body);
+      commits += group.commits.length;
+      for (const [at, commit] of group.commits.entries()) {
+        for (const change of Array.isArray(commit) ? commit : [commit]) {
+          const problem = applyChange(change, group.first + at, tables, collections);
+          if (problem !== undefined) throw damage('J5', group.offset, problem);
+        }
       }
-      await replay(group.body);
-      replayedCommits += group.commits.length;
-      const problem = applyGroup(group, tables, collections);
-      if (problem !== undefined) throw new StoreDamageError('J5', 'damaged', journal.name, group.offset, problem);
     }
     sequence = journal.sequence;
+    const successor = journals[index + 1]?.manifest;
     if (successor === undefined) break;
-    if (journal.torn !== undefined) {
-      throw new StoreDamageError('J2', 'damaged', journal.name, journal.torn.offset, 'this line is damaged');
-    }
+    if (journal.torn !== undefined) throw damage('J2', journal.torn.offset, 'this line is damaged');
     if (journal.chain !== successor.predecessor?.chain || sequence !== successor.after) {
-      const problem = `it ends at ${sequence}; its successor begins after ${successor.after}`;
-      throw new StoreDamageError('J7', 'missing', journal.name, journal.size, problem);
+      throw damage('J7', journal.size, `it ends at ${sequence}; its successor begins after ${successor.after}`);
     }
+  }
+  for (const [name, { through }] of collections) {
+    if (through <= sequence) continue;
+    const problem = `it goes through ${through}, the journals only through ${sequence}`;
+    throw new StoreDamageError('S7', snapshotName(name), 0, problem);
   }
   const last = journals.at(-1);
-  return { sequence, replayedCommits, closed: last?.manifest.closed ?? false, torn: last?.torn };
+  return { sequence, commits, closed: last?.manifest.closed ?? true, torn: last?.torn };
 }
 
-/** Applies one group to every collection that its snapshot does not hold already; says what does not fit. */
-function applyGroup(
-  group: GroupLine,
-  tables: ReadonlyMap<string, AnyTable>,
-  collections: ReadonlyMap<string, ListedCollection>,
-): string | undefined {
-  for (const [index, commit] of group.commits.entries()) {
-    if (!Array.isArray(commit)) return 'a commit is not a list of changes';
-    for (const change of commit) {
-      const problem = applyChange(change, group.first + index, tables, collections);
-      if (problem !== undefined) return problem;
-    }
-  }
-  return undefined;
-}
-
-function applyChange(
+/** Makes one change of the commit `sequence`, unless the snapshot holds it already; says what is wrong with it. */
+export function applyChange(
   change: JsonValue,
   sequence: number,
   tables: ReadonlyMap<string, AnyTable>,
-  collections: ReadonlyMap<string, ListedCollection>,
+  collections: ReadonlyMap<string, Pick<ListedCollection, 'through'>>,
 ): string | undefined {
   if (!Array.isArray(change)) return 'a change is not a pair';
   const [name, value] = change;
@@ -225,15 +200,10 @@ function applyChange(
   const through = collections.get(table?.name ?? '')?.through;
   if (table === undefined || through === undefined) return 'it names a collection that the manifest does not list';
   if (sequence <= through) return undefined;
-  if (isCount(value)) {
-    const problem = table.unload(value);
-    table.advance(sequence, value + 1);
-    return problem;
-  }
-  if (!isJsonObject(value)) return 'a change is neither a record nor an id';
-  if (value['revision'] !== sequence) return 'a record does not have the revision of its commit';
-  const problem = table.load(value);
-  if (problem !== undefined) return problem;
-  table.advance(sequence, isCount(value['id']) ? value['id'] + 1 : 0);
-  return undefined;
+  const id = isJsonObject(value) ? value['id'] : value;
+  if (!isCount(id)) return 'a change is neither a record nor an id';
+  if (isJsonObject(value) && value['revision'] !== sequence) return 'a record does not have the revision of its commit';
+  const problem = isJsonObject(value) ? table.load(value) : table.unload(id);
+  table.advance(sequence, id + 1);
+  return problem;
 }

@@ -2,11 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { type CheckReport, checkFiles } from './check.ts';
 import { newEpoch } from './file-journal.ts';
-import { type Files, readChunks, readWhole, temporaryName, writeAll, writeTemporary } from './files.ts';
+import { type Files, readWhole, replaceFile } from './files.ts';
 import { decodeLine, journalName, journalNumber, parseObject } from './journal-format.ts';
-import { decodeFirst, type Line, lines } from './journal-reader.ts';
-import { Lock } from './lock.ts';
-import { type OfflineOptions, writeStore } from './offline.ts';
+import { claimedChain, decodeFirst, lines } from './journal-reader.ts';
+import { type Count, countsOf, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
+import { applyChange } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
 import { type AnyTable, carriedTable, isCount } from './table.ts';
 
@@ -17,7 +17,7 @@ export interface RepairReport {
   readonly lost: readonly string[];
   /** Copies of the damaged files as they were. */
   readonly aside: readonly string[];
-  readonly collections: readonly { readonly name: string; readonly records: number }[];
+  readonly collections: readonly Count[];
 }
 
 /**
@@ -30,45 +30,25 @@ export async function repairFiles(
   makeTables: () => Map<string, AnyTable>,
   options: OfflineOptions,
 ): Promise<RepairReport> {
-  await files.prepare();
-  try {
-    const lock = await Lock.acquire({ ...options, files });
-    try {
-      const found = await checkFiles(files, makeTables);
-      if (found.damage.length === 0) return { found, lost: [], aside: [], collections: found.collections };
-      const salvage = new Salvage(files, makeTables());
-      await salvage.readAll();
-      const { tables, sequence, lost } = salvage;
-      const epoch = newEpoch(options.random);
-      const present = new Set(await files.list());
-      const damaged = new Set(found.damage.map(({ file }) => file).filter((file) => present.has(file)));
-      const aside: string[] = [];
-      for (const name of damaged) aside.push(await copyAside(files, name, epoch));
-      const journal = Math.max(0, ...salvage.journals) + 1;
-      await writeStore(files, tables, { epoch, sequence, journal }, options);
-      for (const number of salvage.journals) await files.remove(journalName(number));
-      const collections = Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));
-      return { found, lost, aside, collections };
-    } finally {
-      await lock.release();
+  return whileLocked(files, options, async () => {
+    const found = await checkFiles(files, makeTables);
+    if (found.damage.length === 0) return { found, lost: [], aside: [], collections: found.collections };
+    const salvage = new Salvage(files, makeTables());
+    await salvage.readAll();
+    const { tables, sequence, lost, journals } = salvage;
+    const epoch = newEpoch(options.random);
+    const aside: string[] = [];
+    for (const name of new Set(found.damage.map(({ file }) => file))) {
+      const bytes = await readWhole(files, name);
+      if (bytes === undefined) continue;
+      const copy = `${name}.damaged-${epoch}`;
+      await replaceFile(files, copy, bytes);
+      aside.push(copy);
     }
-  } finally {
-    await files.close();
-  }
-}
-
-async function copyAside(files: Files, name: string, epoch: string): Promise<string> {
-  const copy = `${name}.damaged-${epoch}`;
-  await writeTemporary(files, temporaryName(copy), async (file) => {
-    let position = 0;
-    for await (const chunk of readChunks(files, name)) {
-      await writeAll(file, chunk, position);
-      position += chunk.length;
-    }
+    await writeStore(files, tables, { epoch, sequence, journal: Math.max(0, ...journals) + 1 }, options);
+    for (const number of journals) await files.remove(journalName(number));
+    return { found, lost, aside, collections: countsOf(tables) };
   });
-  await files.rename(temporaryName(copy), copy);
-  await files.syncDirectory();
-  return copy;
 }
 
 /** Reads all that can be read: for each record the newest version, by its revision. */
@@ -80,7 +60,7 @@ class Salvage {
   sequence = 0;
   readonly #files: Files;
   /** What a collection's snapshot holds already. */
-  readonly #through = new Map<string, number>();
+  readonly #collections = new Map<string, { readonly through: number }>();
 
   constructor(files: Files, tables: Map<string, AnyTable>) {
     this.#files = files;
@@ -99,9 +79,9 @@ class Salvage {
   async #readManifest(name: string): Promise<void> {
     for await (const line of lines(this.#files, name)) {
       const manifest = decodeFirst(line.bytes)?.manifest;
-      for (const [collection, { through }] of manifest?.collections ?? []) {
+      for (const [collection, listed] of manifest?.collections ?? []) {
         if (!this.tables.has(collection)) this.tables.set(collection, carriedTable(collection));
-        this.#through.set(collection, through);
+        this.#collections.set(collection, listed);
       }
       this.sequence = Math.max(this.sequence, manifest?.after ?? 0);
       return;
@@ -110,14 +90,16 @@ class Salvage {
 
   async #readSnapshot(table: AnyTable): Promise<void> {
     const name = snapshotName(table.name);
+    const listed = this.#collections.get(table.name) ?? { through: 0 };
+    this.#collections.set(table.name, listed);
     const bytes = await readWhole(this.#files, name);
     if (bytes === undefined) return;
     if (!isUtf8(bytes)) this.#lose(name, 0, 'bytes that are not UTF-8 became U+FFFD');
     const text = bytes.toString();
     const whole = parseObject(text);
     const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`) ?? {}, table.name);
-    const { through = this.#through.get(table.name) ?? 0, nextId = 1, revision = 0 } = header ?? {};
-    this.#through.set(table.name, through);
+    const { through, nextId, revision } = header ?? { ...listed, nextId: 1, revision: 0 };
+    this.#collections.set(table.name, { through });
     this.sequence = Math.max(this.sequence, through);
     const records = whole === undefined ? this.#readLines(name, text) : whole['records'];
     for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
@@ -145,26 +127,19 @@ class Salvage {
 
   async #readJournal(name: string): Promise<void> {
     let chain: number | undefined;
-    for await (const line of lines(this.#files, name)) {
-      if (line.offset > 0) this.#readGroup(name, line, chain);
-      // After a damaged line the chain goes on from what that line says of itself.
-      const trailer = line.bytes.toString('latin1', Math.max(0, line.bytes.length - 18));
-      const claimed = /^,"crc":"([0-9a-f]{8})"\}$/.exec(trailer)?.[1];
-      chain = claimed === undefined ? undefined : Number.parseInt(claimed, 16);
+    for await (const { offset, bytes } of lines(this.#files, name)) {
+      const { sequence: first, commits } = (chain === undefined ? undefined : decodeLine(bytes, chain)?.value) ?? {};
+      if (isCount(first) && Array.isArray(commits)) this.#readGroup(name, offset, first, commits);
+      else if (offset > 0) this.#lose(name, offset, 'this line is damaged');
+      chain = claimedChain(bytes);
     }
   }
 
-  #readGroup(name: string, line: Line, chain: number | undefined): void {
-    const value = chain === undefined ? undefined : decodeLine(line.bytes, chain)?.value;
-    const { sequence: first, commits } = value ?? {};
-    if (!isCount(first) || !Array.isArray(commits)) {
-      this.#lose(name, line.offset, 'this line is damaged');
-      return;
-    }
+  #readGroup(name: string, offset: number, first: number, commits: readonly JsonValue[]): void {
     for (const [index, commit] of commits.entries()) {
-      for (const change of Array.isArray(commit) ? commit : []) {
+      for (const change of Array.isArray(commit) ? commit : [commit]) {
         const problem = this.#apply(change, first + index);
-        if (problem !== undefined) this.#lose(name, line.offset, problem);
+        if (problem !== undefined) this.#lose(name, offset, problem);
       }
     }
     this.sequence = Math.max(this.sequence, first + commits.length - 1);
@@ -172,16 +147,13 @@ class Salvage {
 
   #apply(change: JsonValue, sequence: number): string | undefined {
     const [name, value] = Array.isArray(change) ? change : [];
-    const table = typeof name === 'string' ? this.tables.get(name) : undefined;
-    if (table === undefined) return 'it names a collection that nobody knows';
-    if (sequence <= (this.#through.get(table.name) ?? 0)) return undefined;
-    const id = isJsonObject(value) ? value['id'] : value;
-    if (!isCount(id)) return 'it names no record';
-    table.advance(sequence, id + 1);
-    if ((table.get(id)?.revision ?? 0) > sequence) return undefined;
-    if (isJsonObject(value)) return table.load(value);
-    if (table.get(id) !== undefined) table.unload(id);
-    return undefined;
+    const table = this.tables.get(String(name));
+    const known = table?.get(isCount(value) ? value : idOf(value));
+    // Two journals may hold the same commit.
+    if ((known?.revision ?? 0) > sequence) return undefined;
+    const problem = applyChange(change, sequence, this.tables, this.#collections);
+    // What it removes may have been lost.
+    return table !== undefined && isCount(value) && known === undefined ? undefined : problem;
   }
 
   #lose(file: string, offset: number, problem: string): void {
@@ -197,7 +169,7 @@ function load(table: AnyTable, record: JsonObject): string | undefined {
   return problem;
 }
 
-function idOf(record: JsonValue): number {
+function idOf(record: JsonValue | undefined): number {
   const id = isJsonObject(record) ? record['id'] : undefined;
   return isCount(id) ? id : 0;
 }

@@ -18,7 +18,7 @@ import type { Clock } from '../base/clock.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { StoreDamageError } from './failures.ts';
 import { errorCode, type Files, readChunks, writeAll, writeTemporary } from './files.ts';
-import { claimedFormat, parseObject } from './journal-format.ts';
+import { parseObject, refuseNewer } from './journal-format.ts';
 import type { StoredRecord, View } from './store.ts';
 import { type AnyTable, isCount } from './table.ts';
 
@@ -63,7 +63,6 @@ export async function writeSnapshot(
 ): Promise<number> {
   const hash = createHash('sha256');
   let size = 0;
-  let footer = '';
   await writeTemporary(files, temporary, async (file) => {
     let synced = 0;
     const write = async (text: string): Promise<void> => {
@@ -76,12 +75,12 @@ export async function writeSnapshot(
       await file.sync();
     };
     for (const text of encodeSlices(clock, encodeHeader(collection, header), view)) await write(text);
-    footer = encodeFooter(view.size, hash.digest('hex'));
-    await writeAll(file, Buffer.from(footer), size);
-    size += footer.length;
+    await write(encodeFooter(view.size, hash.copy().digest('hex')));
   });
-  await readBack(files, temporary, footer);
-  return size;
+  const read = createHash('sha256');
+  for await (const chunk of readChunks(files, temporary)) read.update(chunk);
+  if (read.digest('hex') === hash.digest('hex')) return size;
+  throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
 }
 
 function* encodeSlices(clock: Clock, header: string, view: View<StoredRecord>): Generator<string, void, undefined> {
@@ -101,23 +100,6 @@ function* encodeSlices(clock: Clock, header: string, view: View<StoredRecord>): 
     }
   }
   yield separator === '' ? text : `${text}\n`;
-}
-
-/** Reads a file that was just written and compares its digest and footer; throws an `Error` when they differ. */
-async function readBack(files: Files, name: string, footer: string): Promise<void> {
-  const hash = createHash('sha256');
-  // The digest lags behind by the footer's length.
-  let tail = Buffer.alloc(0);
-  for await (const chunk of readChunks(files, name)) {
-    const bytes = Buffer.concat([tail, chunk]);
-    const end = Math.max(0, bytes.length - footer.length);
-    hash.update(bytes.subarray(0, end));
-    tail = bytes.subarray(end);
-  }
-  const digest = hash.digest('hex');
-  if (!footer.includes(digest) || tail.toString() !== footer) {
-    throw new Error(`Cannot write ${name}: what is read back is not what was written`);
-  }
 }
 
 /**
@@ -185,21 +167,12 @@ class SnapshotReader {
     }
     const wellFormed = parseObject(`{"records":[${found}`) !== undefined;
     if (!wellFormed) throw this.#damage(this.#offset, 'its last line is incomplete');
-    throw new StoreDamageError(
-      'S2',
-      'edited',
-      this.#name,
-      this.#offset,
-      'its digest does not fit: it was edited by hand, or is damaged',
-    );
+    const problem = 'its digest does not fit: it was edited by hand, or is damaged';
+    throw new StoreDamageError('S2', this.#name, this.#offset, problem);
   }
 
   #readHeader(line: Buffer): SnapshotHeader {
-    const format = claimedFormat(line);
-    if (format !== undefined && format > snapshotFormat) {
-      const problem = `it has format ${format}; this version knows ${snapshotFormat}`;
-      throw new StoreDamageError('S4', 'newer_format', this.#name, 0, problem);
-    }
+    refuseNewer(this.#name, line, snapshotFormat);
     const value = parseObject(`${line.toString()}]}`);
     const header = value && parseHeader(value, this.#table.name);
     if (header === undefined) throw this.#damage(0, 'its first line is not a header');
@@ -208,16 +181,19 @@ class SnapshotReader {
 
   #readRecords(bytes: Buffer, offset: number): void {
     const lines = bytes.toString('utf8', 0, bytes.length - (bytes.at(-2) === 0x2c ? 2 : 1));
-    let records: JsonValue;
-    try {
-      records = JSON.parse(`[${lines}]`);
-    } catch {
-      records = [];
+    const records = parseObject(`{"records":[${lines}]}`)?.['records'];
+    const texts = (): string[] => lines.split('\n');
+    const bad = (index: number, problem: string): StoreDamageError => {
+      const before = texts().slice(0, index);
+      return this.#damage(offset + Buffer.byteLength(before.join('\n')) + (index > 0 ? 1 : 0), problem);
+    };
+    if (!Array.isArray(records) || records.length === 0) {
+      const index = texts().findIndex((text) => parseObject(text.replace(/,$/, '')) === undefined);
+      throw bad(Math.max(0, index), 'this line is not a record');
     }
-    if (!Array.isArray(records) || records.length === 0) throw this.#badLine(lines, offset);
     for (let index = 0; index < records.length; index += 1) {
       const problem = this.#readRecord(records[index]);
-      if (problem !== undefined) throw this.#damage(offset + lineOffset(lines, index), problem);
+      if (problem !== undefined) throw bad(index, problem);
     }
   }
 
@@ -234,20 +210,9 @@ class SnapshotReader {
     return this.#table.load(record);
   }
 
-  #badLine(lines: string, offset: number): StoreDamageError {
-    const texts = lines.split('\n');
-    const index = texts.findIndex((text) => parseObject(text.replace(/,$/, '')) === undefined);
-    return this.#damage(offset + lineOffset(lines, Math.max(0, index)), 'this line is not a record');
-  }
-
   #damage(offset: number, problem: string): StoreDamageError {
-    return new StoreDamageError('S1', 'damaged', this.#name, offset, problem);
+    return new StoreDamageError('S1', this.#name, offset, problem);
   }
-}
-
-/** The byte at which the line with this index begins. */
-function lineOffset(lines: string, index: number): number {
-  return Buffer.byteLength(lines.split('\n').slice(0, index).join('\n')) + (index > 0 ? 1 : 0);
 }
 
 /** The header in a parsed first line; `undefined` where it is none of this collection's. */

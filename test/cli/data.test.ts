@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp, type App } from '../../src/app.ts';
@@ -116,6 +116,11 @@ test('what is no store, or in use, is one line', async (t) => {
   const nothing = await cairn(empty, 'backup', join(empty, 'copy'));
   assert.equal(nothing.code, 64);
   assert.match(nothing.err, /^Cannot read .*empty: no store is there\n$/);
+  const target = join(empty, 'target');
+  const restored = await cairn(target, 'restore', empty);
+  assert.equal(restored.code, 64);
+  assert.match(restored.err, /^Cannot read .*empty: no store is there\n$/);
+  assert.ok(!existsSync(target), 'it made a directory for nothing');
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
 });
