@@ -153,27 +153,35 @@ export class Exchange implements Request {
   send(reply: Reply, close: boolean, onSent: OnSent): Promise<void> | undefined {
     const { outgoing } = this;
     const { status, body } = reply;
-    const fields = [...reply.fields];
-    if (this.encrypted) fields.push('Strict-Transport-Security', 'max-age=31536000');
-    if (close) fields.push('Connection', 'close');
+    let { fields } = reply;
+    if (this.encrypted) fields = fields.concat(['Strict-Transport-Security', 'max-age=31536000']);
+    if (close) fields = fields.concat(['Connection', 'close']);
     if (typeof body === 'object' && !Buffer.isBuffer(body)) {
-      outgoing.writeHead(status, fields);
+      outgoing.writeHead(status, [...fields]);
       return this.#stream(body, status, onSent);
     }
     const bytes = body === undefined ? 0 : Buffer.byteLength(body);
-    if (status !== 204 && status !== 304) fields.push('Content-Length', String(bytes));
-    outgoing.writeHead(status, fields);
+    const length = status === 204 || status === 304 ? [] : ['Content-Length', String(bytes)];
+    outgoing.writeHead(status, fields.concat(length));
     const content = this.method === 'HEAD' ? undefined : body;
     const sent = content === undefined ? 0 : bytes;
     if (close && this.#head.hasContent && this.isArriving && !this.incoming.socket.readableEnded) {
       this.#linger(content);
       onSent(status, sent, false);
     } else {
-      if (content === undefined) outgoing.end();
-      else outgoing.end(content);
+      if (content !== undefined) this.#writeWhole(content);
+      outgoing.end();
       this.#awaitFlush(status, sent, onSent);
     }
     return undefined;
+  }
+
+  /** Head and content in one piece: `end(content)` makes two of them, of which the second is empty. */
+  #writeWhole(content: string | Buffer): void {
+    const { socket } = this.incoming;
+    socket.cork();
+    this.outgoing.write(content);
+    socket.uncork();
   }
 
   /** Destroys the connection under a reply that cannot be completed. */

@@ -2,15 +2,13 @@ import type { Issue } from '../base/errors.ts';
 import type { Reply } from './message.ts';
 
 /**
- * What every reply of an API carries against misuse in a browser: its type is not guessed, it runs nothing, no other
- * site embeds it, and its address is not passed on. Pages bring their own. HSTS is added where a reply is sent, since
+ * What every reply of an API carries against misuse in a browser: its type is not guessed, it runs nothing, and no
+ * other site embeds it. Pages bring their own. HSTS is added where a reply is sent, since
  * only there it is known whether the connection is encrypted.
  */
 export const apiFields: readonly string[] = [
   'X-Content-Type-Options',
   'nosniff',
-  'Referrer-Policy',
-  'no-referrer',
   'Cross-Origin-Resource-Policy',
   'same-origin',
   'Content-Security-Policy',

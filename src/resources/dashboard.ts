@@ -14,6 +14,14 @@ export function dashboardWriter(
 ): (principal: SessionHolder) => string {
   const writeUser = representationWriter(userFields);
   const writeItem = representationWriter(items.declaration.fields);
+  let recent = { revision: NaN, json: '' };
+  const writeRecent = (): string => {
+    const { revision } = items.records;
+    if (revision !== recent.revision) {
+      recent = { revision, json: items.records.latest(recentMax).map(writeItem).join(',') };
+    }
+    return recent.json;
+  };
   return ({ userId, role, sessionId }) => {
     const user = writeUser(users.read(userId));
     const counts = JSON.stringify({
@@ -21,8 +29,7 @@ export function dashboardWriter(
       ...(role === 'admin' && { users: users.records.size }),
       sessions: sessions.of(userId).length,
     });
-    const recent = items.records.latest(recentMax).map(writeItem).join(',');
     const session = sessions.write(sessions.read(sessionId), sessionId);
-    return `{"user":${user},"counts":${counts},"recentItems":[${recent}],"session":${session}}`;
+    return `{"user":${user},"counts":${counts},"recentItems":[${writeRecent()}],"session":${session}}`;
   };
 }

@@ -205,7 +205,6 @@ test('every reply of the API carries the fields that keep browsers from misusing
   ];
   for (const { fields } of replies) {
     assert.equal(fields.get('x-content-type-options'), 'nosniff');
-    assert.equal(fields.get('referrer-policy'), 'no-referrer');
     assert.equal(fields.get('cross-origin-resource-policy'), 'same-origin');
     assert.match(fields.get('content-security-policy') ?? '', /^default-src 'none'/);
     assert.equal(fields.get('strict-transport-security'), undefined);
