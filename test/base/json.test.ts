@@ -241,3 +241,18 @@ test('RFC 6901 §5: names in a pointer', () => {
   const pointers = ['foo', '', 'a/b', 'c%d', 'm~n', '~1', ' '].map(pointerTo);
   assert.deepEqual(pointers, ['/foo', '/', '/a~1b', '/c%d', '/m~0n', '/~01', '/ ']);
 });
+
+test('objects that JSON.parse may read are read as all others are', () => {
+  const same = (value: unknown, text: string) => assert.ok(Object.is(value, Object(parseJson(text))['a']), text);
+  const numbers = ['0', '-0', '1.5', '999999999999999', '1000000000000001', '9007199254740993', '1e3', '-1E-3', '1e400',
+    '0.1000000000000000055511151231257827', '123456789012345.6', '1234567890.12345678'];
+  for (const number of numbers) {
+    const [alone = null] = Object.values(Object([parseJson(number)]));
+    for (const text of [`{"a":${number}}`, `{ "a" :\t${number} }`, `{"a":${number},"b":":"}`]) same(alone, text);
+  }
+  const refused = ['{"a":1,"a":2}', '{"a" : 1, "a" : 2}', '{"a":1,"\\u0061":2}', '{"a":":","a":1}',
+    `{"a":${'['.repeat(40)}${']'.repeat(40)}}`, '{"a":1}x', '{"a":1,}', '{"a":01}', "{'a':1}", '{"a":"\t"}'];
+  for (const text of refused) assert.throws(() => parseJson(text), { code: 'malformed_json' }, text);
+  const [name] = Object.getOwnPropertyNames(parseJson('{"__proto__":1}'));
+  assert.equal(name, '__proto__');
+});
