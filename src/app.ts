@@ -10,7 +10,7 @@ import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type Route
 import { serviceHandlers, type Unready } from './api/service-handlers.ts';
 import type { KeyRing } from './auth/keys.ts';
 import { everybody } from './auth/principal.ts';
-import { createTokens } from './auth/tokens.ts';
+import { Tokens } from './auth/tokens.ts';
 import { systemClock } from './base/clock.ts';
 import { invariant } from './base/invariant.ts';
 import { limits } from './base/limits.ts';
@@ -112,7 +112,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     throw error;
   }
   const lifetimeSeconds = options.accessTokenLifetimeSeconds ?? 900;
-  const tokens = createTokens({ ring, clock, random, lifetimeSeconds });
+  const tokens = new Tokens({ ring, clock, random, lifetimeSeconds });
 
   const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
   let closing = false;

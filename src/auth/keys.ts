@@ -20,8 +20,7 @@ import { isJsonObject, parseJson } from '../base/json.ts';
 import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
-import { hmacSha256 } from './hmac.ts';
-import { jwsHeader } from './jws.ts';
+import { hmacSha256, jwsHeader } from './jws.ts';
 import type { JwsKey } from './jws.ts';
 
 /** A ring, a ring file or a secret that cannot be used. The message names no secret. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { keyRingOfSecret, newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
-import { createTokens } from '../../src/auth/tokens.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { TestClock, base64url, testRandom } from './helpers.ts';
 
@@ -13,7 +13,7 @@ const goodHeader = { alg: 'HS256', typ: 'JWT' };
 
 function setUp(ring = keyRingOfSecret(secret, 0)) {
   const clock = new TestClock();
-  return { clock, ring, tokens: createTokens({ ring, clock, random: testRandom('tokens'), lifetimeSeconds: 900 }) };
+  return { clock, ring, tokens: new Tokens({ ring, clock, random: testRandom('tokens'), lifetimeSeconds: 900 }) };
 }
 
 /** Signs with the right key whatever is given: text as it is, all else as JSON. */
@@ -262,12 +262,12 @@ test('tokens survive a rotation until they end; then their key is gone, for old 
   const random = testRandom('rotation');
   const clock = new TestClock();
   const first = newKeyRing(random, clock.now());
-  const tokens = createTokens({ ring: first, clock, random, lifetimeSeconds: 900 });
+  const tokens = new Tokens({ ring: first, clock, random, lifetimeSeconds: 900 });
   const before = tokens.issue({ userId: 3, role: 'member' }).token;
   const second = rotateKeyRing(first, random, clock.now(), 900);
   tokens.setRing(second);
   tokens.verify(before);
-  const forger = createTokens({ ring: first, clock, random, lifetimeSeconds: 900 });
+  const forger = new Tokens({ ring: first, clock, random, lifetimeSeconds: 900 });
   clock.advance(899);
   tokens.verify(forger.issue({ userId: 1, role: 'admin' }).token);
   clock.advance(1);
