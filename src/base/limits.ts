@@ -75,7 +75,7 @@ export const limits = {
 
   // Lists (src/resources)
   /** How long a list, a sort or a scan holds the event loop at a time. */
-  sliceMs: 2,
+  sliceMs: 1,
   /** The most records of a page. */
   pageRecordsMax: 1000,
   /** Fields in one `sort`. */
@@ -84,10 +84,6 @@ export const limits = {
   sortableTextMax: 500,
   /** Sorted orders that are kept for each collection; one of 1,000,000 records takes 8 MB. */
   sortedOrdersMax: 4,
-  /** Collections with fewer records are sorted when they are asked for; no order of theirs is kept. */
-  sortedOrderRecordsMin: 4096,
-  /** What was written since an order was made is taken into its base beyond so many records, or 1/64 of them all. */
-  recentRecordsMin: 1024,
 
   // The store (src/store)
   /** Commits that share one write and one sync. */

@@ -1,48 +1,31 @@
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
-import type { StoredRecord, View } from '../store/store.ts';
-import { collect, countOf, firstIndex, merge, sort } from './list-sort.ts';
-import type { Blocks, FullBlocks, Order } from './list-sort.ts';
+import type { Collection, StoredRecord, View } from '../store/store.ts';
+import { resort, sort } from './list-sort.ts';
+import type { Blocks } from './list-sort.ts';
+import type { Compare } from './list-values.ts';
 
 /** Where the records of a list come from; a `Collection` is one. */
-export interface Source<R extends StoredRecord> {
-  view(): View<R>;
-}
+export type Source<R extends StoredRecord> = Pick<Collection<R>, 'view'>;
 
-/**
- * The records of one revision in order: `base`, sorted once, and `recent`, what was written since then. Both are
- * sorted; both may hold records that are no longer there, which whoever walks them skips. It is never changed.
- *
- * While a view is open, a block of records is copied before it is changed. So a block of `blocks` that is found again
- * in a view that was opened while `hold` was open is unchanged, and only the other blocks are searched for what is new.
- */
+/** All records of one revision in order. It is never changed. */
 export interface Sorted<R extends StoredRecord> {
-  readonly order: Order<R>;
-  readonly revision: number;
-  readonly base: FullBlocks<R>;
-  readonly recent: FullBlocks<R>;
-  readonly blocks: ReadonlySet<readonly R[]>;
-  readonly hold: View<R>;
-}
-
-/** A view, with its blocks at hand. */
-export interface OpenView<R extends StoredRecord> {
-  readonly view: View<R>;
   readonly blocks: Blocks<R>;
+  /**
+   * The records by id. While this view is open, a block of theirs is copied before it is changed: so one that a later
+   * view has too is unchanged, and what it holds need not be looked at to keep the order up.
+   */
+  readonly view: View<R>;
 }
 
 interface Entry<R extends StoredRecord> {
-  readonly order: Order<R>;
   timesAsked: number;
   sorted: Sorted<R> | undefined;
-  /** What is being made: the first one, or one that takes `recent` into its base. */
-  making: Promise<Sorted<R>> | undefined;
+  /** What `sorted` is going to be. */
+  next: Promise<Sorted<R>> | undefined;
 }
 
-/**
- * The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. `find`
- * and `get` are to be called in the same turn of the loop in which the view is opened that the order is for.
- */
+/** The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. */
 export class SortedOrders<R extends StoredRecord> {
   readonly #source: Source<R>;
   readonly #slices: Slices;
@@ -54,93 +37,57 @@ export class SortedOrders<R extends StoredRecord> {
     this.#slices = slices;
   }
 
-  /** The records in order, if that is at hand. When it is asked for a second time, it begins to be made. */
-  find(name: string, order: Order<R>): Sorted<R> | undefined {
-    const entry = this.#entry(name, order);
-    if (entry.sorted === undefined && entry.timesAsked > 1) void this.#make(entry);
-    return entry.sorted;
+  /** The records in order, as they are in the turn of the loop in which this is called. */
+  get(name: string, compare: Compare): Promise<Sorted<R>> {
+    return this.#bringUp(this.#entry(name), compare);
   }
 
-  /** The records in order, sorted if need be. */
-  async get(name: string, order: Order<R>): Promise<Sorted<R>> {
-    const entry = this.#entry(name, order);
-    return entry.sorted ?? this.#make(entry);
+  /** The same, if the order has been made. When it is asked for a second time, it begins to be made. */
+  find(name: string, compare: Compare): Promise<Sorted<R>> | undefined {
+    const entry = this.#entry(name);
+    if (entry.sorted !== undefined) return this.#bringUp(entry, compare);
+    if (entry.timesAsked > 1 && entry.next === undefined) void this.#bringUp(entry, compare);
+    return undefined;
   }
 
-  /** `sorted` as it is in a later view; kept, if nothing else has taken its place meanwhile. */
-  async catchUp(name: string, sorted: Sorted<R>, { view, blocks }: OpenView<R>): Promise<Sorted<R>> {
-    if (view.revision === sorted.revision) return sorted;
-    const recent = await this.#slices.run(recentIn(sorted, blocks));
-    const caughtUp = { ...sorted, revision: view.revision, recent, blocks: new Set(blocks) };
-    const entry = this.#entries.get(name);
-    if (entry === undefined || entry.sorted !== sorted) return caughtUp;
-    this.#keep(entry, { ...caughtUp, hold: this.#source.view() });
-    const gone = countOf(sorted.base) + countOf(recent) - view.size;
-    if (countOf(recent) + gone > Math.max(limits.recentRecordsMin, view.size / 64)) void this.#make(entry);
-    return caughtUp;
-  }
-
-  #entry(name: string, order: Order<R>): Entry<R> {
-    const entry = this.#entries.get(name) ?? { order, timesAsked: 0, sorted: undefined, making: undefined };
+  #entry(name: string): Entry<R> {
+    const entry = this.#entries.get(name) ?? { timesAsked: 0, sorted: undefined, next: undefined };
     entry.timesAsked += 1;
     this.#entries.delete(name);
     this.#entries.set(name, entry);
     const [oldest] = this.#entries;
     if (oldest !== undefined && this.#entries.size > limits.sortedOrdersMax) {
       this.#entries.delete(oldest[0]);
-      this.#keep(oldest[1], undefined);
+      oldest[1].sorted?.view.close();
+      oldest[1].sorted = undefined;
     }
     return entry;
   }
 
-  #make(entry: Entry<R>): Promise<Sorted<R>> {
-    entry.making ??= this.#makeBase(entry).finally(() => {
-      entry.making = undefined;
+  /** Brings an order up to the present, after what is under way for it. */
+  #bringUp(entry: Entry<R>, compare: Compare): Promise<Sorted<R>> {
+    const view = this.#source.view();
+    const next = this.#following(entry, view, compare).finally(() => {
+      if (entry.next === next) entry.next = undefined;
     });
-    return entry.making;
+    entry.next = next;
+    return next;
   }
 
-  async #makeBase(entry: Entry<R>): Promise<Sorted<R>> {
-    const { order, sorted: previous } = entry;
-    const hold = this.#source.view();
-    const blocks = [...hold.blocks()];
-    const base = await this.#slices.run(previous === undefined ? sort(blocks, order) : rebased(previous, blocks));
-    const sorted = { order, revision: hold.revision, base, recent: [], blocks: new Set(blocks), hold };
-    if ([...this.#entries.values()].includes(entry)) this.#keep(entry, sorted);
-    else hold.close();
-    return sorted;
+  async #following(entry: Entry<R>, view: View<R>, compare: Compare): Promise<Sorted<R>> {
+    await entry.next;
+    const { sorted } = entry;
+    if (sorted?.view.revision === view.revision) {
+      view.close();
+      return sorted;
+    }
+    const records = [...view.blocks()];
+    const isNear = sorted !== undefined && view.revision - sorted.view.revision <= view.size / 8;
+    const work = isNear ? resort(sorted.blocks, [...sorted.view.blocks()], records, compare) : sort(records, compare);
+    const following = { blocks: await this.#slices.run(work), view };
+    sorted?.view.close();
+    if ([...this.#entries.values()].includes(entry)) entry.sorted = following;
+    else view.close();
+    return following;
   }
-
-  #keep(entry: Entry<R>, sorted: Sorted<R> | undefined): void {
-    entry.sorted?.hold.close();
-    entry.sorted = sorted;
-  }
-}
-
-/** What `sorted` has to show of the records in `blocks` beside its base. */
-function* recentIn<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, FullBlocks<R>> {
-  const changed: R[][] = [];
-  for (const block of blocks) {
-    if (sorted.blocks.has(block)) continue;
-    changed.push(block.filter((record) => record.revision > sorted.revision));
-    yield;
-  }
-  const written = yield* sort(changed, sorted.order);
-  return yield* collect(merge(sorted.recent, written, sorted.order.compare), presenceIn(blocks));
-}
-
-/** The records in `blocks` as `sorted` has them, in one sequence again. */
-function* rebased<R extends StoredRecord>(sorted: Sorted<R>, blocks: Blocks<R>): Generator<undefined, FullBlocks<R>> {
-  const recent = yield* recentIn(sorted, blocks);
-  return yield* collect(merge(sorted.base, recent, sorted.order.compare), presenceIn(blocks));
-}
-
-/** A test of whether a record is in `blocks` just as it is. */
-export function presenceIn<R extends StoredRecord>(blocks: Blocks<R>): (record: R) => boolean {
-  const firstIds = Float64Array.from(blocks, (block) => block[0]?.id ?? Infinity);
-  return ({ id, revision }) => {
-    const block = blocks[firstIndex(firstIds, (firstId) => firstId > id) - 1];
-    const found = block?.[firstIndex(block, (record) => record.id >= id)];
-    return found?.id === id && found.revision === revision;
-  };
 }

@@ -1,14 +1,16 @@
 import { crc32 } from 'node:zlib';
 import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
-import { isScalar, parseJsonBytes } from '../base/json.ts';
+import { parseJsonBytes } from '../base/json.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
 import type { Rule, Shape } from '../schema/field.ts';
 import { ruleSchema } from '../schema/json-schema.ts';
-import { readableNames } from '../schema/representation.ts';
+import { fieldValue, readableNames } from '../schema/representation.ts';
 import { faultOf } from '../schema/rules.ts';
+import { operatorNames, operators } from './list-values.ts';
+import type { Filter, Operator, SortTerm } from './list-values.ts';
 
 /** What is asked of a list, checked against the shape of its records. */
 export interface ListQuery {
@@ -19,27 +21,9 @@ export interface ListQuery {
   readonly filters: readonly Filter[];
   /** The names of the fields to show; `undefined`: all. */
   readonly fields: readonly string[] | undefined;
-  /** The list begins after this position. */
-  readonly after: Position | undefined;
+  /** The list begins after where a record with these values of the sort's fields would stand. */
+  readonly after: JsonObject | undefined;
 }
-
-export interface SortTerm {
-  readonly name: string;
-  readonly descending: boolean;
-}
-
-/** A record's values for the terms of a sort; a field that it does not have is `null`. */
-export type Position = readonly (Scalar | null)[];
-
-export interface Filter {
-  readonly name: string;
-  readonly operator: Operator;
-  /** One value, or several for `in`. */
-  readonly operands: readonly Scalar[];
-}
-
-const operators = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in', 'contains', 'starts'] as const;
-export type Operator = (typeof operators)[number];
 
 /** One query parameter, for the OpenAPI document. */
 export interface ListParameter {
@@ -85,10 +69,10 @@ export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] 
   return readFields(shape, query.get('fields')?.[0]);
 }
 
-/** The cursor of the page that begins after `position`; it fits only the same sort and filters. */
-export function writeCursor(query: ListQuery, position: Position): string {
-  const cursor = [fingerprint(query.sort, query.filters), ...position];
-  return Buffer.from(JSON.stringify(cursor)).toString('base64url');
+/** The cursor of the page that begins after `record`; it fits only the same sort and filters. */
+export function writeCursor({ sort, filters }: ListQuery, record: object): string {
+  const position = sort.map(({ name }) => fieldValue(record, name) ?? null);
+  return Buffer.from(JSON.stringify([fingerprint(sort, filters), ...position])).toString('base64url');
 }
 
 /** Every parameter that `parseListQuery` knows for this shape. */
@@ -187,13 +171,13 @@ function ruleOf(shape: Shape, name: string): Rule {
 
 function readFilter(shape: Shape, parameter: string, value: string): Filter {
   const [name = '', written = 'eq', ...rest] = parameter.split(':');
-  const operator = operators.find((known) => known === written);
   const allowed = operatorsOf(shape, name);
+  const operator = allowed.find((known) => known === written);
   if (allowed.length === 0 || rest.length > 0) {
     const names = readableNames(shape).join(', ');
     throw refusal(parameter, `is not a parameter here; there are ${ownParameters.join(', ')}, and filters by ${names}`);
   }
-  if (operator === undefined || !allowed.includes(operator)) {
+  if (operator === undefined) {
     throw refusal(parameter, `is not a parameter here; ${name} can be filtered by ${allowed.join(', ')}`);
   }
   const rule = ruleOf(shape, name);
@@ -203,21 +187,19 @@ function readFilter(shape: Shape, parameter: string, value: string): Filter {
 
 /** How a field can be filtered; nothing where there is no such field to be seen. */
 function operatorsOf(shape: Shape, name: string): readonly Operator[] {
-  const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
-  if (field === undefined || field.access === 'write-only') return [];
-  switch (field.rule.kind) {
-    case 'boolean':
-      return ['eq', 'ne'];
-    case 'choice':
-      return ['eq', 'ne', 'in'];
-    case 'number':
-    case 'integer':
-    case 'timestamp':
-      return ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
-    default:
-      return operators;
-  }
+  if (!readableNames(shape).includes(name)) return [];
+  return operatorsByKind[ruleOf(shape, name).kind] ?? operatorNames;
 }
+
+const ofNumbers: readonly Operator[] = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
+/** Texts have them all. */
+const operatorsByKind: Partial<Record<Rule['kind'], readonly Operator[]>> = {
+  boolean: ['eq', 'ne'],
+  choice: ['eq', 'ne', 'in'],
+  number: ofNumbers,
+  integer: ofNumbers,
+  timestamp: ofNumbers,
+};
 
 /** The operand as a value of the field. It need not keep the field's bounds: to ask for prices below 0 is no error. */
 function readOperand(rule: Rule, parameter: string, value: string): Scalar {
@@ -251,22 +233,10 @@ function filterParameter(shape: Shape, name: string, operator: Operator): ListPa
   };
   return {
     name: operator === 'eq' ? name : `${name}:${operator}`,
-    description: `Only records whose ${name} ${operatorWords[operator]}.`,
+    description: `Only records whose ${name} ${operators[operator].words}.`,
     schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
   };
 }
-
-const operatorWords: Readonly<Record<Operator, string>> = {
-  eq: 'is this value',
-  ne: 'is not this value',
-  lt: 'is less',
-  lte: 'is this value or less',
-  gt: 'is greater',
-  gte: 'is this value or greater',
-  in: 'is one of these values',
-  contains: 'contains this text',
-  starts: 'starts with this text',
-};
 
 /** Tells whether a cursor was made for this sort and these filters. It protects from mistakes; nothing rests on it. */
 function fingerprint(sort: readonly SortTerm[], filters: readonly Filter[]): number {
@@ -274,19 +244,17 @@ function fingerprint(sort: readonly SortTerm[], filters: readonly Filter[]): num
   return crc32(JSON.stringify([sort, texts]));
 }
 
-function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly Filter[], value: string): Position {
+function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly Filter[], value: string): JsonObject {
   const cursor = decodeCursor(value);
   if (!Array.isArray(cursor) || cursor.length !== sort.length + 1 || cursor[0] !== fingerprint(sort, filters)) {
     throw refusal('cursor', 'must come from the Link field of a list with the same sort and filters');
   }
-  return sort.map(({ name }, index) => {
-    const part: JsonValue | undefined = cursor[index + 1];
-    const field = shape[name];
-    invariant(field !== undefined, 'a sort names fields of its shape');
-    if (part === null && field.presence === 'optional') return null;
-    if (isScalar(part) && typeof part === typeof field.example) return part;
-    throw refusal('cursor', 'must be taken as it is from the Link field of a list');
-  });
+  const position: (readonly [string, JsonValue])[] = sort.map(({ name }, index) => [name, cursor[index + 1] ?? null]);
+  for (const [name, part] of position) {
+    const fits = part === null ? shape[name]?.presence === 'optional' : typeof part === typeof shape[name]?.example;
+    if (!fits) throw refusal('cursor', 'must be taken as it is from the Link field of a list');
+  }
+  return Object.fromEntries(position);
 }
 
 function decodeCursor(value: string): JsonValue | undefined {

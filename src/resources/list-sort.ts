@@ -1,156 +1,94 @@
-import type { Scalar } from '../base/json.ts';
+import type { StoredRecord } from '../store/store.ts';
 
 /**
- * Sorting that can be interrupted. What is a generator here yields after about a thousand steps at most, for
- * `Slices.run`. Sorted records stand in blocks of 1,024: one long array would be copied whenever it grows, and looked
- * through at every collection of garbage while it is young.
+ * Sorting that can be interrupted: what is a generator here yields after about a thousand steps at most, for
+ * `Slices.run`. Sorted records stand in blocks of about a thousand: one long array would be copied whenever it grows,
+ * and looked through at every collection of garbage while it is young.
  */
-const blockBits = 10;
-const blockLength = 1 << blockBits;
+const blockLength = 1024;
+/** One record of so many is a sample of its block. */
+const sampleStep = 64;
 
-export type Compare<R> = (a: R, b: R) => number;
+type Compare<R> = (a: R, b: R) => number;
+/** Records in order; no block is empty. */
 export type Blocks<R> = readonly (readonly R[])[];
-/** All blocks but the last one are full, so that a record's place in the order leads to it. */
-export type FullBlocks<R> = Blocks<R>;
-
-/** A total order: no two records are equal in it. */
-export interface Order<R> {
-  readonly compare: Compare<R>;
-  /** The value that is compared first; where two are equal or one is absent, `compare` decides. */
-  readonly keyOf: (record: R) => Key;
-  /** Whether a greater key comes first. */
-  readonly descending: boolean;
-}
-export type Key = Scalar | undefined;
-
-/** The records of two sorted sequences in one order, beginning at the given places. */
-export function* merge<R>(
-  a: FullBlocks<R>,
-  b: FullBlocks<R>,
-  compare: Compare<R>,
-  aStart = 0,
-  bStart = 0,
-): Generator<readonly R[], undefined> {
-  let block: R[] = [];
-  let aAt = aStart;
-  let bAt = bStart;
-  for (;;) {
-    const x = elementAt(a, aAt);
-    const y = elementAt(b, bAt);
-    if (x !== undefined && (y === undefined || compare(x, y) <= 0)) {
-      block.push(x);
-      aAt += 1;
-    } else if (y !== undefined) {
-      block.push(y);
-      bAt += 1;
-    } else {
-      break;
-    }
-    if (block.length === mergedLength) {
-      yield block;
-      block = [];
-    }
-  }
-  if (block.length > 0) yield block;
-}
-
-/** A page needs few records, so few are merged at a time. */
-const mergedLength = 256;
-
-/** The records of `blocks` in full blocks, without those that `keep` refuses. */
-export function* collect<R>(
-  blocks: Iterable<readonly R[]>,
-  keep: (record: R) => boolean = () => true,
-): Generator<undefined, FullBlocks<R>> {
-  const full: R[][] = [];
-  let last: R[] = [];
-  for (const block of blocks) {
-    for (const record of block) {
-      if (!keep(record)) continue;
-      if (last.length === 0) full.push(last);
-      last.push(record);
-      if (last.length === blockLength) last = [];
-    }
-    yield;
-  }
-  return full;
-}
 
 /**
- * All records of `blocks`, sorted: runs of a block's length first, then merged into ever longer ones. Only the records'
- * numbers are moved, in arrays that the garbage collector need not look into.
+ * All records of `blocks`, sorted by regular sampling (Shi and Schaeffer, 1992): each block is sorted, samples of them
+ * all divide the whole into parts of about a block's length, and each part is sorted. No two records may be equal.
  */
-export function* sort<R>(blocks: Blocks<R>, order: Order<R>): Generator<undefined, FullBlocks<R>> {
-  const keys: Key[][] = [];
-  let numbers = new Uint32Array(blocks.reduce((sum, block) => sum + block.length, 0));
-  let count = 0;
-  for (const [index, block] of blocks.entries()) {
-    keys.push(block.map(order.keyOf));
-    for (const offset of block.keys()) numbers[count + offset] = index * blockLength + offset;
-    count += block.length;
+export function* sort<R>(blocks: Blocks<R>, compare: Compare<R>): Generator<undefined, Blocks<R>> {
+  const runs: R[][] = [];
+  const samples: R[] = [];
+  for (const block of blocks) {
+    const run = block.slice().sort(compare);
+    // From another place in each, so that together they tell more.
+    const start = (runs.length * 37) % sampleStep;
+    samples.push(...run.filter((_, index) => index % sampleStep === start));
+    runs.push(run);
     yield;
   }
-  const compare = compareNumbers(blocks, keys, order);
-  for (let start = 0; start < count; start += blockLength) {
-    numbers.subarray(start, start + blockLength).sort(compare);
+  if (runs.length < 2) return runs;
+  const sorted = yield* sort(inBlocks(samples), compare);
+  const bounds = sorted.flat().filter((_, index) => index % (blockLength / sampleStep) === 0);
+  const parts = [undefined, ...bounds].map((): R[] => []);
+  for (const run of runs) {
+    let part = 0;
+    let bound = bounds[part];
+    for (const record of run) {
+      while (bound !== undefined && compare(bound, record) <= 0) bound = bounds[(part += 1)];
+      parts[part]?.push(record);
+    }
     yield;
   }
-  let merged = new Uint32Array(count);
-  for (let length = blockLength; length < count; length *= 2) {
-    yield* mergeRuns(numbers, merged, length, compare);
-    [numbers, merged] = [merged, numbers];
+  const result: (readonly R[])[] = [];
+  for (const part of parts) {
+    // Where the samples were unlucky, a part is divided once more.
+    if (part.length > 4 * blockLength) result.push(...(yield* sort(inBlocks(part), compare)));
+    else if (part.length > 0) result.push(part.sort(compare));
+    yield;
   }
-  return yield* collect(recordsOf(blocks, numbers));
+  return result;
 }
 
-/** Compares records by their numbers; most are decided by the keys, which lie together in memory. */
-function compareNumbers<R>(blocks: Blocks<R>, keys: Blocks<Key>, order: Order<R>): Compare<number> {
-  return (a, b) => {
-    const x = elementAt(keys, a);
-    const y = elementAt(keys, b);
-    if (x !== y && x !== undefined && y !== undefined) return x < y === order.descending ? 1 : -1;
-    const recordA = elementAt(blocks, a);
-    const recordB = elementAt(blocks, b);
-    return recordA === undefined || recordB === undefined ? 0 : order.compare(recordA, recordB);
+/** `sorted`, which has the records of `before`, with those of `after`; both by id. What they share is not looked at. */
+export function* resort<R extends StoredRecord>(
+  sorted: Blocks<R>,
+  before: Blocks<R>,
+  after: Blocks<R>,
+  compare: Compare<R>,
+): Generator<undefined, Blocks<R>> {
+  const blocks = [...sorted];
+  const copies = new Map<readonly R[], R[]>();
+  const change = (record: R, isNew: boolean): void => {
+    const found = firstIndex(blocks, (block) => block.slice(-1).every((last) => compare(last, record) >= 0));
+    const at = Math.max(0, Math.min(found, blocks.length - 1));
+    const block = blocks[at] ?? [];
+    const copy = copies.get(block) ?? block.slice();
+    copies.set(copy, copy);
+    const place = firstIndex(copy, (other) => compare(other, record) >= 0);
+    if (isNew) copy.splice(place, 0, record);
+    else copy.splice(place, 1);
+    blocks.splice(at, 1, ...(copy.length > 2 * blockLength ? inBlocks(copy) : copy.length > 0 ? [copy] : []));
   };
+  const [gone, come] = [recordsOf(before, new Set(after)), recordsOf(after, new Set(before))];
+  let old = gone.next().value;
+  let now = come.next().value;
+  for (let step = 1; old !== undefined || now !== undefined; step += 1) {
+    const difference = (old?.id ?? Infinity) - (now?.id ?? Infinity);
+    if (old !== now) {
+      if (old !== undefined && difference <= 0) change(old, false);
+      if (now !== undefined && difference >= 0) change(now, true);
+    }
+    if (difference <= 0) old = gone.next().value;
+    if (difference >= 0) now = come.next().value;
+    if (step % 256 === 0) yield;
+  }
+  return blocks;
 }
 
-/** Merges each two neighbouring runs of `length` numbers in `from` into one in `to`. */
-function* mergeRuns(
-  from: Uint32Array,
-  to: Uint32Array,
-  length: number,
-  compare: Compare<number>,
-): Generator<undefined> {
-  for (let start = 0; start < from.length; start += 2 * length) {
-    const middle = Math.min(start + length, from.length);
-    const end = Math.min(middle + length, from.length);
-    let a = start;
-    let b = middle;
-    for (let at = start; at < end; at += 1) {
-      const x = from[a] ?? 0;
-      const y = from[b] ?? 0;
-      if (b >= end || (a < middle && compare(x, y) <= 0)) {
-        to[at] = x;
-        a += 1;
-      } else {
-        to[at] = y;
-        b += 1;
-      }
-      if (at % blockLength === 0) yield;
-    }
-  }
-}
-
-function* recordsOf<R>(blocks: Blocks<R>, numbers: Uint32Array): Generator<readonly R[], undefined> {
-  for (let start = 0; start < numbers.length; start += blockLength) {
-    const block: R[] = [];
-    for (const number of numbers.subarray(start, start + blockLength)) {
-      const record = elementAt(blocks, number);
-      if (record !== undefined) block.push(record);
-    }
-    yield block;
-  }
+function* recordsOf<R>(blocks: Blocks<R>, except: ReadonlySet<readonly R[]>): Generator<R, undefined> {
+  for (const block of blocks) if (!except.has(block)) yield* block;
 }
 
 /** The first `count` records of `blocks` in sorted order, in memory for them and one block. */
@@ -187,20 +125,8 @@ export function* first<R>(
   return records;
 }
 
-/** How many records there are in full blocks. */
-export function countOf<R>(blocks: FullBlocks<R>): number {
-  return Math.max(0, blocks.length - 1) * blockLength + (blocks.at(-1)?.length ?? 0);
-}
-
-/** The place of the first record for which `test` holds, where it holds for all that follow; else their number. */
-export function firstPlace<R>(blocks: FullBlocks<R>, test: (record: R) => boolean): number {
-  const index = firstIndex(blocks, (block) => block.slice(-1).some(test));
-  const block = blocks[index];
-  return block === undefined ? countOf(blocks) : index * blockLength + firstIndex(block, test);
-}
-
 /** The index of the first element for which `test` holds, where it holds for all that follow; else the length. */
-export function firstIndex<T>(elements: ArrayLike<T>, test: (element: T) => boolean): number {
+export function firstIndex<T>(elements: readonly T[], test: (element: T) => boolean): number {
   let low = 0;
   let high = elements.length;
   while (low < high) {
@@ -212,6 +138,7 @@ export function firstIndex<T>(elements: ArrayLike<T>, test: (element: T) => bool
   return low;
 }
 
-function elementAt<T>(blocks: Blocks<T>, place: number): T | undefined {
-  return blocks[place >>> blockBits]?.[place & (blockLength - 1)];
+function inBlocks<R>(records: readonly R[]): R[][] {
+  const count = Math.ceil(records.length / blockLength);
+  return Array.from({ length: count }, (_, index) => records.slice(index * blockLength, (index + 1) * blockLength));
 }

@@ -1,16 +1,16 @@
-import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord, View } from '../store/store.ts';
-import { SortedOrders, presenceIn } from './list-orders.ts';
-import type { OpenView, Source } from './list-orders.ts';
+import { SortedOrders } from './list-orders.ts';
+import type { Source } from './list-orders.ts';
 import { writeCursor } from './list-query.ts';
-import type { ListQuery, Position } from './list-query.ts';
-import { countOf, first, firstIndex, firstPlace, merge, smallest, sort } from './list-sort.ts';
-import type { Blocks, Order } from './list-sort.ts';
-import { matcher, orderingOf } from './list-values.ts';
+import type { ListQuery } from './list-query.ts';
+import { first, firstIndex, smallest } from './list-sort.ts';
+import type { Blocks } from './list-sort.ts';
+import { comparator, matcher } from './list-values.ts';
+import type { Compare } from './list-values.ts';
 
 /** A list as it is answered. */
 export interface Listing {
@@ -30,8 +30,9 @@ export interface Listing {
  */
 const walkedBlocksMax = 64;
 
-/** Pieces of about this many UTF-16 code units make up a long body. */
-const pieceLength = 64 * 1024;
+/** A long body comes in pieces of about this many UTF-16 code units, of so many records' texts at a time. */
+const pieceLength = 56 * 1024;
+const recordsAtATime = 64;
 
 /**
  * The lists of one source of records, which hold the fields of `shape` under the names that callers know. Each list
@@ -52,71 +53,66 @@ export class Lists<R extends StoredRecord> {
 
   /** The list of the records as they are in the turn of the loop in which this is called. */
   async read(query: ListQuery, withTotal: boolean): Promise<Listing> {
+    const { after, limit } = query;
     const view = this.#source.view();
     let closesItself = false;
     try {
-      const open = { view, blocks: [...view.blocks()] };
       const { revision } = view;
-      const ordering = orderingOf(this.#shape, query.sort);
-      const passes = matcher(this.#shape, query.filters);
+      const records = [...view.blocks()];
+      const compare = comparator(this.#shape, query.sort);
+      const passes = query.filters.length > 0 ? matcher(this.#shape, query.filters) : undefined;
       const write = representationWriter(this.#shape, query.fields);
-      const isPast = (record: R): boolean => query.after === undefined || ordering.compareTo(record, query.after) > 0;
-      const sorted = await this.#sorted(query, ordering, isPast, open);
-      const total = withTotal ? await this.#slices.run(count(matching(open.blocks, passes))) : undefined;
-      if (query.limit === undefined) {
-        invariant(sorted !== undefined, 'a list without a limit is sorted as a whole');
+      const isPast = after && ((record: R): boolean => compare(record, after) > 0);
+      const sorted = await this.#sorted(query, compare, records);
+      const total = withTotal ? await this.#slices.run(count(matching(records, passes))) : undefined;
+      const walk = sorted && matching(startingAt(sorted, isPast), passes);
+      if (limit === undefined) {
+        const body = this.#pieces(walk ?? [], write, view);
         closesItself = true;
-        const body = await joinedIfShort(this.#pieces(view, matching(sorted, passes), write));
-        return { revision, body, next: undefined, total };
+        await body.next();
+        const isShort = view.size <= limits.pageRecordsMax;
+        return { revision, body: isShort ? await textOf(body) : body, next: undefined, total };
       }
-      const wanted = query.limit + 1;
-      const walk = sorted && first(matching(sorted, passes), wanted, walkedBlocksMax);
-      const scan = smallest(matching(matching(open.blocks, isPast), passes), wanted, ordering.compare);
-      const records = (walk && (await this.#slices.run(walk))) ?? (await this.#slices.run(scan));
-      const page = records.slice(0, query.limit);
-      const last = records.length > page.length ? page.at(-1) : undefined;
-      const next = last === undefined ? undefined : writeCursor(query, ordering.positionOf(last));
+      const blocksMax = query.sort[0]?.name === 'id' ? Infinity : walkedBlocksMax;
+      const walked = walk && (await this.#slices.run(first(walk, limit + 1, blocksMax)));
+      const scan = smallest(matching(matching(records, isPast), passes), limit + 1, compare);
+      const found = walked ?? (await this.#slices.run(scan));
+      const page = found.slice(0, limit);
+      const last = found.length > limit ? page.at(-1) : undefined;
+      const next = last && writeCursor(query, last);
       return { revision, body: `[${page.map(write).join(',')}]`, next, total };
     } finally {
       if (!closesItself) view.close();
     }
   }
 
-  /** The records after `query.after` in order; `undefined` for a page whose order is not at hand. */
-  async #sorted(
-    query: ListQuery,
-    order: Order<R>,
-    isPast: (record: R) => boolean,
-    open: OpenView<R>,
-  ): Promise<Iterable<readonly R[]> | undefined> {
-    const [term] = query.sort;
-    if (term === undefined || term.name === 'id') return byId(open.blocks, term?.descending ?? false, query.after);
-    if (open.view.size < limits.sortedOrderRecordsMin) {
-      if (query.limit !== undefined) return undefined;
-      const records = await this.#slices.run(sort(open.blocks, order));
-      return merge(records, [], order.compare, firstPlace(records, isPast));
-    }
-    const name = JSON.stringify(query.sort);
-    const sorted = query.limit === undefined ? await this.#orders.get(name, order) : this.#orders.find(name, order);
-    if (sorted === undefined) return undefined;
-    const { base, recent } = await this.#orders.catchUp(name, sorted, open);
-    const merged = merge(base, recent, order.compare, firstPlace(base, isPast), firstPlace(recent, isPast));
-    const allPresent = countOf(base) + countOf(recent) === open.view.size;
-    return allPresent ? merged : matching(merged, presenceIn(open.blocks));
+  /** `records` in order; `undefined` for a page whose order is not at hand. */
+  async #sorted({ sort, limit }: ListQuery, compare: Compare, records: Blocks<R>): Promise<Iterated<R> | undefined> {
+    const [term] = sort;
+    if (term === undefined || term.name === 'id') return { blocks: records, reversed: term?.descending === true };
+    const name = JSON.stringify(sort);
+    const sorted = limit === undefined ? this.#orders.get(name, compare) : this.#orders.find(name, compare);
+    return sorted && { blocks: (await sorted).blocks, reversed: false };
   }
 
-  /** The JSON array of `blocks` in pieces; closes `view` at the end. */
+  /** The JSON array of `blocks` in pieces, the first of them empty; closes `view` at the end. */
   async *#pieces(
-    view: View<R>,
     blocks: Iterable<readonly R[]>,
     write: (record: R) => string,
+    view: View<R>,
   ): AsyncGenerator<string, undefined> {
     try {
+      yield '';
       let piece = '[';
       let separator = '';
       for (const block of blocks) {
-        for (const record of block) {
-          piece += separator + write(record);
+        for (let start = 0; start < block.length; start += recordsAtATime) {
+          piece +=
+            separator +
+            block
+              .slice(start, start + recordsAtATime)
+              .map(write)
+              .join(',');
           separator = ',';
           if (piece.length < pieceLength) continue;
           yield piece;
@@ -131,29 +127,31 @@ export class Lists<R extends StoredRecord> {
   }
 }
 
-/** The records of `blocks` by id, beginning after a position. */
-function* byId<R extends StoredRecord>(
-  blocks: Blocks<R>,
-  descending: boolean,
-  after: Position | undefined,
+interface Iterated<R> {
+  readonly blocks: Blocks<R>;
+  /** Whether they are to be read from the end. */
+  readonly reversed: boolean;
+}
+
+/** The records in order, from the first one on that `isPast` holds for. */
+function* startingAt<R>(
+  { blocks, reversed }: Iterated<R>,
+  isPast: (record: R) => boolean = () => true,
 ): Generator<readonly R[], undefined> {
-  const position = typeof after?.[0] === 'number' ? after[0] : undefined;
-  if (descending) {
-    const end = position ?? Infinity;
-    const blockEnd = firstIndex(blocks, ([record]) => record !== undefined && record.id >= end);
-    for (const block of blocks.slice(0, blockEnd).reverse()) yield block.filter(({ id }) => id < end).reverse();
-  } else {
-    const start = position ?? 0;
-    const blockStart = firstIndex(blocks, (block) => (block.at(-1)?.id ?? 0) > start);
-    for (const block of blocks.slice(blockStart)) yield block.filter(({ id }) => id > start);
+  const inOrder = reversed ? blocks.toReversed() : blocks;
+  const start = firstIndex(inOrder, (block) => (reversed ? block.slice(0, 1) : block.slice(-1)).some(isPast));
+  for (let index = start; index < inOrder.length; index += 1) {
+    const block = inOrder[index] ?? [];
+    const records = reversed ? block.toReversed() : block;
+    yield index === start ? records.slice(firstIndex(records, isPast)) : records;
   }
 }
 
 function* matching<R>(
   blocks: Iterable<readonly R[]>,
-  passes: (record: R) => boolean,
+  passes: ((record: R) => boolean) | undefined,
 ): Generator<readonly R[], undefined> {
-  for (const block of blocks) yield block.filter(passes);
+  for (const block of blocks) yield passes === undefined ? block : block.filter(passes);
 }
 
 function* count(blocks: Iterable<readonly unknown[]>): Generator<undefined, number> {
@@ -165,17 +163,8 @@ function* count(blocks: Iterable<readonly unknown[]>): Generator<undefined, numb
   return total;
 }
 
-/** The one piece of a short text, or a stream that begins with the pieces that were looked at. */
-async function joinedIfShort(pieces: AsyncGenerator<string, undefined>): Promise<string | AsyncIterable<string>> {
-  const piece = await pieces.next();
-  invariant(piece.done !== true, 'a text has a piece');
-  const another = await pieces.next();
-  if (another.done === true) return piece.value;
-  const taken = [piece, another];
-  const iterator: AsyncIterableIterator<string> = {
-    next: async () => taken.shift() ?? pieces.next(),
-    return: () => pieces.return(undefined),
-    [Symbol.asyncIterator]: () => iterator,
-  };
-  return iterator;
+async function textOf(pieces: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const piece of pieces) text += piece;
+  return text;
 }

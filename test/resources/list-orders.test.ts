@@ -3,21 +3,28 @@ import { test } from 'node:test';
 import { systemClock } from '../../src/base/clock.ts';
 import { limits } from '../../src/base/limits.ts';
 import { Slices } from '../../src/base/slices.ts';
-import { SortedOrders, type OpenView, type Sorted } from '../../src/resources/list-orders.ts';
-import { orderingOf } from '../../src/resources/list-values.ts';
+import { SortedOrders } from '../../src/resources/list-orders.ts';
+import { sort } from '../../src/resources/list-sort.ts';
+import { comparator } from '../../src/resources/list-values.ts';
 import { id, number } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
+import { generator } from '../random.ts';
 
 interface Priced extends StoredRecord {
   readonly price: number;
 }
 
-const count = 3000;
-const order = orderingOf({ id: id(), price: number() }, [
+const count = 9000;
+let compared = 0;
+const byPrice = comparator({ id: id(), price: number() }, [
   { name: 'price', descending: false },
   { name: 'id', descending: false },
 ]);
+const compare = (a: object, b: object): number => {
+  compared += 1;
+  return byPrice(a, b);
+};
 
 interface World {
   readonly store: Store;
@@ -35,74 +42,97 @@ async function world(): Promise<World> {
   return { store, priced, orders: new SortedOrders(priced, new Slices(systemClock)) };
 }
 
-function open({ priced }: World): OpenView<Priced> {
+/** The order as it is kept, beside what it must be, and how many comparisons it took. */
+async function ordered({ priced, orders }: World): Promise<{ kept: Priced[]; right: Priced[]; comparisons: number }> {
   const view = priced.view();
-  return { view, blocks: [...view.blocks()] };
+  const right = [...view.blocks()].flat().sort(byPrice);
+  view.close();
+  compared = 0;
+  const { blocks } = await orders.get('price', compare);
+  assert.ok(blocks.every(({ length }) => length > 0));
+  return { kept: blocks.flat(), right, comparisons: compared };
 }
-
-async function caughtUp(all: World): Promise<Sorted<Priced>> {
-  const view = open(all);
-  const sorted = await all.orders.catchUp('price', await all.orders.get('price', order), view);
-  view.view.close();
-  return sorted;
-}
-
-const until = async (isTrue: () => boolean): Promise<void> => {
-  while (!isTrue()) await new Promise((resolve) => setImmediate(resolve));
-};
 
 test('an order begins to be made when it is asked for a second time', async () => {
   const { orders } = await world();
-  assert.equal(orders.find('price', order), undefined);
+  assert.equal(orders.find('price', compare), undefined);
   await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.equal(orders.find('price', order), undefined);
-  await until(() => orders.find('price', order) !== undefined);
-  assert.equal(orders.find('price', order)?.base.flat().length, count);
+  assert.equal(orders.find('price', compare), undefined);
+  let found = orders.find('price', compare);
+  for (; found === undefined; found = orders.find('price', compare))
+    await new Promise((resolve) => setImmediate(resolve));
+  assert.equal((await found).blocks.flat().length, count);
 });
 
 test('an order is kept up with what is written, and not sorted anew', async () => {
   const all = await world();
-  const before = await caughtUp(all);
+  const first = await ordered(all);
+  assert.deepEqual(first.kept, first.right);
+  assert.ok(first.comparisons > count);
   await all.store.write((transaction) => {
     transaction.replace(all.priced, 5, { price: -1 });
     transaction.remove(all.priced, 6);
     transaction.insert(all.priced, { price: 9.5 });
   });
-  const after = await caughtUp(all);
-  assert.equal(after.base, before.base);
-  assert.deepEqual(after.recent.flat().map(({ price }) => price), [-1, 9.5]);
-  assert.equal(await caughtUp(all).then(({ recent }) => recent), after.recent);
+  const { kept, right, comparisons } = await ordered(all);
+  assert.deepEqual(kept, right);
+  assert.ok(comparisons > 0 && comparisons < 200, `${comparisons} comparisons`);
+  assert.equal((await ordered(all)).comparisons, 0);
 });
 
-test('an order takes what was written into its base when it is much', async () => {
+test('an order is right after any writes: few, many in one place, and the removal of nearly all', async () => {
   const all = await world();
-  const before = await caughtUp(all);
+  const random = generator('kept orders');
+  await ordered(all);
+  for (const [writes, lowest, removed] of [
+    [1, 0, 0],
+    [50, 0, 20],
+    [3000, 4000, 0],
+    [10, 0, 11_000],
+    [5, 0, 5],
+  ] as const) {
+    await all.store.write((transaction) => {
+      for (let write = 0; write < writes; write += 1) {
+        const price = lowest + random.below(lowest === 0 ? count : 10);
+        const id = 1 + random.below(count);
+        if (write % 2 === 0) transaction.insert(all.priced, { price });
+        else if (transaction.get(all.priced, id) !== undefined) transaction.replace(all.priced, id, { price });
+      }
+      for (let gone = 1; gone <= removed; gone += 1) transaction.remove(all.priced, gone);
+    });
+    const { kept, right } = await ordered(all);
+    assert.deepEqual(kept, right, `${writes} writes`);
+  }
   await all.store.write((transaction) => {
-    for (let step = 0; step < limits.recentRecordsMin; step += 1) transaction.insert(all.priced, { price: step });
+    for (let id = 1; id < 20_000; id += 1) transaction.remove(all.priced, id);
   });
-  assert.equal((await caughtUp(all)).base, before.base);
-  await all.store.write((transaction) => transaction.remove(all.priced, 1));
-  await caughtUp(all);
-  await until(() => all.orders.find('price', order)?.base !== before.base);
-  const after = await caughtUp(all);
-  assert.equal(after.base.flat().length, count + limits.recentRecordsMin - 1);
-  assert.deepEqual(after.recent, []);
-  assert.deepEqual(after.base.flat(), after.base.flat().sort(order.compare));
+  assert.deepEqual((await ordered(all)).kept, []);
 });
 
-test('many records that are gone are taken out of the base', async () => {
-  const all = await world();
-  await caughtUp(all);
-  await all.store.write((transaction) => {
-    for (let gone = 1; gone <= limits.recentRecordsMin + 1; gone += 1) transaction.remove(all.priced, gone);
-  });
-  await caughtUp(all);
-  await until(() => (all.orders.find('price', order)?.base.flat().length ?? count) < count);
+test('records are sorted whatever order they come in, in blocks of bounded length', () => {
+  const random = generator('sorting');
+  const ways: readonly ((index: number) => number)[] = [
+    (index) => index,
+    (index) => -index,
+    () => 1,
+    (index) => index % 7,
+    (index) => (index % 1024 === (Math.floor(index / 1024) * 37) % 64 ? index : index + 1e6),
+    () => random.below(1e6),
+  ];
+  for (const way of ways) {
+    const records = Array.from({ length: 40_000 }, (_, index) => ({ id: index + 1, price: way(index) }));
+    const blocks = Array.from({ length: 40 }, (_, block) => records.slice(block * 1000, block * 1000 + 1000));
+    const work = sort(blocks, byPrice);
+    let step = work.next();
+    while (step.done !== true) step = work.next();
+    assert.ok(step.value.every(({ length }) => length > 0 && length <= 4096));
+    assert.deepEqual(step.value.flat(), records.toSorted(byPrice), String(way));
+  }
 });
 
 test('only the orders that were asked for last are kept', async () => {
   const { orders } = await world();
-  for (let sort = 0; sort <= limits.sortedOrdersMax; sort += 1) await orders.get(String(sort), order);
-  assert.equal(orders.find('0', order), undefined);
-  assert.notEqual(orders.find(String(limits.sortedOrdersMax), order), undefined);
+  for (let sort = 0; sort <= limits.sortedOrdersMax; sort += 1) await orders.get(String(sort), compare);
+  assert.equal(orders.find('0', compare), undefined);
+  assert.notEqual(orders.find(String(limits.sortedOrdersMax), compare), undefined);
 });

@@ -159,7 +159,7 @@ const filters = [
 ];
 const bounds = ['', 'limit=1', 'limit=20', 'limit=1000'];
 
-for (const size of [0, 1, 900, limits.sortedOrderRecordsMin + 1500]) {
+for (const size of [0, 1, 900, 5600]) {
   test(`lists of ${size} records say what a plain model says, while records are written`, async () => {
     const all = await world(`lists of ${size}`, size);
     const { things, lists, random, store } = all;
