@@ -2,13 +2,14 @@ import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { BetweenGroups, Journal } from './journal.ts';
+import type { Change } from './overlay.ts';
 import type { Transaction } from './store.ts';
-import type { AnyTable } from './table.ts';
 import { PendingTransaction } from './transaction.ts';
 
-/** Transactions that become durable together. */
+/** Commits that become durable together. */
 interface Group {
-  readonly transactions: PendingTransaction[];
+  readonly commits: string[];
+  readonly changes: Change[];
   readonly waiting: Waiting[];
   bytes: number;
 }
@@ -36,7 +37,8 @@ export interface CommitterEvents {
  */
 export class Committer {
   readonly #journal: Journal;
-  readonly #tables: ReadonlyMap<string, AnyTable>;
+  /** What is pending in each collection. */
+  readonly #overlays: Iterable<{ clear(): void }>;
   readonly #events: CommitterEvents;
   /** The groups that gather, in order; only the last one takes more. */
   #gathering: Group[] = [];
@@ -57,9 +59,9 @@ export class Committer {
   groups = 0;
   commits = 0;
 
-  constructor(journal: Journal, tables: ReadonlyMap<string, AnyTable>, events: CommitterEvents) {
+  constructor(journal: Journal, overlays: Iterable<{ clear(): void }>, events: CommitterEvents) {
     this.#journal = journal;
-    this.#tables = tables;
+    this.#overlays = overlays;
     this.#events = events;
   }
 
@@ -74,29 +76,32 @@ export class Committer {
   begin(sequence: number): void {
     this.sequence = sequence;
     this.#sequence = sequence;
+    this.#layAnew();
   }
 
   /** See `Store.write`. */
-  async write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    if (this.#full && !this.#stopped && (await this.#events.hasRoom())) this.#full = false;
-    if (this.#stopped !== undefined) throw this.#stopped();
-    if (this.#pending >= limits.pendingTransactionsMax || this.#pendingBytes >= limits.pendingBytesMax) {
-      throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
-    }
-    const transaction = new PendingTransaction(this.#sequence + 1);
-    let result: T;
-    try {
-      result = work(transaction);
-      invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
-      if (this.#full && transaction.changes > 0 && !transaction.shrinks) throw storageFull();
-    } catch (error) {
-      transaction.undo();
-      throw error;
-    } finally {
-      transaction.end();
-    }
-    await this.#durable(transaction);
-    return result;
+  write<T>(work: (transaction: Transaction) => T): Promise<T> {
+    if (!this.#full || this.#stopped !== undefined) return this.#write(work);
+    return this.#events.hasRoom().then((room) => {
+      if (room) this.#full = false;
+      return this.#write(work);
+    });
+  }
+
+  #write<T>(work: (transaction: Transaction) => T): Promise<T> {
+    // What is thrown in here rejects the promise; there is one, since every write pays for it.
+    return new Promise((resolve, reject) => {
+      if (this.#stopped !== undefined) throw this.#stopped();
+      if (this.#pending >= limits.pendingTransactionsMax || this.#pendingBytes >= limits.pendingBytesMax) {
+        throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
+      }
+      const transaction = new PendingTransaction(this.#sequence + 1);
+      const result = this.#decide(transaction, work);
+      // Without changes of its own it may have seen what is pending: it waits for it, and shares its fate.
+      const group = transaction.changes.length > 0 ? this.#join(transaction) : (this.#gathering.at(-1) ?? this.#inFlight);
+      if (group === undefined) resolve(result);
+      else group.waiting.push({ resolve: () => resolve(result), reject });
+    });
   }
 
   /** Runs `work` while no group is in flight. */
@@ -129,31 +134,49 @@ export class Committer {
     this.#events.onFailure(error);
   }
 
-  #durable(transaction: PendingTransaction): Promise<void> {
-    if (transaction.changes === 0) {
-      // It may have seen what is pending: it waits for it, and shares its fate.
-      const seen = this.#gathering.at(-1) ?? this.#inFlight;
-      if (seen === undefined) return Promise.resolve();
-      return new Promise((resolve, reject) => seen.waiting.push({ resolve, reject }));
+  #decide<T>(transaction: PendingTransaction, work: (transaction: Transaction) => T): T {
+    const { changes } = transaction;
+    try {
+      const result = work(transaction);
+      invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
+      if (this.#full && changes.length > 0 && !transaction.shrinks) throw storageFull();
+      return result;
+    } catch (error) {
+      if (changes.length > 0) this.#layAnew();
+      throw error;
+    } finally {
+      transaction.end();
     }
-    this.#sequence += 1;
-    const bytes = transaction.encoded.length;
+  }
+
+  /** Makes the pending state of every collection that of the groups alone: seldom, and so without a trail of undos. */
+  #layAnew(): void {
+    for (const overlay of this.#overlays) overlay.clear();
+    for (const { changes } of this.#unpublished) for (const change of changes) change.lay();
+  }
+
+  get #unpublished(): Group[] {
+    return this.#inFlight === undefined ? this.#gathering : [this.#inFlight, ...this.#gathering];
+  }
+
+  #join({ encoded, changes }: PendingTransaction): Group {
     let group = this.#gathering.at(-1);
     if (
       group === undefined ||
-      group.transactions.length >= limits.groupTransactionsMax ||
-      group.bytes + bytes > limits.groupBytesMax
+      group.commits.length >= limits.groupTransactionsMax ||
+      group.bytes + encoded.length > limits.groupBytesMax
     ) {
-      group = { transactions: [], waiting: [], bytes: 0 };
+      group = { commits: [], changes: [], waiting: [], bytes: 0 };
       this.#gathering.push(group);
     }
-    group.transactions.push(transaction);
-    group.bytes += bytes;
+    group.commits.push(`${encoded}]`);
+    for (const change of changes) group.changes.push(change);
+    group.bytes += encoded.length;
+    this.#sequence += 1;
     this.#pending += 1;
-    this.#pendingBytes += bytes;
-    const { waiting } = group;
+    this.#pendingBytes += encoded.length;
     this.#schedule();
-    return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+    return group;
   }
 
   /** Starts the next group at the end of this turn of the loop, so that the requests of one turn share it. */
@@ -184,8 +207,7 @@ export class Committer {
     }
     this.#busy = true;
     this.#inFlight = group;
-    const commits = group.transactions.map((transaction) => `${transaction.encoded}]`);
-    this.#journal.append(this.sequence + 1, commits).then(
+    this.#journal.append(this.sequence + 1, group.commits).then(
       () => {
         if (this.#inFlight === group) return this.#commit(group);
         // Something else failed meanwhile, and these callers have been told that the outcome is unknown.
@@ -199,11 +221,11 @@ export class Committer {
   }
 
   #commit(group: Group): void {
-    for (const transaction of group.transactions) transaction.publish();
-    this.sequence += group.transactions.length;
-    this.commits += group.transactions.length;
+    for (const change of group.changes) change.publish();
+    this.sequence += group.commits.length;
+    this.commits += group.commits.length;
     this.groups += 1;
-    this.#pending -= group.transactions.length;
+    this.#pending -= group.commits.length;
     this.#pendingBytes -= group.bytes;
     this.#inFlight = undefined;
     this.#busy = false;
@@ -228,13 +250,13 @@ export class Committer {
 
   /** Fails what is in flight and everything that was decided upon it. */
   #rejectAll(error: CairnError): void {
-    const groups = this.#inFlight === undefined ? this.#gathering : [this.#inFlight, ...this.#gathering];
+    const groups = this.#unpublished;
     this.#gathering = [];
     this.#inFlight = undefined;
     this.#sequence = this.sequence;
     this.#pending = 0;
     this.#pendingBytes = 0;
-    for (const table of this.#tables.values()) table.dropPending();
+    this.#layAnew();
     for (const group of groups) for (const { reject } of group.waiting) reject(error);
   }
 }

@@ -13,6 +13,7 @@ import { nodeFiles } from './node-files.ts';
 import { type RepairReport, repairFiles } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { type AnyTable, isCollectionName, Table } from './table.ts';
+import { WritableTable } from './overlay.ts';
 
 export interface StoreOptions {
   /** Where the records are kept: a directory, files of any kind, or only in memory when left out. */
@@ -64,6 +65,7 @@ type Settings = StoreOptions & { readonly processes: ProcessTable };
 class RecordStore implements OfflineStore {
   readonly #journal: Journal;
   readonly #tables = new Map<string, AnyTable>();
+  readonly #overlays: { clear(): void }[] = [];
   readonly #makers: (() => AnyTable)[] = [];
   readonly #committer: Committer;
   readonly #files: Files | undefined;
@@ -80,7 +82,7 @@ class RecordStore implements OfflineStore {
     this.#journal = journal;
     this.#files = files;
     this.#options = options;
-    this.#committer = new Committer(journal, this.#tables, {
+    this.#committer = new Committer(journal, this.#overlays, {
       onFailure: (error) => {
         this.#failure = error;
         options.onFailure?.(error);
@@ -102,8 +104,9 @@ class RecordStore implements OfflineStore {
     invariant(this.#epoch === undefined, 'a collection is registered after the start');
     invariant(isCollectionName(definition.name), `"${definition.name}" is not a name for a collection`);
     invariant(!this.#tables.has(definition.name), `the collection ${definition.name} is registered twice`);
-    const table = new Table(definition);
+    const table = new WritableTable(definition);
     this.#tables.set(definition.name, table);
+    this.#overlays.push(table.pending);
     this.#makers.push(() => new Table(definition));
     return table;
   }
@@ -121,7 +124,6 @@ class RecordStore implements OfflineStore {
   async start(): Promise<void> {
     invariant(this.#epoch === undefined, 'the store is started twice');
     const { epoch, sequence } = await this.#journal.open(this.#tables);
-    for (const table of this.#tables.values()) table.dropPending();
     this.#committer.begin(sequence);
     this.#epoch = epoch;
   }

@@ -1,46 +1,39 @@
-import type { GroupIndex, UniqueIndex } from './indexes.ts';
 import { type StoredRecord, UniqueKeyError } from './store.ts';
+import { Table } from './table.ts';
 
-/** What is published: the table that an overlay lies upon. */
-export interface Published<R extends StoredRecord> {
-  readonly name: string;
-  readonly size: number;
-  readonly nextId: number;
-  readonly unique: ReadonlyMap<string, UniqueIndex<R>>;
-  get(id: number): R | undefined;
-  members(index: string, key: string | number): R[];
-  uniqueIndex(name: string): UniqueIndex<R>;
-  groupIndex(name: string): GroupIndex<R>;
-  publish(id: number, record: R | undefined, sequence: number): void;
+/** A decision of one commit about one record, whatever collection it is in. */
+export interface Change {
+  /** Makes it pending. */
+  lay(): void;
+  /** Makes it visible to readers; what was laid before it is published already. */
+  publish(): void;
 }
 
-/** Something pending, and the commit that made it so. */
-interface Pending<T> {
-  readonly sequence: number;
-  readonly value: T;
+/** A table that can be written to: what is published, and what is pending beside it. */
+export class WritableTable<R extends StoredRecord> extends Table<R> {
+  readonly pending = new Overlay<R>(this);
 }
 
 /**
  * What is decided but not yet durable, laid over one table. Only transactions look through it; readers see the table.
- * Each entry knows its commit: when that is published, the entry goes, unless a later one has taken its place.
+ * When a change is published its entries go, unless a later change has taken their place.
  */
 export class Overlay<R extends StoredRecord> {
   nextId = 1;
   size = 0;
-  readonly #table: Published<R>;
-  /** By id: the newest version, or that the record is gone. */
-  readonly #records = new Map<number, Pending<R | undefined>>();
-  /** By unique index and key: who has the key, or that nobody has. */
-  readonly #keys = new Map<string, Map<string, Pending<number | undefined>>>();
+  readonly #table: Table<R>;
+  /** By id: the newest change of the record. */
+  readonly #records = new Map<number, RecordChange<R>>();
+  /** By unique index and key: the newest change that took the key or gave it up. */
+  readonly #keys = new Map<string, RecordChange<R>>();
 
-  constructor(table: Published<R>) {
+  constructor(table: Table<R>) {
     this.#table = table;
-    for (const name of table.unique.keys()) this.#keys.set(name, new Map());
   }
 
   get(id: number): R | undefined {
-    const pending = this.#records.get(id);
-    return pending === undefined ? this.#table.get(id) : pending.value;
+    const change = this.#records.get(id);
+    return change === undefined ? this.#table.get(id) : change.record;
   }
 
   find(index: string, key: string): R | undefined {
@@ -51,85 +44,92 @@ export class Overlay<R extends StoredRecord> {
   members(index: string, key: string | number): R[] {
     const keyOf = this.#table.groupIndex(index).key;
     const members = this.#table.members(index, key).filter((record) => !this.#records.has(record.id));
-    for (const { value } of this.#records.values()) {
-      if (value !== undefined && keyOf(value) === key) members.push(value);
+    for (const { record } of this.#records.values()) {
+      if (record !== undefined && keyOf(record) === key) members.push(record);
     }
     return members.sort((a, b) => a.id - b.id);
   }
 
   /**
-   * Lays one change of the commit `sequence` over the table; `undefined` for a removal. Returns what takes it back.
+   * Decides one change of the commit `sequence`, and lays it; `undefined` removes the record.
    * @throws UniqueKeyError, before anything is changed
    */
-  put(id: number, record: R | undefined, sequence: number): () => void {
+  change(id: number, record: R | undefined, sequence: number): Change {
+    for (const [name, index] of this.#table.unique) {
+      const key = record && index.key(record);
+      const holder = key === undefined ? undefined : this.#holder(name, key);
+      if (holder !== undefined && holder !== id) throw new UniqueKeyError(this.#table.name, name);
+    }
+    const change = new RecordChange(this, id, record, sequence);
+    this.lay(change);
+    return change;
+  }
+
+  lay(change: RecordChange<R>): void {
+    const { id, record } = change;
     const before = this.get(id);
-    if (record !== undefined) this.#checkKeys(id, record);
-    const undo = [lay(this.#records, id, { sequence, value: record })];
-    for (const [name, index] of this.#table.unique) {
-      const keys = this.#keys.get(name);
-      const oldKey = before && index.key(before);
-      const newKey = record && index.key(record);
-      if (keys === undefined || oldKey === newKey) continue;
-      if (oldKey !== undefined) undo.push(lay(keys, oldKey, { sequence, value: undefined }));
-      if (newKey !== undefined) undo.push(lay(keys, newKey, { sequence, value: id }));
-    }
-    const growth = (record === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
-    this.size += growth;
-    return () => {
-      this.size -= growth;
-      for (const step of undo.reverse()) step();
-    };
+    for (const key of this.#keysOf(before, record)) this.#keys.set(key, change);
+    this.#records.set(id, change);
+    this.size += (record === undefined ? 0 : 1) - (before === undefined ? 0 : 1);
+    if (id >= this.nextId) this.nextId = id + 1;
   }
 
-  /** Publishes one change of the commit `sequence` to the table below. */
-  publish(id: number, record: R | undefined, sequence: number): void {
-    const before = this.#table.get(id);
+  publish(change: RecordChange<R>): void {
+    const { id, record, sequence } = change;
+    for (const key of this.#keysOf(this.#table.get(id), record)) {
+      if (this.#keys.get(key) === change) this.#keys.delete(key);
+    }
+    if (this.#records.get(id) === change) this.#records.delete(id);
     this.#table.publish(id, record, sequence);
-    settle(this.#records, id, sequence);
-    for (const [name, index] of this.#table.unique) {
-      const keys = this.#keys.get(name);
-      if (keys === undefined || keys.size === 0) continue;
-      const oldKey = before && index.key(before);
-      const newKey = record && index.key(record);
-      if (oldKey !== undefined) settle(keys, oldKey, sequence);
-      if (newKey !== undefined) settle(keys, newKey, sequence);
-    }
   }
 
-  /** Goes back to what the table below says. */
+  /** Goes back to what the table says. */
   clear(): void {
     this.#records.clear();
-    for (const keys of this.#keys.values()) keys.clear();
+    this.#keys.clear();
     this.nextId = this.#table.nextId;
     this.size = this.#table.size;
   }
 
-  #holder(index: string, key: string): number | undefined {
-    const published = this.#table.uniqueIndex(index).ids;
-    const pending = this.#keys.get(index)?.get(key);
-    return pending === undefined ? published.get(key) : pending.value;
+  /** The id of the record that has this key. */
+  #holder(name: string, key: string): number | undefined {
+    const index = this.#table.uniqueIndex(name);
+    const change = this.#keys.get(`${name} ${key}`);
+    if (change === undefined) return index.ids.get(key);
+    return change.record !== undefined && index.key(change.record) === key ? change.id : undefined;
   }
 
-  #checkKeys(id: number, record: R): void {
+  /** The keys that a record has before and after a change, as they stand in `#keys`. */
+  #keysOf(before: R | undefined, after: R | undefined): string[] {
+    const keys: string[] = [];
     for (const [name, index] of this.#table.unique) {
-      const key = index.key(record);
-      const holder = key === undefined ? undefined : this.#holder(name, key);
-      if (holder !== undefined && holder !== id) throw new UniqueKeyError(this.#table.name, name);
+      for (const record of [before, after]) {
+        const key = record && index.key(record);
+        if (key !== undefined) keys.push(`${name} ${key}`);
+      }
     }
+    return keys;
   }
 }
 
-/** Sets an entry and returns what sets it back. */
-function lay<K, V>(map: Map<K, V>, key: K, value: V): () => void {
-  const before = map.get(key);
-  map.set(key, value);
-  return () => {
-    if (before === undefined) map.delete(key);
-    else map.set(key, before);
-  };
-}
+class RecordChange<R extends StoredRecord> implements Change {
+  readonly id: number;
+  readonly record: R | undefined;
+  readonly sequence: number;
+  readonly #overlay: Overlay<R>;
 
-/** Removes an entry that the commit `sequence` made; a later commit's entry stays. */
-function settle<K, T>(map: Map<K, Pending<T>>, key: K, sequence: number): void {
-  if (map.get(key)?.sequence === sequence) map.delete(key);
+  constructor(overlay: Overlay<R>, id: number, record: R | undefined, sequence: number) {
+    this.#overlay = overlay;
+    this.id = id;
+    this.record = record;
+    this.sequence = sequence;
+  }
+
+  lay(): void {
+    this.#overlay.lay(this);
+  }
+
+  publish(): void {
+    this.#overlay.publish(this);
+  }
 }

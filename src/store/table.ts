@@ -2,7 +2,6 @@ import { invariant } from '../base/invariant.ts';
 import type { JsonObject } from '../base/json.ts';
 import { Blocks } from './blocks.ts';
 import { GroupIndex, UniqueIndex } from './indexes.ts';
-import { Overlay, type Published } from './overlay.ts';
 import { type Collection, type CollectionDefinition, type StoredRecord, UniqueKeyError, type View } from './store.ts';
 
 /** What recovery, checkpoints and the writer need of a table, whatever its records are. */
@@ -22,14 +21,11 @@ export interface AnyTable {
   unload(id: number): string | undefined;
   /** Sets what a snapshot's header or the journal says of the collection as a whole. */
   advance(revision: number, nextId: number): void;
-  /** Forgets all pending changes. */
-  dropPending(): void;
 }
 
-/** One collection: what is published (`Collection`), and what is pending beside it (`pending`). */
-export class Table<R extends StoredRecord> implements Collection<R>, Published<R>, AnyTable {
+/** One collection, as it is published. */
+export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
   readonly name: string;
-  readonly pending: Overlay<R>;
   readonly unique = new Map<string, UniqueIndex<R>>();
   readonly groups = new Map<string, GroupIndex<R>>();
   revision = 0;
@@ -42,7 +38,6 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
     this.#parse = definition.parse;
     for (const [name, key] of Object.entries(definition.unique ?? {})) this.unique.set(name, new UniqueIndex(key));
     for (const [name, key] of Object.entries(definition.groups ?? {})) this.groups.set(name, new GroupIndex(key));
-    this.pending = new Overlay(this);
   }
 
   get size(): number {
@@ -126,11 +121,6 @@ export class Table<R extends StoredRecord> implements Collection<R>, Published<R
   advance(revision: number, nextId: number): void {
     this.revision = Math.max(this.revision, revision);
     this.nextId = Math.max(this.nextId, nextId);
-    this.pending.clear();
-  }
-
-  dropPending(): void {
-    this.pending.clear();
   }
 }
 

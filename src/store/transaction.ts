@@ -1,73 +1,58 @@
 import { invariant } from '../base/invariant.ts';
+import { type Change, type Overlay, WritableTable } from './overlay.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from './store.ts';
-import { Table } from './table.ts';
 
-/**
- * One transaction under way. Its changes lie over the tables as pending; `encoded` is its commit as the journal has
- * it: an array of changes, each `["collection", record]` or, for a removal, `["collection", id]`.
- */
+/** One transaction under way. Its changes are laid over the tables as they are made. */
 export class PendingTransaction implements Transaction {
-  readonly sequence: number;
+  readonly changes: Change[] = [];
+  /** Its commit as the journal has it, without the closing bracket. */
   encoded = '';
-  /** Whether it removes records and inserts none, so that it may use the disk's last reserve. */
   #inserts = false;
   #removes = false;
   #open = true;
-  readonly #undo: (() => void)[] = [];
-  readonly #publish: (() => void)[] = [];
+  readonly #sequence: number;
 
   constructor(sequence: number) {
-    this.sequence = sequence;
+    this.#sequence = sequence;
   }
 
-  get changes(): number {
-    return this.#publish.length;
-  }
-
+  /** Whether it removes records and inserts none, so that it may use the disk's last reserve. */
   get shrinks(): boolean {
     return this.#removes && !this.#inserts;
   }
 
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined {
-    return this.#table(collection).pending.get(id);
+    return this.#pending(collection).get(id);
   }
 
   find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined {
-    return this.#table(collection).pending.find(index, key);
+    return this.#pending(collection).find(index, key);
   }
 
   members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[] {
-    return this.#table(collection).pending.members(index, key);
+    return this.#pending(collection).members(index, key);
   }
 
   size<R extends StoredRecord>(collection: Collection<R>): number {
-    return this.#table(collection).pending.size;
+    return this.#pending(collection).size;
   }
 
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
-    const table = this.#table(collection);
-    const id = table.pending.nextId;
-    const stored = this.#put(table, id, record);
-    table.pending.nextId = id + 1;
-    this.#undo.push(() => {
-      table.pending.nextId = id;
-    });
     this.#inserts = true;
-    return stored;
+    return this.#put(collection, this.#pending(collection).nextId, record);
   }
 
   replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
-    const table = this.#table(collection);
-    invariant(table.pending.get(id) !== undefined, `there is no record ${id} in ${table.name} to replace`);
-    return this.#put(table, id, record);
+    const known = this.#pending(collection).get(id) !== undefined;
+    invariant(known, `there is no record ${id} in ${collection.name} to replace`);
+    return this.#put(collection, id, record);
   }
 
   remove<R extends StoredRecord>(collection: Collection<R>, id: number): void {
-    const table = this.#table(collection);
-    if (table.pending.get(id) === undefined) return;
-    this.#change(table, id, undefined);
-    this.#encode(table.name, String(id));
+    const pending = this.#pending(collection);
+    if (pending.get(id) === undefined) return;
     this.#removes = true;
+    this.#add(collection, pending.change(id, undefined, this.#sequence), String(id));
   }
 
   /** Ends the work: nothing may be changed through it any more. */
@@ -75,40 +60,22 @@ export class PendingTransaction implements Transaction {
     this.#open = false;
   }
 
-  /** Takes back every change. */
-  undo(): void {
-    for (const step of this.#undo.reverse()) step();
-  }
-
-  /** Publishes every change. */
-  publish(): void {
-    for (const step of this.#publish) step();
-  }
-
-  #put<R extends StoredRecord>(table: Table<R>, id: number, record: Unstored<R>): R {
-    const stored = complete<R>(id, this.sequence, record);
+  #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
+    const stored = complete<R>(id, this.#sequence, record);
     const encoded = JSON.stringify(stored);
-    this.#change(table, id, stored);
-    this.#encode(table.name, encoded);
+    this.#add(collection, this.#pending(collection).change(id, stored, this.#sequence), encoded);
     return stored;
   }
 
-  #change<R extends StoredRecord>(table: Table<R>, id: number, record: R | undefined): void {
-    const { sequence } = this;
-    this.#undo.push(table.pending.put(id, record, sequence));
-    this.#publish.push(() => {
-      table.pending.publish(id, record, sequence);
-    });
-  }
-
-  #encode(name: string, value: string): void {
+  #add({ name }: Collection<StoredRecord>, change: Change, value: string): void {
+    this.changes.push(change);
     this.encoded += `${this.encoded === '' ? '[' : ','}["${name}",${value}]`;
   }
 
-  #table<R extends StoredRecord>(collection: Collection<R>): Table<R> {
+  #pending<R extends StoredRecord>(collection: Collection<R>): Overlay<R> {
     invariant(this.#open, 'a transaction is used after its work has returned');
-    invariant(collection instanceof Table, 'a collection that this store did not make');
-    return collection;
+    invariant(collection instanceof WritableTable, 'a collection that this store did not make');
+    return collection.pending;
   }
 }
 
