@@ -34,6 +34,8 @@ export function newEpoch(random: Random): string {
 export class FileJournal implements Journal {
   readonly #options: FileJournalOptions;
   readonly #files: Files;
+  /** Small against the reserve, which has to have room for it. */
+  readonly #padding: Buffer;
   #lock: Lock | undefined;
   #journal: JournalFile | undefined;
   #tables: ReadonlyMap<string, AnyTable> = new Map();
@@ -52,6 +54,7 @@ export class FileJournal implements Journal {
   constructor(options: FileJournalOptions) {
     this.#options = options;
     this.#files = options.files;
+    this.#padding = Buffer.alloc(options.reserveBytes / 4, ' ');
   }
 
   async open(tables: Map<string, AnyTable>): Promise<Opened> {
@@ -79,9 +82,9 @@ export class FileJournal implements Journal {
     const started = this.#options.clock.elapsed();
     await this.#guard(async (journal) => {
       this.#fence(journal);
-      await journal.append(groupBody(sequence, commits));
+      await journal.append(groupBody(sequence, commits), this.#padding);
       // Whoever replaced us meanwhile may not have seen this group.
-      this.#fence(journal);
+      this.#holdLock();
     });
     this.#status.appendMs += this.#options.clock.elapsed() - started;
     this.#sequence = sequence + commits.length - 1;
@@ -143,7 +146,7 @@ export class FileJournal implements Journal {
     const { sequence, commits, closed, torn } = await replay(found, tables, (body) => journal.copy(body));
     this.#epoch = epoch;
     if (torn !== undefined) await this.#keepTorn(torn);
-    if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
+    this.#holdLock();
     await journal.publish();
     await this.#files.syncDirectory();
     await this.#retire(found.obsolete.filter((name) => name !== temporaryName(journal.name)));
@@ -251,10 +254,14 @@ export class FileJournal implements Journal {
 
   /** Throws where another process has taken the directory over. */
   #fence(journal: JournalFile): void {
-    if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
+    this.#holdLock();
     if (this.#files.identity(journalName(journal.number + 1)) !== undefined) {
       throw new Error('another process has begun a journal');
     }
+  }
+
+  #holdLock(): void {
+    if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
   }
 
   async #retire(names: readonly string[]): Promise<void> {

@@ -12,6 +12,8 @@
  * - `crc` is the CRC-32 of the line up to the comma before it, started from the `crc` of the line above: a line that
  *   is changed, missing, repeated, or from another journal breaks the chain. The manifest starts from its
  *   predecessor's last `crc`, or from 0 without one.
+ * - Spaces may follow the last line: they were written ahead, and lines will take their place. A journal that says
+ *   `closed` has none.
  * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence` + 1, …; the
  *   first is one more than the last of the line above (for the first group, than `after`).
  * - A commit is an array of changes: `["collection", record]` puts a record, `["collection", id]` removes one.

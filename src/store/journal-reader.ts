@@ -71,6 +71,7 @@ export class JournalReader {
     for await (const line of lines(this.#files, this.name)) {
       if (line.offset > 0) {
         if (this.manifest.closed) throw this.#damage('J4', line, 'something follows the line that closed it');
+        if (isPadding(line.bytes)) return;
         if (this.torn !== undefined) {
           throw this.#damage('J2', this.torn, 'this line is damaged, missing, repeated or of another journal');
         }
@@ -119,6 +120,11 @@ export async function* lines(files: Files, name: string): AsyncGenerator<Line, v
     }
   }
   if (rest.length > 0) yield { offset, bytes: rest };
+}
+
+/** Whether these bytes are what was written ahead of the lines to come. */
+export function isPadding(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0x20);
 }
 
 /** The manifest in a journal's first line; `undefined` where the line is damaged. */

@@ -1,4 +1,4 @@
-import { constants, statSync } from 'node:fs';
+import { constants, statSync, write } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
@@ -9,8 +9,8 @@ const { O_CREAT, O_EXCL, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
 
 /**
- * The files of a real directory. Everything goes through `FileHandle`, the one way that the permission model leaves
- * open; where it denies syncs altogether, every file is opened with O_SYNC instead.
+ * The files of a real directory. Syncs go through `FileHandle`, the one way that the permission model leaves open;
+ * where it denies syncs altogether, every file is opened with O_SYNC instead.
  */
 export function nodeFiles(directory: string): Files {
   return new NodeFiles(directory);
@@ -115,8 +115,14 @@ class NodeFile implements OpenFile {
     return (await this.#handle.read(buffer, 0, buffer.length, position)).bytesRead;
   }
 
-  async write(bytes: Uint8Array, position: number): Promise<number> {
-    return (await this.#handle.write(bytes, 0, bytes.length, position)).bytesWritten;
+  write(bytes: Uint8Array, position: number): Promise<number> {
+    // The handle's own `write` does the same through a few more promises, which a lone caller waits for.
+    return new Promise((resolve, reject) => {
+      write(this.#handle.fd, bytes, 0, bytes.length, position, (error, written) => {
+        if (error === null) resolve(written);
+        else reject(error);
+      });
+    });
   }
 
   truncate(size: number): Promise<void> {

@@ -4,7 +4,7 @@ import { type CheckReport, checkFiles } from './check.ts';
 import { newEpoch } from './file-journal.ts';
 import { type Files, readWhole, replaceFile } from './files.ts';
 import { decodeLine, journalName, journalNumber, parseObject } from './journal-format.ts';
-import { claimedChain, decodeFirst, lines } from './journal-reader.ts';
+import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
 import { type Count, countsOf, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
 import { applyChange } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
@@ -130,7 +130,7 @@ class Salvage {
     for await (const { offset, bytes } of lines(this.#files, name)) {
       const { sequence: first, commits } = (chain === undefined ? undefined : decodeLine(bytes, chain)?.value) ?? {};
       if (isCount(first) && Array.isArray(commits)) this.#readGroup(name, offset, first, commits);
-      else if (offset > 0) this.#lose(name, offset, 'this line is damaged');
+      else if (offset > 0 && !isPadding(bytes)) this.#lose(name, offset, 'this line is damaged');
       chain = claimedChain(bytes);
     }
   }

@@ -5,7 +5,7 @@ import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
 import { makeStore, type Opened, person, processTable, startStore, thisProcess } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
-const options = { reserveBytes: 16 };
+const options = { reserveBytes: 4000 };
 
 const other: ProcessIdentity = { ...thisProcess, pid: 8, started: '80' };
 

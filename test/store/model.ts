@@ -56,7 +56,7 @@ export interface Workload {
   readonly history: History;
 }
 
-const small: Partial<StoreOptions> = { reserveBytes: 16 };
+const small: Partial<StoreOptions> = { reserveBytes: 1200 };
 
 /**
  * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints, clean restarts and

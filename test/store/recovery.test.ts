@@ -129,6 +129,21 @@ describe('what a start makes of what it finds', () => {
     }
   });
 
+  it('J1: spaces after the last line were written ahead, and anything else among them is a torn write', async () => {
+    const content = await inBoth();
+    const name = journalOf(content);
+    const padded = edit(content, name, (text) => `${text}${' '.repeat(600)}`);
+    const opened = await start(padded);
+    assert.equal(names(opened), 'abcde');
+    assert.equal(opened.notices.join(), 'the last stop was not clean: 3 commits were replayed');
+    const torn = await start(edit(padded, name, (text) => `${text.slice(0, -9)}{"sequ   `));
+    assert.equal(names(torn), 'abcde');
+    assert.ok(torn.notices.join().includes('cut short'));
+    const stopped = await stoppedAfter(write('a'));
+    const closed = journalOf(stopped);
+    await refused(edit(stopped, closed, (text) => `${text} `), 'J4', closed);
+  });
+
   it('J2: a damaged, missing, repeated or stale line before the last is refused', async () => {
     const content = await inBoth();
     const name = journalOf(content);
