@@ -98,7 +98,8 @@ export class Committer {
       const transaction = new PendingTransaction(this.#sequence + 1);
       const result = this.#decide(transaction, work);
       // Without changes of its own it may have seen what is pending: it waits for it, and shares its fate.
-      const group = transaction.changes.length > 0 ? this.#join(transaction) : (this.#gathering.at(-1) ?? this.#inFlight);
+      const changes = transaction.changes.length > 0;
+      const group = changes ? this.#join(transaction) : (this.#gathering.at(-1) ?? this.#inFlight);
       if (group === undefined) resolve(result);
       else group.waiting.push({ resolve: () => resolve(result), reject });
     });
