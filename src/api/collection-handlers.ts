@@ -1,13 +1,14 @@
 import type { Principal } from '../auth/principal.ts';
 import type { JsonValue } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import type { Query } from '../http/query.ts';
-import type { Request } from '../http/message.ts';
+import type { Reply, Request } from '../http/message.ts';
 import type { Precondition } from '../resources/precondition.ts';
 import type { StartedSession } from '../resources/sessions.ts';
 import { Lists } from '../resources/list.ts';
-import { parseFieldsQuery, parseListQuery } from '../resources/list-query.ts';
+import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
@@ -58,17 +59,39 @@ export function collectionHandlers<R extends StoredRecord>(
       return shown(200, tag, write(record), cookie);
     };
 
+  /** What was answered to lists that are short, by their targets; it is good as long as the tag is the same. */
+  const replies = new Map<string, { readonly tag: string; readonly reply: Reply }>();
+
+  async function readList(
+    query: Query,
+    asked: ListQuery,
+    tag: string,
+    withTotal: boolean,
+    key: string,
+  ): Promise<Reply> {
+    const { body, next, total } = await lists.read(asked, withTotal);
+    const link = next === undefined ? [] : ['Link', `<${nextPage(name, query, next)}>; rel="next"`];
+    const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
+    const reply = shown(200, tag, body, [...link, ...count]);
+    if (typeof body === 'string' && body.length <= limits.keptListLengthMax) {
+      const [oldest] = replies.keys();
+      if (oldest !== undefined && replies.size === limits.keptListsMax) replies.delete(oldest);
+      replies.set(key, { tag, reply });
+    }
+    return reply;
+  }
+
   return {
-    async list({ request, query }) {
-      const asked = parseListQuery(fields, query);
-      const prefersTotal = parsePrefer(request.fields.get('prefer')).get('count') === 'exact';
+    list({ request, query }) {
+      const prefer = request.fields.get('prefer');
+      const withTotal = prefer !== undefined && parsePrefer(prefer).get('count') === 'exact';
       // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
       const tag = entityTag(epoch(), resource.records.revision);
-      if (isUnchanged(request, tag)) return notModified(tag);
-      const { body, next, total } = await lists.read(asked, prefersTotal);
-      const link = next === undefined ? [] : ['Link', `<${nextPage(name, query, next)}>; rel="next"`];
-      const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
-      return shown(200, tag, body, [...link, ...count]);
+      const key = `${withTotal ? 'counted' : ''} ${request.target}`;
+      const known = replies.get(key);
+      if (known?.tag === tag) return isUnchanged(request, tag) ? notModified(tag) : known.reply;
+      const asked = parseListQuery(fields, query);
+      return isUnchanged(request, tag) ? notModified(tag) : readList(query, asked, tag, withTotal, key);
     },
 
     async create({ request, principal, body }) {

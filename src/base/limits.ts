@@ -84,6 +84,10 @@ export const limits = {
   sortableTextMax: 500,
   /** Sorted orders that are kept for each collection; one of 1,000,000 records takes 8 MB. */
   sortedOrdersMax: 4,
+  /** Answers to short lists that are kept until something is written, for each collection. */
+  keptListsMax: 64,
+  /** How long a list's text may be to be kept, in UTF-16 code units. */
+  keptListLengthMax: 16 * 1024,
 
   // The store (src/store)
   /** Commits that share one write and one sync. */

@@ -33,6 +33,33 @@ test('pages lead from one to the next by their Link fields', async (t) => {
   assert.deepEqual(seen, [[5, 1], [3, 6], [2]]);
 });
 
+test('a list that is asked for again is the same, and another as soon as something is written', async (t) => {
+  const { list, ask, fields } = await withItems(t, [3, 1, 2]);
+  const query = '?limit=2&sort=-price';
+  const first = await list(query);
+  const again = await list(query);
+  assert.deepEqual([again.body, again.field('link'), again.field('etag')],
+    [first.body, first.field('link'), first.field('etag')]);
+  assert.equal((await list(query, { prefer: 'count=exact' })).field('x-total-count'), '3');
+  assert.equal((await list(query)).field('x-total-count'), undefined);
+  assert.equal((await list(query, { 'if-none-match': first.field('etag') ?? '' })).status, 304);
+  assert.equal((await list(query, { 'if-match': '"another"' })).status, 412);
+  await ask('PUT', '/items/2', { fields, json: { name: 'Item 2', price: 9 } });
+  const changed = await list(query);
+  assert.deepEqual(Object(changed.json).map(({ id }: { id: number }) => id), [2, 1]);
+  assert.notEqual(changed.field('etag'), first.field('etag'));
+});
+
+test('more lists than are kept are answered as well', async (t) => {
+  const { list } = await withItems(t, [3, 1, 2]);
+  for (let round = 0; round < 2; round += 1) {
+    for (let price = 0; price < 80; price += 1) {
+      const { json } = await list(`?price:gte=${price}&fields=id`);
+      assert.equal(Object(json).length, [3, 1, 2].filter((one) => one >= price).length);
+    }
+  }
+});
+
 test('the count of all that passes the filters comes when it is asked for', async (t) => {
   const { list } = await withItems(t, [3, 1, 2]);
   const counted = await list('?limit=1&price:gte=2', { prefer: 'count=exact' });
