@@ -13,7 +13,7 @@ import { Sessions } from './resources/sessions.ts';
 import { SignIn } from './resources/sign-in.ts';
 import { Users } from './resources/users.ts';
 import type { Files } from './store/files.ts';
-import { nodeFiles } from './store/node-files.ts';
+import { NodeFiles } from './store/node-files.ts';
 import { openStore, type OfflineStore } from './store/open-store.ts';
 
 export interface DataOptions {
@@ -52,7 +52,7 @@ const hour = 3600;
 /** Puts the resources upon a store that has not started: for an application, or to check and repair its files. */
 export function openData(options: DataOptions, ring: () => KeyRing): Data {
   const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
-  const files = options.directory === undefined ? undefined : nodeFiles(options.directory);
+  const files = options.directory === undefined ? undefined : new NodeFiles(options.directory);
   const store = openStore({
     ...(files && { files }),
     clock,

@@ -9,7 +9,7 @@ import { keyFile } from '../key-file.ts';
 import { flagOnly, toggle } from '../options.ts';
 import { readWhole } from '../store/files.ts';
 import { systemProcesses } from '../store/lock.ts';
-import { nodeFiles } from '../store/node-files.ts';
+import { NodeFiles } from '../store/node-files.ts';
 import { backupDirectory, restoreDirectory } from '../store/offline.ts';
 import type { OfflineStore } from '../store/open-store.ts';
 import { exitCodes, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
@@ -59,7 +59,7 @@ export const dataCommands: readonly Command[] = [
 /** A ring that cannot be used is told by the rule that it breaks, never by what is in it. */
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
   if (secret !== undefined) return checkSecret(secret);
-  const content = await readWhole(nodeFiles(directory), keyFile);
+  const content = await readWhole(new NodeFiles(directory), keyFile);
   if (content === undefined) return { level: 'ok', text: 'There are no keys yet: the first start makes one' };
   try {
     const { keys } = parseKeyRing(content.toString('utf8'));
@@ -97,7 +97,7 @@ async function copy(
 ): Promise<ExitCode> {
   const { terminal } = call;
   const common = { clock: systemClock, random: systemRandom, processes: systemProcesses };
-  const { collections, alongside } = await copyDirectory(nodeFiles(source), nodeFiles(target), {
+  const { collections, alongside } = await copyDirectory(new NodeFiles(source), new NodeFiles(target), {
     ...common,
     alongside: [keyFile],
     onProgress: progress(terminal),

@@ -6,7 +6,7 @@ import { options } from '../config.ts';
 import { loadKeyRing, saveKeyRing } from '../key-file.ts';
 import { UsageError } from '../options.ts';
 import type { Files } from '../store/files.ts';
-import { nodeFiles } from '../store/node-files.ts';
+import { NodeFiles } from '../store/node-files.ts';
 import type { Call, Command } from './command.ts';
 import { exitCodes } from './command.ts';
 import { dataDirectory } from './offline.ts';
@@ -48,7 +48,7 @@ async function withRing<T>(call: Call, work: (ring: KeyRing, files: Files) => T 
   if (value || file) {
     throw new UsageError('Cannot list or rotate keys: the one key comes from CAIRN_SECRET, so change it there');
   }
-  const files = nodeFiles(await dataDirectory(call));
+  const files = new NodeFiles(await dataDirectory(call));
   await files.prepare();
   try {
     return await work(await loadKeyRing({ files, secret: undefined, clock: systemClock, random: systemRandom }), files);

@@ -74,25 +74,19 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
   return Buffer.concat(parts);
 }
 
-/** A file in pieces of at most 256 KiB, read one ahead. A piece is good until the one after the next is asked for. */
+/** A file in pieces of at most 256 KiB; each is good until the next is asked for. */
 export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer, void, undefined> {
   const file = await files.open(name, 'read');
   try {
-    // A first look, which for a small file is all; large pieces are worth their memory only for large files.
-    let current: Buffer = Buffer.allocUnsafe(4000);
-    let next: Buffer | undefined;
+    // A first look, which for a small file is all; a large piece is worth its memory only for a large file.
+    let buffer = Buffer.allocUnsafe(4000);
     let position = 0;
-    let length = await file.read(current, position);
-    while (length > 0) {
+    for (;;) {
+      const length = await file.read(buffer, position);
+      if (length === 0) return;
+      yield buffer.subarray(0, length);
       position += length;
-      next ??= Buffer.allocUnsafe(length < current.length ? 1000 : 256 * 1024);
-      const ahead = file.read(next, position);
-      try {
-        yield current.subarray(0, length);
-      } finally {
-        length = await ahead;
-      }
-      [current, next] = [next, current.length < next.length ? undefined : current];
+      if (position === 4000) buffer = Buffer.allocUnsafe(256 * 1024);
     }
   } finally {
     await file.close();

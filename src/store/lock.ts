@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import type { Clock } from '../base/clock.ts';
 import type { JsonObject } from '../base/json.ts';
@@ -34,6 +35,13 @@ export interface Claim {
   release(): Promise<void>;
 }
 
+export interface LockOptions {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly processes: ProcessTable;
+}
+
 export const lockName = 'lock';
 
 const onLinux = process.platform === 'linux';
@@ -48,33 +56,33 @@ const onLinux = process.platform === 'linux';
  */
 export class Lock {
   readonly #files: Files;
-  readonly #identity: string | undefined;
+  readonly #identity: string;
   readonly #claim: Claim | undefined;
 
-  private constructor(files: Files, identity: string | undefined, claim: Claim | undefined) {
+  private constructor(files: Files, identity: string, claim: Claim | undefined) {
     this.#files = files;
     this.#identity = identity;
     this.#claim = claim;
   }
 
   /** @throws LockedError naming the holder */
-  static async acquire(options: {
-    readonly files: Files;
-    readonly clock: Clock;
-    readonly random: Random;
-    readonly processes: ProcessTable;
-  }): Promise<Lock> {
-    const { files, clock, random, processes } = options;
+  static async acquire({ files, clock, random, processes }: LockOptions): Promise<Lock> {
     const claim = await processes.claim(files.directory);
     const self = processes.self();
-    const token = random(16).toString('hex');
-    const content = `${JSON.stringify({ ...self, since: new Date(clock.now()).toISOString(), token })}\n`;
+    const since = new Date(clock.now()).toISOString();
+    const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
     try {
       if (claim?.granted === false) throw await heldBy(files, 'it is running on this machine');
       for (let attempt = 1; attempt <= 10; attempt += 1) {
         const identity = await create(files, content);
         if (identity !== undefined) return new Lock(files, identity, claim);
-        await removeStale(files, processes, self, claim?.granted === true);
+        const stale = await readWhole(files, lockName);
+        if (stale === undefined) continue;
+        const doubt = presence(parseObject(stale.toString()), processes, self, claim?.granted === true);
+        if (doubt !== undefined) throw await heldBy(files, doubt);
+        await files.remove(lockName).catch((error: unknown) => {
+          if (errorCode(error) !== 'ENOENT') throw error;
+        });
       }
       throw await heldBy(files, 'others are taking it at this moment');
     } catch (error) {
@@ -85,7 +93,7 @@ export class Lock {
 
   /** Whether the lock file is still the one that we made. */
   held(): boolean {
-    return this.#identity !== undefined && this.#files.identity(lockName) === this.#identity;
+    return this.#files.identity(lockName) === this.#identity;
   }
 
   async release(): Promise<void> {
@@ -96,40 +104,22 @@ export class Lock {
 
 /** Makes the lock file and returns its identity; `undefined` where there is one already. */
 async function create(files: Files, content: string): Promise<string | undefined> {
+  const file = await files.open(lockName, 'exclusive').catch((error: unknown) => {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  });
+  if (file === undefined) return undefined;
   try {
-    const file = await files.open(lockName, 'exclusive');
-    try {
-      await writeAll(file, Buffer.from(content), 0);
-      // An empty lock after a power cut would name nobody, and so could not be shown to be stale.
-      await file.sync();
-    } catch (error) {
-      await files.remove(lockName).catch(() => undefined);
-      throw error;
-    } finally {
-      await file.close();
-    }
+    await writeAll(file, Buffer.from(content), 0);
+    // An empty lock after a power cut would name nobody, and so could not be shown to be stale.
+    await file.sync();
   } catch (error) {
-    if (errorCode(error) === 'EEXIST') return undefined;
+    await files.remove(lockName).catch(() => undefined);
     throw error;
+  } finally {
+    await file.close();
   }
   const identity = files.identity(lockName);
   return (await readWhole(files, lockName))?.toString() === content ? identity : undefined;
-}
-
-/** Removes a lock whose holder is gone. @throws LockedError where that cannot be shown */
-async function removeStale(
-  files: Files,
-  processes: ProcessTable,
-  self: ProcessIdentity,
-  claimed: boolean,
-): Promise<void> {
-  const text = (await readWhole(files, lockName))?.toString();
-  if (text === undefined) return;
-  const doubt = presence(parseObject(text), processes, self, claimed);
-  if (doubt !== undefined) throw await heldBy(files, doubt);
-  await files.remove(lockName).catch((error: unknown) => {
-    if (errorCode(error) !== 'ENOENT') throw error;
-  });
 }
 
 /** Why the holder may still be there; `undefined` when it is gone. */
@@ -184,27 +174,19 @@ export const systemProcesses: ProcessTable = {
     return startTime(String(pid));
   },
   claim: async (directory) => {
-    if (!onLinux) return undefined;
-    const place = quietly(() => statSync(directory, { bigint: true }));
+    const place = onLinux ? quietly(() => statSync(directory, { bigint: true })) : null;
     if (place === null) return undefined;
-    const server = createServer((socket) => socket.destroy());
-    const granted = await listen(server, `\0cairn-${place.dev}-${place.ino}`);
-    if (granted === undefined) return undefined;
-    server.unref();
-    return {
-      granted,
-      release: () => new Promise((resolve) => (granted ? server.close(() => resolve()) : resolve())),
-    };
+    const server = createServer((socket) => socket.destroy()).unref();
+    server.listen({ path: `\0cairn-${place.dev}-${place.ino}` });
+    try {
+      await once(server, 'listening');
+    } catch (error) {
+      // Other errors: sockets are denied.
+      return errorCode(error) === 'EADDRINUSE' ? { granted: false, release: () => Promise.resolve() } : undefined;
+    }
+    return { granted: true, release: () => new Promise((resolve) => server.close(() => resolve())) };
   },
 };
-
-/** True when the address is ours, false when another has it, `undefined` when sockets are denied. */
-function listen(server: Server, path: string): Promise<boolean | undefined> {
-  return new Promise((resolve) => {
-    server.once('error', (error) => resolve(errorCode(error) === 'EADDRINUSE' ? false : undefined));
-    server.listen({ path }, () => resolve(true));
-  });
-}
 
 /** The 22nd field of `/proc/<pid>/stat`; the second may contain spaces, but ends at the last parenthesis. */
 function startTime(pid: string): string | null {

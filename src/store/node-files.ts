@@ -1,4 +1,4 @@
-import { constants, statSync, write } from 'node:fs';
+import { constants, existsSync, statSync, write } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
@@ -8,14 +8,6 @@ const { O_CREAT, O_EXCL, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 /** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
 
-/**
- * The files of a real directory. Syncs go through `FileHandle`, the one way that the permission model leaves open;
- * where it denies syncs altogether, every file is opened with O_SYNC instead.
- */
-export function nodeFiles(directory: string): Files {
-  return new NodeFiles(directory);
-}
-
 /** Node's own recursive mkdir never ends where a file system says ENOENT below a directory that is there: in /proc. */
 async function makeDirectory(path: string): Promise<void> {
   try {
@@ -23,13 +15,17 @@ async function makeDirectory(path: string): Promise<void> {
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return;
     const parent = dirname(path);
-    if (errorCode(error) !== 'ENOENT' || statSync(parent, { throwIfNoEntry: false }) !== undefined) throw error;
+    if (errorCode(error) !== 'ENOENT' || existsSync(parent)) throw error;
     await makeDirectory(parent);
     await mkdir(path, 0o700);
   }
 }
 
-class NodeFiles implements Files {
+/**
+ * The files of a real directory. Syncs go through `FileHandle`, the one way that the permission model leaves open;
+ * where it denies syncs altogether, every file is opened with O_SYNC instead.
+ */
+export class NodeFiles implements Files {
   readonly directory: string;
   syncsDirectories = true;
   /** Kept open, so that a lack of descriptors never stands between a rename and its sync. */
@@ -65,7 +61,21 @@ class NodeFiles implements Files {
     const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : constants.O_SYNC;
     const exclusive = mode === 'exclusive' ? O_EXCL : O_TRUNC;
     const flags = mode === 'read' ? O_RDONLY : O_WRONLY | O_CREAT | exclusive | through;
-    return new NodeFile(await open(join(this.directory, name), flags, 0o600), through !== 0);
+    const handle = await open(join(this.directory, name), flags, 0o600);
+    return {
+      read: async (buffer, position) => (await handle.read(buffer, 0, buffer.length, position)).bytesRead,
+      // The handle's own `write` does the same through a few more promises, which a lone caller waits for.
+      write: (bytes, position) =>
+        new Promise((resolve, reject) => {
+          write(handle.fd, bytes, 0, bytes.length, position, (error, written) => {
+            if (error === null) resolve(written);
+            else reject(error);
+          });
+        }),
+      truncate: (size) => handle.truncate(size),
+      sync: () => (through === 0 ? handle.datasync() : Promise.resolve()),
+      close: () => handle.close(),
+    };
   }
 
   async rename(from: string, to: string): Promise<void> {
@@ -99,41 +109,5 @@ class NodeFiles implements Files {
     const stats = statSync(join(this.directory, name), { throwIfNoEntry: false });
     // An inode number may be given to the next file; its time of change then differs.
     return stats && `${stats.ino}-${stats.mtimeMs}`;
-  }
-}
-
-class NodeFile implements OpenFile {
-  readonly #handle: FileHandle;
-  readonly #writesThrough: boolean;
-
-  constructor(handle: FileHandle, writesThrough: boolean) {
-    this.#handle = handle;
-    this.#writesThrough = writesThrough;
-  }
-
-  async read(buffer: Uint8Array, position: number): Promise<number> {
-    return (await this.#handle.read(buffer, 0, buffer.length, position)).bytesRead;
-  }
-
-  write(bytes: Uint8Array, position: number): Promise<number> {
-    // The handle's own `write` does the same through a few more promises, which a lone caller waits for.
-    return new Promise((resolve, reject) => {
-      write(this.#handle.fd, bytes, 0, bytes.length, position, (error, written) => {
-        if (error === null) resolve(written);
-        else reject(error);
-      });
-    });
-  }
-
-  truncate(size: number): Promise<void> {
-    return this.#handle.truncate(size);
-  }
-
-  sync(): Promise<void> {
-    return this.#writesThrough ? Promise.resolve() : this.#handle.datasync();
-  }
-
-  close(): Promise<void> {
-    return this.#handle.close();
   }
 }

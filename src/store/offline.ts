@@ -1,19 +1,14 @@
-import type { Clock } from '../base/clock.ts';
 import { CairnError } from '../base/errors.ts';
-import type { Random } from '../base/random.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { newEpoch } from './file-journal.ts';
 import { StoreDamageError } from './failures.ts';
 import { errorCode, type Files, readWhole, replaceFile } from './files.ts';
 import { JournalFile } from './journal-file.ts';
-import { Lock, lockName, type ProcessTable } from './lock.ts';
+import { Lock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay, type Replayed } from './recovery.ts';
 import type { AnyTable } from './table.ts';
 
-export interface OfflineOptions {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly processes: ProcessTable;
+export interface OfflineOptions extends Omit<LockOptions, 'files'> {
   /** Takes a sentence for each step that may take long. */
   readonly onProgress?: (step: string) => void;
 }

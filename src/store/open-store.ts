@@ -9,7 +9,7 @@ import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
 import { type Journal, MemoryJournal } from './journal.ts';
 import { type ProcessTable, systemProcesses } from './lock.ts';
-import { nodeFiles } from './node-files.ts';
+import { NodeFiles } from './node-files.ts';
 import { type RepairReport, repairFiles } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { type AnyTable, isCollectionName, Table } from './table.ts';
@@ -48,7 +48,7 @@ export interface OfflineStore extends Store {
 export function openStore(options: StoreOptions): OfflineStore {
   const { clock, random, processes = systemProcesses, onNotice = () => undefined } = options;
   const { reserveBytes = limits.reserveBytes } = options;
-  const files = options.files ?? (options.directory === undefined ? undefined : nodeFiles(options.directory));
+  const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
   const journal =
     files === undefined
       ? new MemoryJournal(newEpoch(random))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { nodeFiles } from '../../src/store/node-files.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { isLockedRun } from '../support/locked.ts';
 
 test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
@@ -12,7 +12,7 @@ test('a data directory is made with all that is missing above it, for its owner 
   t.after(() => rmSync(base, { recursive: true }));
   const directory = join(base, 'a', 'b c');
   for (const _ of [1, 2]) {
-    const files = nodeFiles(directory);
+    const files = new NodeFiles(directory);
     await files.prepare();
     await files.close();
   }
@@ -26,6 +26,6 @@ test(
   'a directory that cannot be made is refused, also where the system says that nothing is there',
   onLinux,
   async () => {
-    await assert.rejects(nodeFiles('/proc/nothing/here').prepare(), { code: 'ENOENT' });
+    await assert.rejects(new NodeFiles('/proc/nothing/here').prepare(), { code: 'ENOENT' });
   },
 );
