@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseKeyRing } from '../auth/keys.ts';
 import { systemClock } from '../base/clock.ts';
-import { invariant, InvariantError } from '../base/invariant.ts';
+import { InvariantError } from '../base/invariant.ts';
 import { systemRandom } from '../base/random.ts';
 import { options } from '../config.ts';
 import { openData } from '../data.ts';
@@ -10,11 +10,10 @@ import { flagOnly, toggle } from '../options.ts';
 import { readWhole } from '../store/files.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import { backupDirectory, restoreDirectory } from '../store/offline.ts';
-import type { OfflineStore } from '../store/open-store.ts';
+import { backupDirectory, type Count, restoreDirectory } from '../store/offline.ts';
 import { exitCodes, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
 import { checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, type Finding } from './findings.ts';
-import { dataDirectory } from './offline.ts';
+import { dataDirectory, existingDirectory } from './offline.ts';
 
 const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
 
@@ -28,11 +27,10 @@ export const dataCommands: readonly Command[] = [
     usesSecrets: true,
     async run(call) {
       const directory = await dataDirectory(call);
-      const { store } = openData({ directory }, noRing);
       const around = [checkNodeVersion(process.version), ...checkAlgorithms()];
       around.push(...(await checkDirectory(directory, systemClock.now())));
       around.push(await checkKeys(directory, call.config().secret));
-      const code = call.read(repair) ? await repairStore(store, call.terminal) : await checkStore(store, call.terminal);
+      const code = await checkStore(directory, call.terminal, call.read(repair));
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
     },
@@ -42,17 +40,17 @@ export const dataCommands: readonly Command[] = [
     summary: 'Copies the data, keys included, to a new or empty directory; also beside a running server',
     operands: ['DIR'],
     options: [options.data],
-    run: async (call) => {
-      const source = await dataDirectory(call);
-      return copy(call, source, operandOf(call), backupDirectory);
-    },
+    run: async (call) => copy(call, await dataDirectory(call), operandOf(call), backupDirectory),
   },
   {
     name: 'restore',
     summary: 'Copies a backup to a new or empty data directory',
     operands: ['DIR'],
     options: [options.data],
-    run: (call) => copy(call, operandOf(call), call.read(options.data), restoreDirectory),
+    run: async (call) => {
+      const source = await existingDirectory('the backup', operandOf(call));
+      return copy(call, source, call.read(options.data), restoreDirectory);
+    },
   },
 ];
 
@@ -69,48 +67,45 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   }
 }
 
-async function checkStore(store: OfflineStore, terminal: Terminal): Promise<ExitCode> {
-  const { damage, notices, collections } = await store.check();
-  for (const { name, records } of collections) tell(terminal, { level: 'ok', text: `${name}: ${records} records` });
+async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
+  const { store } = openData({ directory }, noRing);
+  const report = repairs ? await store.repair(progress(terminal)) : { ...(await store.check()), lost: [], aside: [] };
+  const { damage, notices, lost, aside, collections } = report;
+  for (const { message } of damage) tell(terminal, { level: repairs ? 'warning' : 'failure', text: message });
   for (const text of notices) tell(terminal, { level: 'warning', text });
-  for (const { message } of damage) tell(terminal, { level: 'failure', text: message });
-  if (damage.length === 0) return exitCodes.done;
+  for (const text of lost) tell(terminal, { level: 'warning', text: `lost: ${text}` });
+  for (const name of aside) tell(terminal, { level: 'ok', text: `kept as it was: ${name}` });
+  for (const collection of collections) tell(terminal, { level: 'ok', text: counted(collection) });
+  const sound = damage.length === 0;
+  if (repairs) terminal.out(sound ? 'Nothing was damaged, and nothing is changed\n' : 'The store is repaired\n');
+  if (repairs || sound) return exitCodes.done;
   terminal.out('"cairn check --repair" keeps what can be read; a server that is running has to stop first\n');
   return exitCodes.config;
 }
 
-async function repairStore(store: OfflineStore, terminal: Terminal): Promise<ExitCode> {
-  const { found, lost, aside, collections } = await store.repair(progress(terminal));
-  for (const { message } of found.damage) tell(terminal, { level: 'warning', text: message });
-  for (const text of lost) tell(terminal, { level: 'warning', text: `lost: ${text}` });
-  for (const name of aside) tell(terminal, { level: 'ok', text: `kept as it was: ${name}` });
-  for (const { name, records } of collections) tell(terminal, { level: 'ok', text: `${name}: ${records} records` });
-  terminal.out(found.damage.length === 0 ? 'Nothing was damaged, and nothing is changed\n' : 'The store is repaired\n');
-  return exitCodes.done;
-}
-
 async function copy(
-  call: Call,
+  { terminal }: Call,
   source: string,
   target: string,
   copyDirectory: typeof backupDirectory,
 ): Promise<ExitCode> {
-  const { terminal } = call;
-  const common = { clock: systemClock, random: systemRandom, processes: systemProcesses };
   const { collections, alongside } = await copyDirectory(new NodeFiles(source), new NodeFiles(target), {
-    ...common,
+    clock: systemClock,
+    random: systemRandom,
+    processes: systemProcesses,
     alongside: [keyFile],
     onProgress: progress(terminal),
   });
-  for (const { name, records } of collections) terminal.out(`${name}: ${records} records\n`);
+  for (const collection of collections) terminal.out(`${counted(collection)}\n`);
   const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n`);
   return exitCodes.done;
 }
 
-function operandOf({ operands: [operand] }: Call): string {
-  invariant(operand !== undefined, 'a command was called without the operand that it names');
-  return resolve(operand);
+const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operand);
+
+function counted({ name, records }: Count): string {
+  return `${name}: ${records} ${records === 1 ? 'record' : 'records'}`;
 }
 
 /** What takes long says so, where a person waits. */

@@ -26,10 +26,14 @@ export async function offline<T>(call: Call, work: (app: App) => Promise<T> | T)
   }
 }
 
-/** A data directory that is there: a slip in its name must not make a new one. @throws UsageError */
-export async function dataDirectory(call: Call): Promise<string> {
-  const directory = call.read(options.data);
+/** The data directory, which is there: a slip in its name must not make a new one. @throws UsageError */
+export function dataDirectory(call: Call): Promise<string> {
+  return existingDirectory('--data', call.read(options.data));
+}
+
+/** @throws UsageError naming `what` where it is no directory */
+export async function existingDirectory(what: string, directory: string): Promise<string> {
   const found = await stat(directory).catch(() => undefined);
   if (found?.isDirectory() === true) return directory;
-  throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: there is no such directory`);
+  throw new UsageError(`Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`);
 }

@@ -5,19 +5,17 @@ import { newEpoch } from './file-journal.ts';
 import { type Files, readWhole, replaceFile } from './files.ts';
 import { decodeLine, journalName, journalNumber, parseObject } from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
-import { type Count, countsOf, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
+import { countsOf, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
 import { applyChange } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
 import { type AnyTable, carriedTable, isCount } from './table.ts';
 
-export interface RepairReport {
-  /** What was wrong; empty where nothing was, and then nothing was written. */
-  readonly found: CheckReport;
+/** What was wrong (empty where nothing was, and then nothing was written), and what is there now. */
+export interface RepairReport extends CheckReport {
   /** What could not be kept, with its file and byte. */
   readonly lost: readonly string[];
   /** Copies of the damaged files as they were. */
   readonly aside: readonly string[];
-  readonly collections: readonly Count[];
 }
 
 /**
@@ -32,7 +30,7 @@ export async function repairFiles(
 ): Promise<RepairReport> {
   return whileLocked(files, options, async () => {
     const found = await checkFiles(files, makeTables);
-    if (found.damage.length === 0) return { found, lost: [], aside: [], collections: found.collections };
+    if (found.damage.length === 0) return { ...found, lost: [], aside: [] };
     const salvage = new Salvage(files, makeTables());
     await salvage.readAll();
     const { tables, sequence, lost, journals } = salvage;
@@ -47,7 +45,7 @@ export async function repairFiles(
     }
     await writeStore(files, tables, { epoch, sequence, journal: Math.max(0, ...journals) + 1 }, options);
     for (const number of journals) await files.remove(journalName(number));
-    return { found, lost, aside, collections: countsOf(tables) };
+    return { ...found, lost, aside, collections: countsOf(tables) };
   });
 }
 

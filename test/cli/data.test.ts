@@ -28,7 +28,7 @@ async function usersIn(directory: string): Promise<string[]> {
 test('check tells of a good store, stopped or running, and exits with 0', async (t) => {
   const { directory, app } = await running(t);
   const beside = await cairn(directory, 'check');
-  assert.match(beside.out, /^ok {7}users: 1 records$/m);
+  assert.match(beside.out, /^ok {7}users: 1 record\nok {7}items: 0 records$/m);
   assert.match(beside.out, /^warning {2}the store is running, or was not stopped/m);
   assert.equal(beside.code, 0, beside.out);
   await app.close();
@@ -65,7 +65,7 @@ test('a backup is taken beside a running server, says that keys are in it, and i
   const backup = join(temporaryDirectory(t), 'backup');
   const taken = await cairn(directory, 'backup', backup);
   assert.equal(taken.code, 0, taken.err);
-  assert.match(taken.out, /^users: 1 records$/m);
+  assert.match(taken.out, /^users: 1 record$/m);
   assert.match(taken.out, /keys\.json signs tokens/);
   await app.close();
   for (const name of readdirSync(backup)) assert.equal(statSync(join(backup, name)).mode & 0o077, 0, name);
@@ -123,4 +123,7 @@ test('what is no store, or in use, is one line', async (t) => {
   assert.ok(!existsSync(target), 'it made a directory for nothing');
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
+  const absent = await cairn(target, 'restore', join(empty, 'absent'));
+  assert.equal(absent.code, 64);
+  assert.match(absent.err, /^Cannot use the backup ".*absent": there is no such directory\n$/);
 });

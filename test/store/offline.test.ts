@@ -62,8 +62,8 @@ describe('check', () => {
 async function repaired(content: Content): Promise<Awaited<ReturnType<typeof start>> & { lost: readonly string[] }> {
   const disk = new SimulatedDisk(content);
   const report = await makeStore({ ...options, files: disk, random: seededRandom(9) }).store.repair();
-  assert.ok(report.found.damage.length > 0);
-  const damaged = report.found.damage.filter(({ file }) => content.has(file));
+  assert.ok(report.damage.length > 0);
+  const damaged = report.damage.filter(({ file }) => content.has(file));
   const after = disk.content();
   for (const { file } of damaged) {
     const copy = report.aside.find((name) => name.startsWith(file));
@@ -77,7 +77,7 @@ describe('repair', () => {
     const content = await inBoth();
     const disk = new SimulatedDisk(content);
     const report = await makeStore({ ...options, files: disk }).store.repair();
-    assert.deepEqual(report.found.damage, []);
+    assert.deepEqual(report.damage, []);
     assert.deepEqual(disk.content(), content);
   });
 
