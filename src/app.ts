@@ -3,23 +3,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
-import { openApi } from './api/openapi.ts';
 import { refusal } from './api/replies.ts';
-import type { Route } from './api/route.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
-import { serviceHandlers, type Unready } from './api/service-handlers.ts';
+import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
 import type { KeyRing } from './auth/keys.ts';
 import { everybody } from './auth/principal.ts';
 import { Tokens } from './auth/tokens.ts';
-import { systemClock } from './base/clock.ts';
+import { systemClock, type Clock } from './base/clock.ts';
 import { invariant } from './base/invariant.ts';
 import { limits } from './base/limits.ts';
 import { Slices } from './base/slices.ts';
 import { systemRandom, type Random } from './base/random.ts';
-import { openData, type DataOptions } from './data.ts';
+import { openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type Answered, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
+import type { Handle } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { loadKeyRing } from './key-file.ts';
@@ -27,7 +26,6 @@ import { silentLog, type Log } from './log.ts';
 import { Users } from './resources/users.ts';
 import type { Store, StoredRecord, StoreStatus } from './store/store.ts';
 import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
-import { packageVersion } from './version.ts';
 
 /** How an application is made; `DataOptions` are what it keeps its records by. */
 export interface AppOptions extends DataOptions {
@@ -99,7 +97,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const { clock = systemClock, random = systemRandom, log = silentLog } = options;
   const proxies = options.trustedProxies && parseTrustedProxies(options.trustedProxies);
   const data = openData({ ...options, clock, random, log }, () => ring);
-  const { files, store, users, sessions, signIn, items, others } = data;
+  const { files, store, users } = data;
   const keySource = { files, secret: options.secret, clock, random };
   let ring: KeyRing;
   let generatedPassword: string | undefined;
@@ -111,45 +109,10 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     await store.close();
     throw error;
   }
-  const lifetimeSeconds = options.accessTokenLifetimeSeconds ?? 900;
-  const tokens = new Tokens({ ring, clock, random, lifetimeSeconds });
-
-  const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
+  const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: options.accessTokenLifetimeSeconds ?? 900 });
   let closing = false;
   const unready = (): Unready | undefined => (closing ? 'draining' : unreadyBy[store.status().state]);
-  const collectionOptions = {
-    epoch: () => store.epoch,
-    requireIfMatch: options.requireIfMatch ?? false,
-    slices: new Slices(clock),
-  };
-  const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
-    bind(collectionRoutes(routed), collectionHandlers(routed, resource, collectionOptions), operationIdOf(routed));
-  const services = {
-    users,
-    sessions,
-    signIn,
-    tokens,
-    items,
-    pages,
-    unready,
-    description: (): string => (description ??= JSON.stringify(openApi(tableOf(endpoints), packageVersion()))),
-  } as const;
-  let description: string | undefined;
-  const endpoints: Endpoint[] = [
-    ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
-    ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
-    ...bind(serviceRoutes, serviceHandlers(services)),
-  ];
-  const dispatch = createDispatch({
-    tokens,
-    signIn,
-    required: options.auth !== 'none',
-    allowedOrigins: new Set(options.corsOrigins),
-    bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
-    endpoints: [...endpoints, ...(pages === undefined ? [] : pageEndpoints(pages))],
-    onBug: (error, { id }) =>
-      log.message('error', 'A fault of the server itself', { id, stack: error instanceof Error ? error.stack : '' }),
-  });
+  const dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, log);
   const exchange: ExchangerOptions = {
     handle: dispatch,
     refuse: refusal,
@@ -165,8 +128,6 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     connectionsMax: options.connectionsMax ?? limits.connectionsMax,
     connectionsPerAddressMax: options.connectionsPerAddressMax ?? limits.connectionsPerAddressMax,
   };
-  const graceMs = (options.shutdownGraceSeconds ?? 0) * 1000;
-  const drainMs = (options.shutdownTimeoutSeconds ?? limits.drainTimeoutMs / 1000) * 1000;
   return {
     generatedPassword,
     store,
@@ -197,15 +158,50 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     },
     async close() {
       closing = true;
-      await Promise.all(servers.map((server) => server.drain(graceMs, drainMs)));
+      const graceMs = (options.shutdownGraceSeconds ?? 0) * 1000;
+      const timeoutMs = (options.shutdownTimeoutSeconds ?? limits.drainTimeoutMs / 1000) * 1000;
+      await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
       await store.close();
     },
   };
 }
 
-/** The route table of these endpoints. */
-function tableOf(endpoints: readonly Endpoint[]): ReadonlyMap<string, Route> {
-  return new Map(endpoints.map(({ operationId, route }) => [operationId, route]));
+type AppServices = Data & Omit<Services, 'pages' | 'description'>;
+
+/** The route table with what does each of its operations, and the pipeline over them. */
+function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, log: Log): Handle {
+  const { store, users, items, others } = services;
+  const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
+  const collectionOptions = {
+    epoch: () => store.epoch,
+    requireIfMatch: options.requireIfMatch ?? false,
+    slices: new Slices(clock),
+  };
+  const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
+    bind(collectionRoutes(routed), collectionHandlers(routed, resource, collectionOptions), operationIdOf(routed));
+  let described: Promise<string> | undefined;
+  const description = (): Promise<string> => (described ??= describe(endpoints));
+  const endpoints: Endpoint[] = [
+    ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
+    ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
+    ...bind(serviceRoutes, serviceHandlers({ ...services, pages, description })),
+  ];
+  return createDispatch({
+    ...services,
+    required: options.auth !== 'none',
+    allowedOrigins: new Set(options.corsOrigins),
+    bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
+    endpoints: pages === undefined ? endpoints : [...endpoints, ...pageEndpoints(pages)],
+    onBug: (error, { id }) =>
+      log.message('error', 'A fault of the server itself', { id, stack: error instanceof Error ? error.stack : '' }),
+  });
+}
+
+/** The OpenAPI document. Few ask for it, and much goes into it: that is loaded when the first one does. */
+async function describe(endpoints: readonly Endpoint[]): Promise<string> {
+  const [{ openApi }, { packageVersion }] = await Promise.all([import('./api/openapi.ts'), import('./version.ts')]);
+  const routes = new Map(endpoints.map(({ operationId, route }) => [operationId, route]));
+  return JSON.stringify(openApi(routes, packageVersion()));
 }
 
 /** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */

@@ -72,37 +72,8 @@ export const secrets = {
   CAIRN_ADMIN_PASSWORD: 'password of the administrator that the first start makes; without it one is generated',
 } as const;
 
-/** What the options came to. Times are in seconds, sizes in bytes. */
-export interface Config {
-  readonly host: string;
-  readonly port: number;
-  readonly dataDirectory: string;
-  readonly adminEmail: string;
-  readonly adminPassword: string | undefined;
-  /** The signing key where the operator brings one; its UTF-8 bytes count. */
-  readonly secret: string | undefined;
-  readonly registration: 'closed' | 'open';
-  readonly auth: 'required' | 'none';
-  readonly log: 'pretty' | 'json' | 'none' | undefined;
-  readonly logLevel: 'info' | 'warn' | 'error';
-  readonly opsHost: string;
-  readonly opsPort: number | undefined;
-  readonly tls: TlsFiles | undefined;
-  readonly corsOrigins: readonly string[];
-  readonly trustedProxies: readonly string[];
-  readonly accessTokenLifetimeSeconds: number;
-  readonly sessionIdleSeconds: number;
-  readonly sessionLifetimeSeconds: number;
-  readonly sessionsPerUser: number;
-  readonly passwordLengthMin: number;
-  readonly scryptCost: number;
-  readonly bodyBytesMax: number;
-  readonly connectionsMax: number;
-  readonly connectionsPerAddressMax: number;
-  readonly shutdownGraceSeconds: number;
-  readonly shutdownTimeoutSeconds: number;
-  readonly requireIfMatch: boolean;
-}
+/** What the options came to, by the names that `AppOptions` has for them. Times are in seconds, sizes in bytes. */
+export type Config = ReturnType<typeof readConfig>;
 
 export interface TlsFiles {
   readonly certFile: string;
@@ -119,14 +90,14 @@ export const systemEnvironment: Environment = process.env;
  * Makes one configuration of flags (by name, without dashes) and variables.
  * @throws UsageError naming the option and what is allowed
  */
-export function readConfig(flags: ReadonlyMap<string, string>, environment: Environment): Config {
+export function readConfig(flags: ReadonlyMap<string, string>, environment: Environment) {
   const read = <T>(option: Option<T>): T => readOption(option, flags, environment);
   const certFile = read(options.tlsCert);
   const keyFile = read(options.tlsKey);
-  const config: Config = {
+  const config = {
     host: read(options.host),
     port: read(options.port),
-    dataDirectory: read(options.data),
+    directory: read(options.data),
     adminEmail: read(options.adminEmail),
     adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
     secret: readSigningKey(environment),
@@ -136,7 +107,7 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
     logLevel: read(options.logLevel),
     opsHost: read(options.opsHost),
     opsPort: read(options.opsPort),
-    tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
+    tls: certFile && keyFile ? { certFile, keyFile } : undefined,
     corsOrigins: read(options.corsOrigin),
     trustedProxies: read(options.trustProxy),
     accessTokenLifetimeSeconds: read(options.accessTokenTtl),

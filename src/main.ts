@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { commands } from './cli/commands.ts';
 import { run } from './cli/run.ts';
 import { systemEnvironment } from './config.ts';
 import { packageVersion } from './version.ts';
@@ -7,7 +6,15 @@ import { packageVersion } from './version.ts';
 // Whoever reads may stop reading (`cairn openapi | head`), and that is no failure.
 process.stdout.on('error', () => undefined);
 
-process.exitCode = await run(commands, packageVersion, process.argv.slice(2), {
+const words = process.argv.slice(2);
+// The start of a server is waited for, so what belongs to other commands alone is not loaded then.
+const [first = 'serve'] = words;
+const serves = first === 'serve' || (first.startsWith('-') && first !== '--help' && first !== '-h');
+const commands = serves
+  ? [(await import('./cli/serve.ts')).serve]
+  : (await import('./cli/commands.ts')).commands;
+
+process.exitCode = await run(commands, packageVersion, words, {
   input: process.stdin,
   environment: systemEnvironment,
   interactive: process.stdout.isTTY,

@@ -8,17 +8,41 @@ import { apiFields } from './http/replies.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer } from './http/server.ts';
 import type { LogDetails, Log } from './log.ts';
-import { counter, gauge, metricsContentType, type Family, type Metrics } from './metrics.ts';
+import { counter, createMetrics, gauge, metricsContentType, type Family, type Metrics } from './metrics.ts';
 import type { StoreStatus } from './store/store.ts';
 
-export interface OperationsOptions {
-  readonly app: Pick<App, 'load' | 'unready' | 'store'>;
-  readonly metrics: Metrics;
+/** The operations listener, which nobody but operators should reach, and what is counted for it. */
+export interface Operations {
+  /** The log, with what goes through it counted. */
   readonly log: Log;
+  /** @throws what binding throws */
+  listen(app: ObservedApp, port: number, host: string): Promise<number>;
+  close(): Promise<void>;
 }
 
-/** Answers on the operations listener, which nobody but operators should reach: it knows no callers. */
-export function operationsHandle({ app, metrics, log }: OperationsOptions): Handle {
+type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
+
+/** `version`: Cairn's own. */
+export function createOperations(log: Log, version: string): Operations {
+  const metrics = createMetrics(version);
+  let server: HttpServer | undefined;
+  return {
+    log: meteredLog(log, metrics),
+    listen(app, port, host) {
+      const handle = operationsHandle(app, metrics, log);
+      const nextId = createRequestIds(systemRandom);
+      server = new HttpServer({ handle, refuse: refusal, clock: systemClock, nextId });
+      return server.listen(port, host);
+    },
+    async close() {
+      metrics.close();
+      await server?.drain(0);
+    },
+  };
+}
+
+/** Answers without knowing who asks. */
+function operationsHandle(app: ObservedApp, metrics: Metrics, log: Log): Handle {
   const pages: Readonly<Record<string, () => Reply>> = {
     '/livez': () => text(200, 'live\n'),
     '/readyz': () => {
@@ -40,14 +64,7 @@ export function operationsHandle({ app, metrics, log }: OperationsOptions): Hand
   };
 }
 
-/** A listener that answers so. */
-export function operationsServer(options: OperationsOptions): HttpServer {
-  const nextId = createRequestIds(systemRandom);
-  return new HttpServer({ handle: operationsHandle(options), refuse: refusal, clock: systemClock, nextId });
-}
-
-/** The same log, with what goes through it counted. */
-export function meteredLog(log: Log, metrics: Metrics): Log {
+function meteredLog(log: Log, metrics: Metrics): Log {
   return {
     request(entry) {
       metrics.request(entry);

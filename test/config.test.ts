@@ -10,7 +10,7 @@ const none = new Map<string, string>();
 
 test('without flags and variables the defaults hold', () => {
   assert.deepEqual(readConfig(none, {}), {
-    host: '127.0.0.1', port: 3000, dataDirectory: 'data', adminEmail: 'admin@localhost.localdomain',
+    host: '127.0.0.1', port: 3000, directory: 'data', adminEmail: 'admin@localhost.localdomain',
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
     accessTokenLifetimeSeconds: 900, sessionIdleSeconds: 43_200, sessionLifetimeSeconds: 604_800, sessionsPerUser: 50,

@@ -12,7 +12,7 @@ export interface Page {
 
 /** The files of the page by path, `/` among them, and what they may do in a browser. */
 export interface Pages {
-  readonly files: ReadonlyMap<string, Page>;
+  readonly files: ReadonlyMap<string, () => Page>;
   readonly contentSecurityPolicy: string;
 }
 
@@ -21,7 +21,7 @@ export function pageEndpoints(pages: Pages): Endpoint[] {
   return [...pages.files].map(([path, page]) => ({
     operationId: `page:${path}`,
     route: { method: 'GET', path, summary: 'The page', access: 'public', reply: { status: 200 } },
-    handle: ({ request }) => pageReply(page, pages.contentSecurityPolicy, request),
+    handle: ({ request }) => pageReply(page(), pages.contentSecurityPolicy, request),
   }));
 }
 

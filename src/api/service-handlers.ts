@@ -29,7 +29,7 @@ export interface Services {
   /** Absent where the app serves no page. */
   readonly pages: Pages | undefined;
   /** The OpenAPI document as JSON text. */
-  readonly description: () => string;
+  readonly description: () => Promise<string>;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
   readonly unready: () => Unready | undefined;
 }
@@ -65,7 +65,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
         page !== undefined &&
         preferredType(serviceRoutes.dashboard, request) === 'text/html'
       ) {
-        return pageReply(page, pages.contentSecurityPolicy, request);
+        return pageReply(page(), pages.contentSecurityPolicy, request);
       }
       return unstoredReply(200, writeDashboard(principal));
     },
@@ -97,7 +97,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       return noContent();
     },
 
-    describe: () => unstoredReply(200, services.description()),
+    describe: async () => unstoredReply(200, await services.description()),
 
     live: () => unstoredReply(200, '{"status":"live"}'),
 

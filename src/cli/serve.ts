@@ -7,8 +7,7 @@ import { options, unknownVariables, type Config, type TlsFiles } from '../config
 import { isLoopback } from '../http/caller.ts';
 import type { TlsTexts } from '../http/server.ts';
 import { createLog, silentLog, standardOutput, type Log } from '../log.ts';
-import { createMetrics } from '../metrics.ts';
-import { meteredLog, operationsServer } from '../operations.ts';
+import type { Operations } from '../operations.ts';
 import { UsageError } from '../options.ts';
 import { packageVersion } from '../version.ts';
 import type { Command, ExitCode, Terminal } from './command.ts';
@@ -26,21 +25,21 @@ export const serve: Command = {
   async run(call) {
     const config = call.config();
     const { terminal } = call;
-    const metrics = config.opsPort === undefined ? undefined : createMetrics(packageVersion());
     const plainLog = openLog(config, terminal);
-    const log = metrics === undefined ? plainLog : meteredLog(plainLog, metrics);
+    const operations = config.opsPort === undefined ? undefined : await prepareOperations(plainLog);
+    const log = operations?.log ?? plainLog;
     try {
       for (const name of unknownVariables(terminal.environment)) {
         log.message('warn', `The variable ${name} is no option of Cairn's`);
       }
       const tls = config.tls && (await readTls(config.tls));
       const stop = waitForStop();
-      const app = await createApp({ ...appOptions(config), log, onFailure: stop.fail });
-      const operations = metrics && operationsServer({ app, metrics, log });
+      const administrator = { email: config.adminEmail, password: config.adminPassword };
+      const app = await createApp({ ...config, administrator, log, onFailure: stop.fail });
       try {
         await tellPassword(app, config, terminal);
         if (operations !== undefined && config.opsPort !== undefined) {
-          const port = await operations.listen(config.opsPort, config.opsHost);
+          const port = await operations.listen(app, config.opsPort, config.opsHost);
           log.message('notice', `Operations are served at ${urlOf('http', config.opsHost, port)}`);
         }
         const port = await app.listen({ port: config.port, host: config.host, tls });
@@ -54,43 +53,24 @@ export const serve: Command = {
         return code;
       } finally {
         await app.close();
-        await operations?.drain(0);
       }
     } finally {
-      metrics?.close();
+      await operations?.close();
       await log.close(logCloseMs);
     }
   },
 };
 
+/** Loaded only where there is such a listener. */
+async function prepareOperations(log: Log): Promise<Operations> {
+  const { createOperations } = await import('../operations.ts');
+  return createOperations(log, packageVersion());
+}
+
 function openLog(config: Config, { interactive }: Terminal): Log {
   if (config.log === 'none') return silentLog;
   const format = config.log ?? (interactive ? 'pretty' : 'json');
   return createLog({ format, level: config.logLevel, clock: systemClock, sink: standardOutput() });
-}
-
-function appOptions(config: Config): Parameters<typeof createApp>[0] {
-  return {
-    directory: config.dataDirectory,
-    administrator: { email: config.adminEmail, password: config.adminPassword },
-    secret: config.secret,
-    registration: config.registration,
-    auth: config.auth,
-    requireIfMatch: config.requireIfMatch,
-    trustedProxies: config.trustedProxies,
-    corsOrigins: config.corsOrigins,
-    accessTokenLifetimeSeconds: config.accessTokenLifetimeSeconds,
-    sessionIdleSeconds: config.sessionIdleSeconds,
-    sessionLifetimeSeconds: config.sessionLifetimeSeconds,
-    sessionsPerUser: config.sessionsPerUser,
-    passwordLengthMin: config.passwordLengthMin,
-    scryptCost: config.scryptCost,
-    bodyBytesMax: config.bodyBytesMax,
-    connectionsMax: config.connectionsMax,
-    connectionsPerAddressMax: config.connectionsPerAddressMax,
-    shutdownGraceSeconds: config.shutdownGraceSeconds,
-    shutdownTimeoutSeconds: config.shutdownTimeoutSeconds,
-  };
 }
 
 interface Stop {
@@ -147,7 +127,7 @@ async function tellPassword({ generatedPassword }: App, config: Config, terminal
     terminal.out(`The password of ${config.adminEmail}, shown this once: ${generatedPassword}\n`);
     return;
   }
-  const file = join(config.dataDirectory, 'admin-password');
+  const file = join(config.directory, 'admin-password');
   await rm(file, { force: true });
   await writeFile(file, `${generatedPassword}\n`, { mode: 0o600, flag: 'wx' });
   terminal.err(`The password of ${config.adminEmail} is in ${file}: sign in, change it, and remove the file\n`);

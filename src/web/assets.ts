@@ -49,16 +49,21 @@ const files: readonly (readonly [path: string, name: string, kind: keyof typeof 
 ];
 
 /**
- * Reads the page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path
- * that each is served at. Call it once, at the start.
- * @throws Error of `node:fs` when a file of the installation is missing
+ * The page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path that
+ * each is served at. Each is read when it is first asked for.
  */
-export function loadAssets(): ReadonlyMap<string, Asset> {
+export function loadAssets(): ReadonlyMap<string, () => Asset> {
   return new Map(
     files.map(([path, name, kind]) => {
-      const body = readFileSync(new URL(name, import.meta.url));
-      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-      return [path, { type: types[kind], body, etag }];
+      let asset: Asset | undefined;
+      return [path, () => (asset ??= loadAsset(name, types[kind]))];
     }),
   );
+}
+
+/** @throws Error of `node:fs` when a file of the installation is missing */
+function loadAsset(name: string, type: string): Asset {
+  const body = readFileSync(new URL(name, import.meta.url));
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+  return { type, body, etag };
 }
