@@ -29,10 +29,9 @@ const wordWorth = 2;
 /** Of what a guesser would try first anyway: own names, sequences, years, what stood before. */
 const patternWorth = 1;
 
-/** UTF-16 code units that are looked at: the work grows with their square, and holds up everybody else. */
-const lookedAtMax = 256;
-/** No sequence and no word of the list is longer. */
-const pieceLengthMax = 40;
+/** UTF-16 code units that are looked at, in all and at a time: the work grows with both, and holds up everybody else. */
+const lookedAtMax = 128;
+const pieceLengthMax = 64;
 
 const sequences = [
   'abcdefghijklmnopqrstuvwxyz',
@@ -60,46 +59,25 @@ const digitsAndSigns: Readonly<Record<string, string>> = {
  */
 function worth(password: string, ownWords: readonly string[]): number {
   const text = password.slice(0, lookedAtMax).toLowerCase();
-  const disguised = text.replace(/[013457890@$!|]/g, (character) => digitsAndSigns[character] ?? character);
-  const repeats = repeatLengths(text);
-  const cheapest = new Array<number>(text.length + 1).fill(Infinity);
-  cheapest[0] = 0;
+  const plain = text.replace(/[013457890@$!|]/g, (character) => digitsAndSigns[character] ?? character);
+  const cheapest = [0];
   for (let start = 0; start < text.length; start += 1) {
     const before = cheapest[start] ?? Infinity;
-    const relax = (end: number, pieceWorth: number) => {
-      cheapest[end] = Math.min(cheapest[end] ?? Infinity, before + pieceWorth);
-    };
-    relax(start + 1, 1);
-    if (before + patternWorth >= worthMin) continue;
-    const repeated = repeats[start] ?? 0;
-    for (let end = start + 2; end <= start + repeated; end += 1) relax(end, patternWorth);
-    for (let end = start + Math.max(3, repeated + 1); end <= Math.min(text.length, start + pieceLengthMax); end += 1) {
-      relax(end, pieceWorth(text.slice(start, end), disguised.slice(start, end), ownWords));
+    const longest = before + patternWorth < worthMin ? pieceLengthMax : 1;
+    for (let end = start + 1; end <= Math.min(text.length, start + longest); end += 1) {
+      const isRepeated = end > start + 1 && text.indexOf(text.slice(start, end)) < start;
+      const worth = isRepeated ? patternWorth : pieceWorth(text.slice(start, end), plain.slice(start, end), ownWords);
+      cheapest[end] = Math.min(cheapest[end] ?? Infinity, before + worth);
     }
   }
   return cheapest[text.length] ?? Infinity;
 }
 
 function pieceWorth(piece: string, plain: string, ownWords: readonly string[]): number {
+  if (piece.length < 3) return piece.length;
   if (ownWords.includes(piece) || ownWords.includes(plain)) return patternWorth;
   if (/^(19|20)\d\d$/.test(piece) || sequences.some((sequence) => sequence.includes(piece))) return patternWorth;
   return commonWords.has(piece) || commonWords.has(plain) ? wordWorth : Infinity;
-}
-
-/** How long a stretch from each index on stood earlier in the text. It may overlap itself: "aaaa" is "a" and 3 more. */
-function repeatLengths(text: string): number[] {
-  const longest = new Array<number>(text.length).fill(0);
-  // common[earlier] is how far the text from `earlier` on agrees with the text from `index` on.
-  const common = new Array<number>(text.length + 1).fill(0);
-  for (let index = text.length - 1; index > 0; index -= 1) {
-    let length = 0;
-    for (let earlier = 0; earlier < index; earlier += 1) {
-      common[earlier] = text[earlier] === text[index] ? (common[earlier + 1] ?? 0) + 1 : 0;
-      length = Math.max(length, common[earlier] ?? 0);
-    }
-    longest[index] = length;
-  }
-  return longest;
 }
 
 function partsOf(known: string): string[] {
