@@ -1,6 +1,6 @@
 import type { KeyRing } from './auth/keys.ts';
-import { createPasswords } from './auth/passwords.ts';
-import { createThrottle } from './auth/throttle.ts';
+import { Passwords } from './auth/passwords.ts';
+import { Throttle } from './auth/throttle.ts';
 import { systemClock, type Clock } from './base/clock.ts';
 import { limits } from './base/limits.ts';
 import { systemRandom, type Random } from './base/random.ts';
@@ -64,7 +64,7 @@ export function openData(options: DataOptions, ring: () => KeyRing): Data {
     onNotice: (notice) => log.message('warn', `The store says: ${notice}`),
   });
 
-  const passwords = createPasswords({
+  const passwords = new Passwords({
     random,
     costExponent: options.scryptCost ?? 15,
     lengthMin: options.passwordLengthMin ?? 15,
@@ -82,7 +82,7 @@ export function openData(options: DataOptions, ring: () => KeyRing): Data {
     perUserMax: options.sessionsPerUser ?? 50,
     ring,
   });
-  const throttle = createThrottle({ clock, random });
+  const throttle = new Throttle({ clock, random });
   const audit: Audit = (event, details) => log.security(event, details);
   const users = new Users({ store, hooks, sessions, passwords, throttle, audit });
   const itemResource = new CollectionResource(items, store, hooks);

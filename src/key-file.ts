@@ -23,7 +23,7 @@ export async function loadKeyRing({ files, secret, clock, random }: KeySource): 
   if (secret !== undefined) return keyRingOfSecret(secret, clock.now());
   if (files === undefined) return newKeyRing(random, clock.now());
   const content = await readWhole(files, keyFile);
-  if (content !== undefined) return parseKeyRing(content.toString('utf8'));
+  if (content !== undefined) return parseKeyRing(content);
   const ring = newKeyRing(random, clock.now());
   await saveKeyRing(files, ring);
   return ring;

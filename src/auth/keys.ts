@@ -14,14 +14,11 @@
  * The first key signs and has no `retiredAt`; every other one has it. A key's id is not written down: it is derived
  * from the secret, and so can neither be mixed up nor edited. No two keys are alike.
  */
-import { createHmac, createSecretKey, hkdfSync } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
-import { isJsonObject, parseJson } from '../base/json.ts';
-import type { JsonValue } from '../base/json.ts';
+import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import { isJsonObject, parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
-import { hmacSha256, jwsHeader } from './jws.ts';
-import type { JwsKey } from './jws.ts';
+import { hmacSha256, jwsHeader, type JwsKey } from './jws.ts';
 
 /** A ring, a ring file or a secret that cannot be used. The message names no secret. */
 export class KeyRingError extends Error {
@@ -32,8 +29,8 @@ export class KeyRingError extends Error {
 export interface Key extends JwsKey {
   /** Shows nothing of itself when it is printed. */
   readonly secret: KeyObject;
-  /** Derives the successor of a refresh token, and nothing else. */
-  readonly successorKey: KeyObject;
+  /** HMAC-SHA-256 under a key of its own, which derives the successors of refresh tokens and nothing else. */
+  readonly successorMac: (token: string) => string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** When it stopped signing, in milliseconds since the epoch; `undefined` for the key that signs. */
@@ -84,46 +81,40 @@ export function serialiseKeyRing(ring: KeyRing): string {
  * Reads the content of a ring file.
  * @throws KeyRingError naming the first thing that is wrong, and never a secret
  */
-export function parseKeyRing(text: string): KeyRing {
-  const file = parsed(text);
-  if (!isJsonObject(file) || file['format'] !== format || !Array.isArray(file['keys'])) {
-    throw new KeyRingError(`Cannot read the key ring: it is not of the format "${format}"`);
+export function parseKeyRing(content: Buffer): KeyRing {
+  const { format: found, keys: entries } = parseJsonObject(content) ?? {};
+  if (found !== format || !Array.isArray(entries)) throw unreadable(`it is not of the format "${format}"`);
+  const [signing, ...others] = entries.map(parseKey);
+  if (signing === undefined) throw unreadable('it has no key');
+  const keys: [Key, ...Key[]] = [signing, ...others];
+  if (keys.some(({ retiredAt }, index) => (retiredAt === undefined) !== (index === 0))) {
+    throw unreadable('the first key, and no other, must not have retired');
   }
-  const [signing, ...retired] = file['keys'].map(parseKey);
-  if (signing === undefined) throw new KeyRingError('Cannot read the key ring: it has no key');
-  if (signing.retiredAt !== undefined) throw new KeyRingError('Cannot read the key ring: its first key has retired');
-  if (retired.some((key) => key.retiredAt === undefined)) {
-    throw new KeyRingError('Cannot read the key ring: a key other than the first has not retired');
-  }
-  const keys: [Key, ...Key[]] = [signing, ...retired];
-  if (new Set(keys.map((key) => key.kid)).size < keys.length) {
-    throw new KeyRingError('Cannot read the key ring: two keys are alike');
-  }
+  if (new Set(keys.map((key) => key.kid)).size < keys.length) throw unreadable('two keys are alike');
   return { keys };
 }
 
 const format = 'cairn-keys-1';
 
+function unreadable(what: string): KeyRingError {
+  return new KeyRingError(`Cannot read the key ring: ${what}`);
+}
+
 function parseKey(entry: JsonValue, index: number): Key {
-  const wrong = (what: string) => new KeyRingError(`Cannot read the key ring: key ${index + 1} has ${what}`);
-  if (!isJsonObject(entry)) throw wrong('the form of something else');
-  const { secret, createdAt, retiredAt, ...others } = entry;
-  if (Object.keys(others).length > 0) throw wrong('an unknown member');
-  const bytes = typeof secret === 'string' ? Buffer.from(secret, 'base64url') : undefined;
-  if (bytes === undefined || bytes.toString('base64url') !== secret) throw wrong('a secret that is not base64url');
-  const created = parseTime(createdAt);
-  if (created === undefined) throw wrong('no time of creation');
-  const ended = parseTime(retiredAt);
-  if (retiredAt !== undefined && ended === undefined) throw wrong('a time of retirement that is no time');
-  return makeKey(bytes, created, ended);
+  const { secret, createdAt, retiredAt, ...others } = isJsonObject(entry) ? entry : {};
+  const bytes = Buffer.from(typeof secret === 'string' ? secret : '', 'base64url');
+  const [created, retired] = [parseTime(createdAt), parseTime(retiredAt)];
+  const isWhole = created !== undefined && (retired !== undefined || retiredAt === undefined);
+  if (!isWhole || bytes.toString('base64url') !== secret || Object.keys(others).length > 0) {
+    throw unreadable(`key ${index + 1} is not a secret in base64url with the times that belong to it`);
+  }
+  return makeKey(bytes, created, retired);
 }
 
 function makeKey(secret: Buffer, createdAt: number, retiredAt: number | undefined): Key {
-  if (secret.length < limits.keyBytesMin) {
-    throw new KeyRingError(`Cannot use the secret: it must have at least ${limits.keyBytesMin} bytes`);
-  }
-  if (secret.length > limits.keyBytesMax) {
-    throw new KeyRingError(`Cannot use the secret: it must have at most ${limits.keyBytesMax} bytes`);
+  const { keyBytesMin, keyBytesMax } = limits;
+  if (secret.length < keyBytesMin || secret.length > keyBytesMax) {
+    throw new KeyRingError(`Cannot use the secret: it must have from ${keyBytesMin} to ${keyBytesMax} bytes`);
   }
   const kid = createHmac('sha256', secret).update('cairn key id').digest().subarray(0, 8).toString('base64url');
   return {
@@ -131,18 +122,10 @@ function makeKey(secret: Buffer, createdAt: number, retiredAt: number | undefine
     header: jwsHeader(kid),
     mac: hmacSha256(secret),
     secret: createSecretKey(secret),
-    successorKey: createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', 'cairn refresh token successor', 32))),
+    successorMac: hmacSha256(Buffer.from(hkdfSync('sha256', secret, '', 'cairn refresh token successor', 32))),
     createdAt,
     retiredAt,
   };
-}
-
-function parsed(text: string): JsonValue {
-  try {
-    return parseJson(text);
-  } catch {
-    throw new KeyRingError('Cannot read the key ring: it is not JSON');
-  }
 }
 
 function parseTime(value: JsonValue | undefined): number | undefined {

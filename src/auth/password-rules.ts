@@ -9,18 +9,20 @@ export interface PasswordOwner {
 }
 
 /** What is wrong with a normalised password; nothing for a good one. No rule asks for kinds of characters. */
-export function passwordIssues(password: string, owner: PasswordOwner, lengthMin: number): Omit<Issue, 'pointer'>[] {
+export function passwordIssues(password: string, owner: PasswordOwner, lengthMin: number): Issue[] {
   if ([...password].length < lengthMin) {
-    return [{ code: 'too_short', detail: `must have at least ${lengthMin} characters` }];
+    return [issue('too_short', `must have at least ${lengthMin} characters`)];
   }
   if (Buffer.byteLength(password) > limits.passwordBytesMax) {
-    return [{ code: 'too_long', detail: `must have at most ${limits.passwordBytesMax} bytes` }];
+    return [issue('too_long', `must have at most ${limits.passwordBytesMax} bytes`)];
   }
   if (worth(password, [...partsOf(owner.name), ...partsOf(owner.email)]) < worthMin) {
-    return [{ code: 'too_common', detail: 'must not be a common password, a pattern, or your name or e-mail' }];
+    return [issue('too_common', 'must not be a common password, a pattern, or your name or e-mail')];
   }
   return [];
 }
+
+const issue = (code: string, detail: string): Issue => ({ pointer: '/password', code, detail });
 
 /** Fewer unpredictable characters than this are common, whatever the length. */
 const worthMin = 6;

@@ -1,27 +1,8 @@
-import type { Issue } from '../base/errors.ts';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, type Issue } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
-import { passwordIssues } from './password-rules.ts';
-import type { PasswordOwner } from './password-rules.ts';
-import { formatPhc, parsePhc, saltBytes, scrypt, verifyScrypt } from './scrypt.ts';
-import type { ScryptHash } from './scrypt.ts';
-
-/** Passwords as they are hashed, verified and chosen. Hashes are PHC strings. */
-export interface Passwords {
-  /** @throws CairnError `overloaded` with `retryAfterSeconds` */
-  hash(password: string): Promise<string>;
-  /**
-   * Whether `password` is the one that was hashed. Where there is no hash (an unknown user, a user without a
-   * password) or it cannot be read, the answer is false after the time that a wrong password would have taken.
-   * @throws CairnError `overloaded` with `retryAfterSeconds`
-   */
-  verify(password: string, phc: string | undefined): Promise<boolean>;
-  /** Whether `phc` was made at another cost than is configured; to be asked after a login that succeeded. */
-  needsRehash(phc: string): boolean;
-  /** What is wrong with a password that `owner` wants to have; `pointer` says where it stands in the body. */
-  check(password: string, owner: PasswordOwner, pointer?: string): Issue[];
-}
+import { passwordIssues, type PasswordOwner } from './password-rules.ts';
+import { formatPhc, parsePhc, saltBytes, scrypt, verifyScrypt, type ScryptCost, type ScryptHash } from './scrypt.ts';
 
 export interface PasswordOptions {
   readonly random: Random;
@@ -31,31 +12,55 @@ export interface PasswordOptions {
   readonly lengthMin: number;
 }
 
-/** Makes the hasher. All of a process share one, because it bounds how many hashes run at once. */
-export function createPasswords({ random, costExponent, lengthMin }: PasswordOptions): Passwords {
-  const cost = { exponent: costExponent, r: 8, p: 3 };
-  const nobody: ScryptHash = { cost, salt: random(saltBytes), hash: random(32) };
-  const enqueue = createQueue(limits.passwordHashesMax, limits.passwordQueueLengthMax);
+/**
+ * Passwords as they are hashed, verified and chosen. Hashes are PHC strings. All of a process share one, because it
+ * bounds how many hashes run at once.
+ */
+export class Passwords {
+  readonly #random: Random;
+  readonly #cost: ScryptCost;
+  readonly #lengthMin: number;
+  readonly #nobody: ScryptHash;
+  readonly #enqueue = createQueue(limits.passwordHashesMax, limits.passwordQueueLengthMax);
 
-  return {
-    hash(password) {
-      const salt = random(saltBytes);
-      return enqueue(async () => formatPhc({ cost, salt, hash: await scrypt(normalise(password), salt, cost) }));
-    },
-    verify(password, phc) {
-      // Longer than any that was ever hashed: it costs what others cost, but is not worth normalising.
-      const candidate = Buffer.byteLength(password) > limits.passwordBytesMax * 3 ? '' : normalise(password);
-      const expected = phc === undefined ? undefined : parsePhc(phc);
-      return enqueue(async () => (await verifyScrypt(candidate, expected ?? nobody)) && expected !== undefined);
-    },
-    needsRehash(phc) {
-      const made = parsePhc(phc)?.cost;
-      return made?.exponent !== cost.exponent || made.r !== cost.r || made.p !== cost.p;
-    },
-    check(password, owner, pointer = '/password') {
-      return passwordIssues(normalise(password), owner, lengthMin).map((issue) => ({ pointer, ...issue }));
-    },
-  };
+  constructor({ random, costExponent, lengthMin }: PasswordOptions) {
+    this.#random = random;
+    this.#cost = { exponent: costExponent, r: 8, p: 3 };
+    this.#lengthMin = lengthMin;
+    this.#nobody = { cost: this.#cost, salt: random(saltBytes), hash: random(32) };
+  }
+
+  /** @throws CairnError `overloaded` with `retryAfterSeconds` */
+  hash(password: string): Promise<string> {
+    const cost = this.#cost;
+    const salt = this.#random(saltBytes);
+    return this.#enqueue(async () => formatPhc({ cost, salt, hash: await scrypt(normalise(password), salt, cost) }));
+  }
+
+  /**
+   * Whether `password` is the one that was hashed. Where there is no hash (an unknown user, a user without a
+   * password) or it cannot be read, the answer is false after the time that a wrong password takes at today's cost.
+   * @throws CairnError `overloaded` with `retryAfterSeconds`
+   */
+  verify(password: string, phc: string | undefined): Promise<boolean> {
+    // Longer than any that was ever hashed: it costs what others cost, but is not worth normalising.
+    const candidate = Buffer.byteLength(password) > limits.passwordBytesMax * 3 ? '' : normalise(password);
+    const expected = phc === undefined ? undefined : parsePhc(phc);
+    return this.#enqueue(
+      async () => (await verifyScrypt(candidate, expected ?? this.#nobody)) && expected !== undefined,
+    );
+  }
+
+  /** Whether `phc` was made at another cost than is configured; to be asked after a login that succeeded. */
+  needsRehash(phc: string): boolean {
+    const made = parsePhc(phc)?.cost;
+    return made?.exponent !== this.#cost.exponent || made.r !== this.#cost.r || made.p !== this.#cost.p;
+  }
+
+  /** What is wrong with a password that `owner` wants to have. */
+  check(password: string, owner: PasswordOwner): Issue[] {
+    return passwordIssues(normalise(password), owner, this.#lengthMin);
+  }
 }
 
 /**

@@ -8,11 +8,9 @@
  * The successor's secret is HMAC-SHA-256(a key of its own, the token). Whoever repeats a request gets the same
  * successor, and it need not be kept anywhere in the clear.
  */
-import { createHmac } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
 import type { Random } from '../base/random.ts';
 import { limits } from '../base/limits.ts';
-import type { KeyRing } from './keys.ts';
+import type { Key, KeyRing } from './keys.ts';
 import { secretHash } from './sessions.ts';
 
 /** What is stored of a family. */
@@ -42,12 +40,12 @@ export function familyHash(token: string): string | undefined {
 
 /** The successor that the signing key derives. */
 export function successorOf(token: string, { keys: [key] }: KeyRing): string {
-  return derive(token, key.successorKey);
+  return derive(token, key);
 }
 
 /** The successor with this hash, by whichever key derived it; `undefined` when that key has left the ring. */
 export function successorAgain(token: string, hash: string, ring: KeyRing): string | undefined {
-  return ring.keys.map((key) => derive(token, key.successorKey)).find((successor) => secretHash(successor) === hash);
+  return ring.keys.map((key) => derive(token, key)).find((successor) => secretHash(successor) === hash);
 }
 
 /**
@@ -71,6 +69,6 @@ export function decideRefresh(state: RefreshState, presentedHash: string, now: n
 const nameLength = 24;
 const tokenForm = /^[\w-]{67}$/;
 
-function derive(token: string, key: KeyObject): string {
-  return token.slice(0, nameLength) + createHmac('sha256', key).update(token, 'latin1').digest('base64url');
+function derive(token: string, key: Key): string {
+  return token.slice(0, nameLength) + key.successorMac(token);
 }

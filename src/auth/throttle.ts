@@ -5,16 +5,6 @@ import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Random } from '../base/random.ts';
 
-/** Slows down those who try passwords. It never locks anyone out for good, and forgets everything at a restart. */
-export interface Throttle {
-  /**
-   * Begins an attempt on `account` from `address`, which counts as failed until it is told otherwise: so attempts at
-   * the same time count too. An attempt that is refused does not count.
-   * @throws CairnError `too_many_requests` with `retryAfterSeconds`
-   */
-  attempt(account: string, address: string): Attempt;
-}
-
 export interface Attempt {
   /** The credentials were good: forgets the failures of this account from this address, and remembers the two. */
   succeeded(): void;
@@ -40,59 +30,71 @@ const rates = {
   all: { burst: 600, everySeconds: 0.2 },
 } as const satisfies Record<string, Rate>;
 
-export function createThrottle({ clock, random }: { readonly clock: Clock; readonly random: Random }): Throttle {
-  // Keyed, so that nobody can choose names that share a place with another's.
-  const key = random(32);
-  const placesOf = (...parts: string[]) => {
-    const digest = createHmac('sha256', key).update(parts.join('\0')).digest();
+/** Slows down those who try passwords. It never locks anyone out for good, and forgets everything at a restart. */
+export class Throttle {
+  readonly #clock: Clock;
+  /** Nobody can choose names that share a place with another's. */
+  readonly #key: Buffer;
+  readonly #pair = new Failures(rates.pair, limits.throttlePlaces);
+  readonly #address = new Failures(rates.address, limits.throttlePlaces);
+  readonly #account = new Failures(rates.account, limits.throttlePlaces);
+  readonly #all = new Failures(rates.all, 1);
+  /** Where many names share a place the last one stays; who is forgotten is only no longer exempt. */
+  readonly #known = new Float64Array(limits.throttlePlaces);
+
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
+    this.#clock = clock;
+    this.#key = random(32);
+  }
+
+  /**
+   * Begins an attempt on `account` from `address`, which counts as failed until it is told otherwise: so attempts at
+   * the same time count too. An attempt that is refused does not count.
+   * @throws CairnError `too_many_requests` with `retryAfterSeconds`
+   */
+  attempt(account: string, address: string): Attempt {
+    const network = networkOf(address);
+    const name = account.toLowerCase();
+    const pair = this.#placesOf('pair', name, network);
+    const exempt = this.#known[pair.first % this.#known.length] === pair.mark;
+    const counted: [Failures, Places][] = [
+      [this.#pair, pair],
+      [this.#address, this.#placesOf('address', network)],
+    ];
+    if (!exempt) counted.push([this.#account, this.#placesOf('account', name)], [this.#all, this.#placesOf('all')]);
+
+    const now = this.#clock.elapsed();
+    const waitMs = Math.max(...counted.map(([failures, places]) => failures.waitMs(places, now)));
+    if (waitMs > 0) {
+      throw new CairnError('too_many_requests', 'Cannot check the credentials: too many attempts have failed', {
+        retryAfterSeconds: Math.ceil(waitMs / 1000),
+      });
+    }
+    for (const [failures, places] of counted) failures.add(places, now);
+    const withdrawn = () => {
+      for (const [failures, places] of counted) failures.takeBack(places);
+    };
+    return {
+      withdrawn,
+      succeeded: () => {
+        withdrawn();
+        this.#pair.clear(pair);
+        this.#known[pair.first % this.#known.length] = pair.mark;
+      },
+    };
+  }
+
+  #placesOf(...parts: string[]): Places {
+    const digest = createHmac('sha256', this.#key).update(parts.join('\0')).digest();
     return { first: digest.readUInt32LE(0), second: digest.readUInt32LE(4), mark: digest.readUIntLE(8, 6) };
-  };
-  const counters = {
-    pair: new Failures(rates.pair, limits.throttlePlaces),
-    address: new Failures(rates.address, limits.throttlePlaces),
-    account: new Failures(rates.account, limits.throttlePlaces),
-    all: new Failures(rates.all, 1),
-  };
-  // Where many names share a place the last one stays; who is forgotten is only no longer exempt.
-  const known = new Float64Array(limits.throttlePlaces);
-
-  return {
-    attempt(account, address) {
-      const network = networkOf(address);
-      const name = account.toLowerCase();
-      const pair = placesOf('pair', name, network);
-      const exempt = known[pair.first % known.length] === pair.mark;
-      const counted: [Failures, Places][] = [
-        [counters.pair, pair],
-        [counters.address, placesOf('address', network)],
-      ];
-      if (!exempt) counted.push([counters.account, placesOf('account', name)], [counters.all, placesOf('all')]);
-
-      const now = clock.elapsed();
-      const waitMs = Math.max(...counted.map(([failures, places]) => failures.waitMs(places, now)));
-      if (waitMs > 0) {
-        throw new CairnError('too_many_requests', 'Cannot check the credentials: too many attempts have failed', {
-          retryAfterSeconds: Math.ceil(waitMs / 1000),
-        });
-      }
-      for (const [failures, places] of counted) failures.add(places, now);
-      return {
-        succeeded() {
-          for (const [failures, places] of counted) failures.takeBack(places);
-          counters.pair.clear(pair);
-          known[pair.first % known.length] = pair.mark;
-        },
-        withdrawn() {
-          for (const [failures, places] of counted) failures.takeBack(places);
-        },
-      };
-    },
-  };
+  }
 }
 
+/** Where a name is counted, and what tells it from others that are counted there. */
 interface Places {
   readonly first: number;
   readonly second: number;
+  readonly mark: number;
 }
 
 /**

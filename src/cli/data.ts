@@ -60,7 +60,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   const content = await readWhole(new NodeFiles(directory), keyFile);
   if (content === undefined) return { level: 'ok', text: 'There are no keys yet: the first start makes one' };
   try {
-    const { keys } = parseKeyRing(content.toString('utf8'));
+    const { keys } = parseKeyRing(content);
     return { level: 'ok', text: `Of the keys, 1 signs and ${keys.length - 1} verify` };
   } catch (error) {
     return { level: 'failure', text: error instanceof Error ? error.message : 'The keys cannot be read' };

@@ -152,7 +152,7 @@ test('refresh tokens and sessions survive a restart and a rotation of the keys',
   await first.close();
 
   const file = join(directory, 'keys.json');
-  const ring = rotateKeyRing(parseKeyRing(readFileSync(file, 'utf8')), testRandom('rotate'), Date.now(), 900);
+  const ring = rotateKeyRing(parseKeyRing(readFileSync(file)), testRandom('rotate'), Date.now(), 900);
   writeFileSync(file, serialiseKeyRing(ring));
   const second = await createApp(options);
   t.after(() => second.close());
@@ -191,7 +191,7 @@ test('keys that are read again take effect at once, and log nobody out', async (
   const { app, ask, token } = await openTestApp(t, { directory });
   const before = await token('admin');
   const file = join(directory, 'keys.json');
-  const old = parseKeyRing(readFileSync(file, 'utf8'));
+  const old = parseKeyRing(readFileSync(file));
   const ring = rotateKeyRing(old, testRandom('rotate'), Date.now(), 900);
   writeFileSync(file, serialiseKeyRing(ring));
   await app.reloadKeys();

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createThrottle } from '../../src/auth/throttle.ts';
-import type { Throttle } from '../../src/auth/throttle.ts';
+import { Throttle } from '../../src/auth/throttle.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { TestClock, testRandom } from './helpers.ts';
 
 function setUp() {
   const clock = new TestClock();
-  return { clock, throttle: createThrottle({ clock, random: testRandom('throttle') }) };
+  return { clock, throttle: new Throttle({ clock, random: testRandom('throttle') }) };
 }
 
 /** Seconds to wait, or 0 when the attempt was let through; it then counts as failed. */

@@ -92,7 +92,7 @@ test('check fails for keys that cannot be used and modes that let others in, and
   const { code, out, err } = await cairn(directory, 'check');
   assert.equal(code, 78);
   assert.match(out, /^failure {2}keys\.json can be read by other users/m);
-  assert.match(out, /^failure {2}Cannot use the secret: it must have at least 32 bytes$/m);
+  assert.match(out, /^failure {2}Cannot use the secret: it must have from 32 to 1024 bytes$/m);
   assert.ok(!(out + err).includes(secret.slice(0, 20)));
 });
 
