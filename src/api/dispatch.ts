@@ -1,14 +1,14 @@
 import { authorize } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import { parseJsonBytes, type JsonValue } from '../base/json.ts';
+import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { receiveContent, receiveOptionalContent } from '../http/body.ts';
+import { receiveContent } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { parseQuery, type Query } from '../http/query.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
-import type { Handler } from './handler.ts';
+import type { Call, Handler } from './handler.ts';
 import { mediaTypesOf, patchTypes, preferredType } from './media-types.ts';
 import { problems } from './problems.ts';
 import { notFound } from '../resources/precondition.ts';
@@ -62,9 +62,10 @@ export function createDispatch(options: DispatchOptions): Handle {
     authorize(route.access, principal, id);
     checkAcceptable(route, request);
     const query = readQuery(route, match.query);
-    if (route.body === undefined) return handle({ request, principal, id, query, body: undefined });
+    const call = { request, principal, id, query, body: undefined };
+    if (route.body === undefined) return handle(call);
     const bytesMax = principal.kind === 'anonymous' ? anonymousBytesMax : bodyBytesMax;
-    return readBody(route.body, request, bytesMax).then((body) => handle({ request, principal, id, query, body }));
+    return answerBody(route.body, bytesMax, handle, call);
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
@@ -74,18 +75,30 @@ export function createDispatch(options: DispatchOptions): Handle {
     return refusal(bug, request.id);
   }
 
+  async function settle(reply: Promise<Reply>, request: Request, match: Match<Endpoint>): Promise<Reply> {
+    try {
+      return withCors(await reply, request, allowedOrigins);
+    } catch (error) {
+      return withCors(refuse(error, request, match), request, allowedOrigins);
+    }
+  }
+
   return function dispatch(request) {
     const match = router.match(request.method, request.target);
     try {
       const reply = answer(request, match);
-      if (!(reply instanceof Promise)) return withCors(reply, request, allowedOrigins);
-      return reply
-        .catch((error: unknown) => refuse(error, request, match))
-        .then((settled) => withCors(settled, request, allowedOrigins));
+      return reply instanceof Promise ? settle(reply, request, match) : withCors(reply, request, allowedOrigins);
     } catch (error) {
       return withCors(refuse(error, request, match), request, allowedOrigins);
     }
   };
+}
+
+/** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
+async function answerBody(body: RouteBody, bytesMax: number, handle: Handler, call: Call): Promise<Reply> {
+  const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
+  const bytes = await receiveContent(call.request, rules, body.optional === true);
+  return await handle({ ...call, body: bytes && parseJsonBytes(bytes) });
 }
 
 /** The id that the path names; 0, which no record has, where it names none or something that is no id. */
@@ -99,14 +112,6 @@ function readQuery({ query }: Route, text: string): Query {
   const parameters = parseQuery(text);
   if (query !== undefined || parameters.size === 0) return parameters;
   throw new CairnError('invalid_query', 'Cannot read the query: this route takes no parameters');
-}
-
-/** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
-async function readBody(body: RouteBody, request: Request, bytesMax: number): Promise<JsonValue | undefined> {
-  const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
-  const receive = body.optional === true ? receiveOptionalContent : receiveContent;
-  const bytes = await receive(request, rules);
-  return bytes === undefined ? undefined : parseJsonBytes(bytes);
 }
 
 /** @throws CairnError `not_acceptable` where `Accept` leaves out everything that the route can show */

@@ -10,19 +10,19 @@ export interface ContentRules {
 }
 
 /**
- * Receives a body, its declared type checked before a byte of it is read.
+ * Receives a body, its declared type checked before a byte of it is read. One that may be left out needs no type where
+ * it is absent or empty, and is `undefined` then.
  * @throws CairnError `unsupported_media_type`, and what `receiveBody` throws
  */
-export async function receiveContent(request: Request, rules: ContentRules): Promise<Buffer> {
-  checkContentType(request.fields, rules.mediaTypes);
-  return request.receiveBody(rules.bytesMax);
-}
-
-/** Like `receiveContent`, for a body that may be left out: absent or empty, it needs no type and is `undefined`. */
-export async function receiveOptionalContent(request: Request, rules: ContentRules): Promise<Buffer | undefined> {
-  const bytes = await request.receiveBody(rules.bytesMax);
-  if (bytes.length === 0) return undefined;
-  checkContentType(request.fields, rules.mediaTypes);
+export async function receiveContent(
+  request: Request,
+  { mediaTypes, bytesMax }: ContentRules,
+  optional: boolean,
+): Promise<Buffer | undefined> {
+  if (!optional) checkContentType(request.fields, mediaTypes);
+  const bytes = await request.receiveBody(bytesMax);
+  if (optional && bytes.length === 0) return undefined;
+  if (optional) checkContentType(request.fields, mediaTypes);
   return bytes;
 }
 

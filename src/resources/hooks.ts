@@ -49,7 +49,7 @@ export async function writeWithHooks<R extends StoredRecord, W extends Written<R
   principal: Principal,
   work: (transaction: Transaction) => W,
 ): Promise<W> {
-  if (hooks.beforeWrite === undefined && hooks.afterWrite === undefined) return store.write(work);
+  if (hooks.beforeWrite === undefined && hooks.afterWrite === undefined) return await store.write(work);
   const { written, change } = await store.write((transaction) => {
     const written = work(transaction);
     const change = describe(subject, principal, written);
