@@ -42,34 +42,28 @@ export class Committer {
   readonly #events: CommitterEvents;
   /** The groups that gather, in order; only the last one takes more. */
   #gathering: Group[] = [];
-  /** A group is being written, or work is done between two groups. */
-  #busy = false;
   #inFlight: Group | undefined;
-  #scheduled = false;
+  #running = false;
   readonly #between: (() => Promise<void>)[] = [];
   /** Of the last transaction that ran; it may still be pending. */
   #sequence = 0;
   #pending = 0;
   #pendingBytes = 0;
-  #full = false;
   #stopped: (() => CairnError) | undefined;
   #failed = false;
-  /** When the last write of those that wait has been answered. */
-  #drained: (() => void)[] = [];
+  /** Called when nothing waits any more. */
+  #drained = (): void => undefined;
+  /** Of the last commit that is durable and published. */
+  sequence = 0;
   groups = 0;
   commits = 0;
+  /** The disk is full. */
+  full = false;
 
   constructor(journal: Journal, overlays: Iterable<{ clear(): void }>, events: CommitterEvents) {
     this.#journal = journal;
     this.#overlays = overlays;
     this.#events = events;
-  }
-
-  /** Of the last commit that is durable and published. */
-  sequence = 0;
-
-  get full(): boolean {
-    return this.#full;
   }
 
   /** Where to go on after a start. */
@@ -81,9 +75,9 @@ export class Committer {
 
   /** See `Store.write`. */
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    if (!this.#full || this.#stopped !== undefined) return this.#write(work);
+    if (!this.full || this.#stopped !== undefined) return this.#write(work);
     return this.#events.hasRoom().then((room) => {
-      if (room) this.#full = false;
+      if (room) this.full = false;
       return this.#write(work);
     });
   }
@@ -116,7 +110,7 @@ export class Committer {
   stop(refusal: () => CairnError): Promise<void> {
     this.#stopped ??= refusal;
     return new Promise((resolve) => {
-      this.#drained.push(resolve);
+      this.#drained = resolve;
       this.#schedule();
     });
   }
@@ -140,7 +134,7 @@ export class Committer {
     try {
       const result = work(transaction);
       invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
-      if (this.#full && changes.length > 0 && !transaction.shrinks) throw storageFull();
+      if (this.full && changes.length > 0 && !transaction.shrinks) throw storageFull();
       return result;
     } catch (error) {
       if (changes.length > 0) this.#layAnew();
@@ -180,73 +174,54 @@ export class Committer {
     return group;
   }
 
-  /** Starts the next group at the end of this turn of the loop, so that the requests of one turn share it. */
+  /** Begins at the end of this turn of the loop, so that the requests of one turn share a group. */
   #schedule(): void {
-    if (this.#busy || this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.#next();
-    });
+    if (this.#running) return;
+    this.#running = true;
+    setImmediate(() => void this.#run());
   }
 
-  #next(): void {
-    if (this.#busy) return;
-    const between = this.#between.shift();
-    if (between !== undefined) {
-      this.#busy = true;
-      void between().then(() => {
-        this.#busy = false;
-        this.#next();
-      });
-      return;
-    }
-    const group = this.#gathering.shift();
-    if (group === undefined) {
-      for (const resolve of this.#drained.splice(0)) resolve();
-      return;
-    }
-    this.#busy = true;
-    this.#inFlight = group;
-    this.#journal.append(this.sequence + 1, group.commits).then(
-      () => {
-        if (this.#inFlight === group) return this.#commit(group);
-        // Something else failed meanwhile, and these callers have been told that the outcome is unknown.
-        this.#busy = false;
-        this.#next();
-      },
-      (error: unknown) => {
+  async #run(): Promise<void> {
+    for (;;) {
+      const between = this.#between.shift();
+      if (between !== undefined) {
+        await between();
+        continue;
+      }
+      const group = this.#gathering.shift();
+      if (group === undefined) break;
+      this.#inFlight = group;
+      try {
+        await this.#journal.append(this.sequence + 1, group.commits);
+        // Something else may have failed meanwhile; then these callers know that the outcome is unknown.
+        if (this.#inFlight === group) this.#commit(group);
+      } catch (error) {
         this.#refuse(error);
-      },
-    );
+      }
+    }
+    this.#running = false;
+    this.#drained();
   }
 
-  #commit(group: Group): void {
-    for (const change of group.changes) change.publish();
-    this.sequence += group.commits.length;
-    this.commits += group.commits.length;
+  /** The callers go on when the disk has the next group. */
+  #commit({ changes, commits, bytes, waiting }: Group): void {
+    for (const change of changes) change.publish();
+    this.sequence += commits.length;
+    this.commits += commits.length;
     this.groups += 1;
-    this.#pending -= group.commits.length;
-    this.#pendingBytes -= group.bytes;
+    this.#pending -= commits.length;
+    this.#pendingBytes -= bytes;
     this.#inFlight = undefined;
-    this.#busy = false;
     this.#events.onCommit();
-    // The disk goes on while the callers are answered.
-    this.#next();
-    for (const { resolve } of group.waiting) resolve();
+    for (const { resolve } of waiting) resolve();
   }
 
   #refuse(error: unknown): void {
-    if (!(error instanceof CairnError) || error.code !== 'storage_full') {
-      this.fail(error);
-    } else {
-      const known = this.#full;
-      this.#full = true;
-      this.#rejectAll(error);
-      if (!known) this.#events.onFull();
-    }
-    this.#busy = false;
-    this.#next();
+    if (!(error instanceof CairnError) || error.code !== 'storage_full') return this.fail(error);
+    this.#rejectAll(error);
+    if (this.full) return;
+    this.full = true;
+    this.#events.onFull();
   }
 
   /** Fails what is in flight and everything that was decided upon it. */

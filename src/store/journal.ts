@@ -45,35 +45,14 @@ export type JournalStatus = Pick<
 >;
 
 /** No files at all: what is appended is as durable as the process. */
-export class MemoryJournal implements Journal {
-  readonly checkpointDue = false;
-  readonly #epoch: string;
-
-  constructor(epoch: string) {
-    this.#epoch = epoch;
-  }
-
-  open(): Promise<Opened> {
-    return Promise.resolve({ epoch: this.#epoch, sequence: 0 });
-  }
-
-  append(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  setReserve(): Promise<boolean> {
-    return Promise.resolve(true);
-  }
-
-  checkpoint(): Promise<boolean> {
-    return Promise.resolve(true);
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  status(): JournalStatus {
-    return { journalBytes: 0, appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
-  }
+export function memoryJournal(epoch: string): Journal {
+  return {
+    open: () => Promise.resolve({ epoch, sequence: 0 }),
+    append: () => Promise.resolve(),
+    checkpointDue: false,
+    setReserve: () => Promise.resolve(true),
+    checkpoint: () => Promise.resolve(true),
+    close: () => Promise.resolve(),
+    status: () => ({ journalBytes: 0, appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 }),
+  };
 }

@@ -7,7 +7,7 @@ import { type CheckReport, checkFiles } from './check.ts';
 import { Committer } from './committer.ts';
 import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
-import { type Journal, MemoryJournal } from './journal.ts';
+import { type Journal, memoryJournal } from './journal.ts';
 import { type ProcessTable, systemProcesses } from './lock.ts';
 import { NodeFiles } from './node-files.ts';
 import { type RepairReport, repairFiles } from './repair.ts';
@@ -51,7 +51,7 @@ export function openStore(options: StoreOptions): OfflineStore {
   const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
   const journal =
     files === undefined
-      ? new MemoryJournal(newEpoch(random))
+      ? memoryJournal(newEpoch(random))
       : new FileJournal({ files, clock, random, processes, reserveBytes, onNotice });
   return new RecordStore(journal, files, { ...options, processes });
 }
