@@ -9,12 +9,6 @@ export interface Change {
   publish(): void;
 }
 
-interface RecordChange<R extends StoredRecord> extends Change {
-  readonly id: number;
-  /** `undefined` where it is removed. */
-  readonly record: R | undefined;
-}
-
 /** A table that can be written to: what is published, and what is pending beside it. */
 export class WritableTable<R extends StoredRecord> extends Table<R> {
   readonly pending = new Overlay<R>(this);
@@ -66,13 +60,8 @@ export class Overlay<R extends StoredRecord> {
       const holder = key === undefined ? undefined : this.#holder(name, key);
       if (holder !== undefined && holder !== id) throw new UniqueKeyError(this.#table.name, name);
     }
-    const change: RecordChange<R> = {
-      id,
-      record,
-      lay: () => this.#lay(change),
-      publish: () => this.#publish(change, sequence),
-    };
-    this.#lay(change);
+    const change = new RecordChange(this, id, record, sequence);
+    this.lay(change);
     return change;
   }
 
@@ -84,7 +73,7 @@ export class Overlay<R extends StoredRecord> {
     this.size = this.#table.size;
   }
 
-  #lay(change: RecordChange<R>): void {
+  lay(change: RecordChange<R>): void {
     const { id, record } = change;
     const before = this.get(id);
     for (const key of this.#keysOf(before, record)) this.#keys.set(key, change);
@@ -93,8 +82,8 @@ export class Overlay<R extends StoredRecord> {
     if (id >= this.nextId) this.nextId = id + 1;
   }
 
-  #publish(change: RecordChange<R>, sequence: number): void {
-    const { id, record } = change;
+  publish(change: RecordChange<R>): void {
+    const { id, record, sequence } = change;
     for (const key of this.#keysOf(this.#table.get(id), record)) {
       if (this.#keys.get(key) === change) this.#keys.delete(key);
     }
@@ -120,5 +109,28 @@ export class Overlay<R extends StoredRecord> {
       }
     }
     return keys;
+  }
+}
+
+class RecordChange<R extends StoredRecord> implements Change {
+  readonly id: number;
+  /** `undefined` where it is removed. */
+  readonly record: R | undefined;
+  readonly sequence: number;
+  readonly overlay: Overlay<R>;
+
+  constructor(overlay: Overlay<R>, id: number, record: R | undefined, sequence: number) {
+    this.overlay = overlay;
+    this.id = id;
+    this.record = record;
+    this.sequence = sequence;
+  }
+
+  lay(): void {
+    this.overlay.lay(this);
+  }
+
+  publish(): void {
+    this.overlay.publish(this);
   }
 }
