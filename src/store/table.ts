@@ -45,7 +45,8 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
   }
 
   get(id: number): R | undefined {
-    return this.#blocks.get(id);
+    // Most that is written, or read from files, has a new id.
+    return id < this.nextId ? this.#blocks.get(id) : undefined;
   }
 
   find(index: string, key: string): R | undefined {
@@ -84,7 +85,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
 
   /** Publishes one change of the commit `sequence`: the record's new version, or that it is gone. */
   publish(id: number, record: R | undefined, sequence: number): void {
-    const before = this.#blocks.get(id);
+    const before = this.get(id);
     for (const index of this.unique.values()) index.change(before, record);
     for (const index of this.groups.values()) index.change(before, record);
     if (record === undefined) this.#blocks.remove(id);
@@ -98,22 +99,17 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
     const { id } = stored;
     const record = this.#parse(stored);
     if (record === undefined) return `it does not fit the declaration of ${this.name}`;
-    // A snapshot and most of a journal give ids that are new.
-    const before = id < this.nextId ? this.#blocks.get(id) : undefined;
     for (const [name, index] of this.unique) {
       const key = index.key(record);
       const holder = key === undefined ? undefined : index.ids.get(key);
       if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
-      index.change(before, record);
     }
-    for (const index of this.groups.values()) index.change(before, record);
-    this.#blocks.put(record);
-    if (id >= this.nextId) this.nextId = id + 1;
+    this.publish(id, record, this.revision);
     return undefined;
   }
 
   unload(id: number): string | undefined {
-    if (this.#blocks.get(id) === undefined) return 'it removes a record that is not there';
+    if (this.get(id) === undefined) return 'it removes a record that is not there';
     this.publish(id, undefined, this.revision);
     return undefined;
   }
@@ -126,10 +122,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
 
 /** A table of a collection that the program does not know: its records stay as they are. */
 export function carriedTable(name: string): AnyTable {
-  return new Table({
-    name,
-    parse: (record) => record,
-  });
+  return new Table({ name, parse: (record) => record });
 }
 
 function isStored(record: JsonObject): record is JsonObject & StoredRecord {
