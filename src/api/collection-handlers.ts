@@ -12,8 +12,8 @@ import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/l
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
-import type { Handler } from './handler.ts';
 import { noContent, notModified, shown } from './replies.ts';
+import type { Handler } from './route.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
 import { cookieOf } from './session-cookie.ts';
 

@@ -8,12 +8,11 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { parseQuery, type Query } from '../http/query.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
-import type { Call, Handler } from './handler.ts';
-import { mediaTypesOf, patchTypes, preferredType } from './media-types.ts';
 import { problems } from './problems.ts';
 import { notFound } from '../resources/precondition.ts';
 import { noContent, refusal, seeOther } from './replies.ts';
-import type { Route, RouteBody } from './route.ts';
+import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
+import type { Call, Handler, Route, RouteBody } from './route.ts';
 
 /** A row of the route table with what does it. */
 export interface Endpoint {

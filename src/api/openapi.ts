@@ -3,10 +3,9 @@ import type { ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { fieldsParameter, listParameters, type ListParameter } from '../resources/list-query.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
-import { mediaTypesOf } from './media-types.ts';
 import { problems } from './problems.ts';
 import { problemsOf } from './route-problems.ts';
-import type { Route, RouteBody } from './route.ts';
+import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
 
 /**
  * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. A schema

@@ -1,9 +1,11 @@
 import type { Access } from '../auth/access.ts';
+import type { Principal } from '../auth/principal.ts';
 import type { ErrorCode } from '../base/errors.ts';
-import type { JsonObject } from '../base/json.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import { negotiate } from '../http/accept.ts';
+import type { Reply, Request } from '../http/message.ts';
+import type { Query } from '../http/query.ts';
 import type { Shape } from '../schema/field.ts';
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** What a body must be. How it is validated and how the OpenAPI document describes it come from the same shape. */
 export interface RouteBody {
@@ -30,7 +32,7 @@ export interface RouteReply {
  * the test of who may do what are all made from these rows. A row without `access` does not compile.
  */
 export interface Route {
-  readonly method: Method;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly summary: string;
   readonly access: Access;
@@ -48,4 +50,34 @@ export interface Route {
   readonly signInAt?: string;
   /** What else can go wrong, beside what the other columns imply (`route-problems.ts`). */
   readonly problems?: readonly ErrorCode[];
+}
+
+/** A request that has been matched, authenticated, authorized and read. */
+export interface Call {
+  readonly request: Request;
+  readonly principal: Principal;
+  /** The `{id}` of the path; 0 where the path has none, which no record has. */
+  readonly id: number;
+  readonly query: Query;
+  /** The parsed body; `undefined` where the route takes none, or an optional one is absent. */
+  readonly body: JsonValue | undefined;
+}
+
+/** Does what a route promises. @throws CairnError */
+export type Handler = (call: Call) => Reply | Promise<Reply>;
+
+const json = ['application/json'] as const;
+const jsonOrPage = ['application/json', 'text/html'] as const;
+
+/** Media types of a patch: a merge patch (RFC 7396) by its own name, or as the JSON that it is. */
+export const patchTypes = ['application/merge-patch+json', 'application/json'] as const;
+
+/** What a body may be sent as. */
+export function mediaTypesOf({ purpose }: RouteBody): readonly string[] {
+  return purpose === 'patch' ? patchTypes : json;
+}
+
+/** What the caller wants most of what a route can show; `undefined` where it wants none of it. */
+export function preferredType(route: Route, { fields }: Request): 'application/json' | 'text/html' | undefined {
+  return negotiate(fields.get('accept'), route.signInAt === undefined ? json : jsonOrPage);
 }

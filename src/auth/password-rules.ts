@@ -31,7 +31,7 @@ const wordWorth = 2;
 /** Of what a guesser would try first anyway: own names, sequences, years, what stood before. */
 const patternWorth = 1;
 
-/** UTF-16 code units that are looked at, in all and at a time: the work grows with both, and holds up everybody else. */
+/** UTF-16 code units that are looked at, in all and at a time: the work grows with both, and holds up others. */
 const lookedAtMax = 128;
 const pieceLengthMax = 64;
 
