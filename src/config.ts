@@ -71,6 +71,7 @@ export const secrets = {
   CAIRN_SECRET: 'signing key, at least 32 bytes; without it one is made and kept in the data directory',
   CAIRN_ADMIN_PASSWORD: 'password of the administrator that the first start makes; without it one is generated',
 } as const;
+export type SecretName = keyof typeof secrets;
 
 /** What the options came to, by the names that `AppOptions` has for them. Times are in seconds, sizes in bytes. */
 export type Config = ReturnType<typeof readConfig>;
@@ -174,7 +175,7 @@ export function readOption<T>(
 }
 
 /** @throws UsageError where both ways are used or the file cannot be read; never quotes a secret */
-function readSecret(name: keyof typeof secrets, environment: Environment): string | undefined {
+function readSecret(name: SecretName, environment: Environment): string | undefined {
   const value = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
   if (file === undefined) return value;

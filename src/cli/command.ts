@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { Config, Environment } from '../config.ts';
+import type { Config, Environment, SecretName } from '../config.ts';
 import { readConfig, readOption } from '../config.ts';
 import type { Option } from '../options.ts';
 import { UsageError } from '../options.ts';
@@ -29,8 +29,8 @@ export interface Command {
   /** The names of its operands; each of them is required. */
   readonly operands: readonly string[];
   readonly options: readonly Option<unknown>[];
-  /** Whether the secrets of the environment matter to it. */
-  readonly usesSecrets?: boolean;
+  /** The secrets of the environment that matter to it; absent: none does. */
+  readonly secrets?: readonly SecretName[];
   run(call: Call): Promise<ExitCode>;
 }
 

@@ -2,8 +2,7 @@ import type { Command } from './command.ts';
 import { dataCommands } from './data.ts';
 import { flags } from './flags.ts';
 import { keyCommands } from './keys.ts';
-import { openapi } from './openapi.ts';
-import { routes } from './routes.ts';
+import { routeCommands } from './routes.ts';
 import { serve } from './serve.ts';
 import { userCommands } from './user.ts';
 
@@ -13,7 +12,6 @@ export const commands: readonly Command[] = [
   ...userCommands,
   ...dataCommands,
   ...keyCommands,
-  routes,
-  openapi,
+  ...routeCommands,
   flags,
 ];

@@ -24,7 +24,7 @@ export const dataCommands: readonly Command[] = [
     summary: 'Verifies every data file and what is around them; also beside a running server, without --repair',
     operands: [],
     options: [options.data, repair],
-    usesSecrets: true,
+    secrets: ['CAIRN_SECRET'],
     async run(call) {
       const directory = await dataDirectory(call);
       const around = [checkNodeVersion(process.version), ...checkAlgorithms()];

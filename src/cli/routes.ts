@@ -1,18 +1,33 @@
+import { openApi } from '../api/openapi.ts';
 import { routeTable } from '../api/routes.ts';
+import { packageVersion } from '../version.ts';
 import { exitCodes, type Command } from './command.ts';
 
-/** Shows what can be asked for, and by whom. */
-export const routes: Command = {
-  name: 'routes',
-  summary: 'Shows the route table: method, path, who may, what it does',
-  operands: [],
-  options: [],
-  async run({ terminal }) {
-    const rows = [...routeTable().values()].map(({ method, path, access, summary }) => [method, path, access, summary]);
-    const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-    for (const row of rows) {
-      terminal.out(`${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}\n`);
-    }
-    return exitCodes.done;
+/** What can be asked for, without a server. */
+export const routeCommands: readonly Command[] = [
+  {
+    name: 'routes',
+    summary: 'Shows the route table: method, path, who may, what it does',
+    operands: [],
+    options: [],
+    async run({ terminal }) {
+      const routes = [...routeTable().values()];
+      const rows = routes.map(({ method, path, access, summary }) => [method, path, access, summary]);
+      const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+      for (const row of rows) {
+        terminal.out(`${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}\n`);
+      }
+      return exitCodes.done;
+    },
   },
-};
+  {
+    name: 'openapi',
+    summary: 'Prints the OpenAPI document',
+    operands: [],
+    options: [],
+    async run({ terminal }) {
+      terminal.out(`${JSON.stringify(openApi(routeTable(), packageVersion()), null, 2)}\n`);
+      return exitCodes.done;
+    },
+  },
+];

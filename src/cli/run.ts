@@ -1,11 +1,11 @@
 import { CairnError, type ErrorCode } from '../base/errors.ts';
-import { UsageError } from '../options.ts';
+import { secrets, variableOf } from '../config.ts';
+import { UsageError, type Option } from '../options.ts';
 import { LockedError, StoreDamageError } from '../store/failures.ts';
 import { errorCode } from '../store/files.ts';
 import { KeyRingError } from '../auth/keys.ts';
 import type { Command, ExitCode, Terminal } from './command.ts';
 import { exitCodes, parseCall } from './command.ts';
-import { describe, overview } from './help.ts';
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
 export async function run(
@@ -51,6 +51,41 @@ function findCommand(
   const family = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [`cairn ${name}`] : []));
   const hint = family.length > 0 ? `say ${family.join(', ')}` : 'see cairn --help';
   throw new UsageError(`Cannot run cairn ${JSON.stringify(first).slice(1, -1)}: there is no such command; ${hint}`);
+}
+
+/** What `cairn --help` prints. */
+function overview(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map((command) => usage(command).length));
+  const lines = commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`);
+  return (
+    'Usage: cairn [COMMAND] [OPTIONS]\n\n' +
+    `Commands; without one, serve is meant:\n${lines.join('')}\n` +
+    'cairn COMMAND --help tells the options of a command, cairn --version the version.\n' +
+    `Exit codes: ${exitCodes.done} done, ${exitCodes.usage} wrong usage, ${exitCodes.bug} a bug, ` +
+    `${exitCodes.io} disk or network, ${exitCodes.busy} in use, ${exitCodes.config} damaged data or set-up.\n`
+  );
+}
+
+/** What `cairn COMMAND --help` prints. */
+function describe(command: Command): string {
+  const options = command.options.map(describeOption).join('');
+  const secretLines = (command.secrets ?? []).map((name) => `  ${name}, ${name}_FILE\n      ${secrets[name]}\n`);
+  return (
+    `Usage: cairn ${usage(command)}${options === '' ? '' : ' [OPTIONS]'}\n\n${command.summary}.\n` +
+    (options === '' ? '' : `\nOptions, with their environment variables:\n${options}`) +
+    (secretLines.length === 0 ? '' : `\nSecrets, from the environment or a file it names:\n${secretLines.join('')}`)
+  );
+}
+
+function describeOption(option: Option<unknown>): string {
+  const head = option.kind === 'switch' ? `--${option.name}` : `--${option.name} ${option.placeholder}`;
+  const fallback = option.defaultText === '' ? '' : ` (default: ${option.defaultText})`;
+  const variable = option.flagOnly === true ? '' : `, ${variableOf(option.name)}`;
+  return `  ${head}${variable}\n      ${option.help}${fallback}\n`;
+}
+
+function usage(command: Command): string {
+  return [command.name, ...command.operands].join(' ');
 }
 
 function fail(error: unknown, terminal: Terminal): ExitCode {

@@ -21,7 +21,7 @@ export const serve: Command = {
   summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
   operands: [],
   options: Object.values(options),
-  usesSecrets: true,
+  secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD'],
   async run(call) {
     const config = call.config();
     const { terminal } = call;

@@ -1,6 +1,7 @@
 import type { App } from '../app.ts';
 import { everybody, roles } from '../auth/principal.ts';
 import type { JsonObject } from '../base/json.ts';
+import { options } from '../config.ts';
 import { choice, flagOnly, text, UsageError } from '../options.ts';
 import { unconditional } from '../resources/precondition.ts';
 import type { UserRecord } from '../resources/users.ts';
@@ -34,7 +35,7 @@ export const userCommands: readonly Command[] = [
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
     operands: [],
-    options: offlineOptions,
+    options: [options.data],
     async run(call) {
       await offline(call, (app) => {
         const view = app.users.records.view();
@@ -59,7 +60,7 @@ export const userCommands: readonly Command[] = [
     name: 'user set-role',
     summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
     operands: ['EMAIL', 'ROLE'],
-    options: offlineOptions,
+    options: [options.data],
     async run(call) {
       const [email, newRole = ''] = call.operands;
       await offline(call, (app) => change(app, email, { role: newRole }));

@@ -3,14 +3,14 @@ import { CairnError } from '../base/errors.ts';
 import { invariant } from '../base/invariant.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/random.ts';
-import { type CheckReport, checkFiles } from './check.ts';
+import type { CheckReport } from './check.ts';
 import { Committer } from './committer.ts';
 import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
 import { type Journal, memoryJournal } from './journal.ts';
 import { type ProcessTable, systemProcesses } from './lock.ts';
 import { NodeFiles } from './node-files.ts';
-import { type RepairReport, repairFiles } from './repair.ts';
+import type { RepairReport } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { type AnyTable, isCollectionName, Table } from './table.ts';
 import { WritableTable } from './overlay.ts';
@@ -113,11 +113,14 @@ class RecordStore implements OfflineStore {
 
   async check(): Promise<CheckReport> {
     invariant(this.#files !== undefined, 'a store in memory has no files to check');
+    // What only a check or a repair needs is loaded for them alone: a server starts without it.
+    const { checkFiles } = await import('./check.ts');
     return checkFiles(this.#files, () => this.#makeTables());
   }
 
   async repair(onProgress: (step: string) => void = () => undefined): Promise<RepairReport> {
     invariant(this.#files !== undefined && this.#epoch === undefined, 'only files at rest can be repaired');
+    const { repairFiles } = await import('./repair.ts');
     return repairFiles(this.#files, () => this.#makeTables(), { ...this.#options, onProgress });
   }
 

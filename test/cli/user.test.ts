@@ -104,6 +104,11 @@ test('keys are rotated beside a running server, which takes them up when told, a
   for (const { secret } of file.keys) assert.ok(!(out + listed.out).includes(secret), 'secrets stay in their file');
 });
 
+test('each command tells its own options alone', async () => {
+  const { out } = await runCommand(userCommands, ['user', 'list', '--help']);
+  assert.deepEqual(out.match(/--[\w-]+/g), ['--data']);
+});
+
 test('a key that is configured is not rotated here', async (t) => {
   const directory = temporaryDirectory(t);
   const environment = { CAIRN_DATA: directory, CAIRN_SECRET: 'x'.repeat(32) };
