@@ -41,9 +41,14 @@ export function lockedFlags(words: readonly string[], [main = ''] = program): st
   return stdout.trim().split('\n');
 }
 
-/** Starts Node.js with these words; it is killed when the test ends. */
-export function run(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
-  const child = spawn(process.execPath, words, {
+/** Starts Node.js, or another command, with these words; it is killed when the test ends. */
+export function run(
+  t: TestContext,
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv = cheap,
+  command = process.execPath,
+): Running {
+  const child = spawn(command, words, {
     cwd: projectDirectory,
     env: { PATH: process.env['PATH'], ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],

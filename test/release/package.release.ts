@@ -1,49 +1,16 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { projectDirectory } from '../source.ts';
+import { clone, pack, run } from './clone.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
 after(() => rmSync(work, { recursive: true }));
 
-/** Runs a command to its end; its output, or a failed test. */
-function run(directory: string, command: string, ...words: readonly string[]): string {
-  const { status, stdout, stderr } = spawnSync(command, words, {
-    cwd: directory, encoding: 'utf8', shell: process.platform === 'win32',
-  });
-  assert.equal(status, 0, `${command} ${words.join(' ')}: ${stdout}${stderr}`);
-  return stdout;
-}
-
-/** What somebody has who cloned the project and installed its development packages. */
-function clone(name: string): string {
-  const directory = join(work, name);
-  mkdirSync(directory);
-  for (const entry of ['src', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md']) {
-    cpSync(join(projectDirectory, entry), join(directory, entry), { recursive: true });
-  }
-  symlinkSync(join(projectDirectory, 'node_modules'), join(directory, 'node_modules'), 'junction');
-  return directory;
-}
-
-interface Packed {
-  readonly file: string;
-  readonly names: readonly string[];
-}
-
-function pack(directory: string): Packed {
-  run(directory, 'npm', 'run', 'build', '--silent');
-  const report: unknown = JSON.parse(run(directory, 'npm', 'pack', '--json'));
-  const [packed] = report as { filename: string; files: { path: string }[] }[];
-  assert.ok(packed);
-  return { file: join(directory, packed.filename), names: packed.files.map(({ path }) => path) };
-}
-
-const first = pack(clone('first'));
+const first = pack(clone(join(work, 'first')));
 
 test('the package holds JavaScript, declarations, source and README, and nothing else', () => {
   const sources = readdirSync(join(projectDirectory, 'src'), { recursive: true, encoding: 'utf8' })
@@ -60,7 +27,7 @@ test('the package holds JavaScript, declarations, source and README, and nothing
 });
 
 test('two clones make the same package to the byte', () => {
-  const second = pack(clone('second'));
+  const second = pack(clone(join(work, 'second')));
   const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
   assert.equal(digest(second.file), digest(first.file));
 });
