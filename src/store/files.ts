@@ -11,7 +11,7 @@ export interface Files {
   prepare(): Promise<void>;
   /** Comes last. */
   close(): Promise<void>;
-  /** The names in the directory, in no order. */
+  /** The names in the directory, in no order; none where it is absent. */
   list(): Promise<string[]>;
   /** Rejects with `code` ENOENT (`read`) or EEXIST (`exclusive`) among others. New files have mode 0600. */
   open(name: string, mode: OpenMode): Promise<OpenFile>;

@@ -54,7 +54,10 @@ export class NodeFiles implements Files {
   }
 
   list(): Promise<string[]> {
-    return readdir(this.directory);
+    return readdir(this.directory).catch((error: unknown) => {
+      if (errorCode(error) === 'ENOENT') return [];
+      throw error;
+    });
   }
 
   async open(name: string, mode: OpenMode): Promise<OpenFile> {

@@ -57,7 +57,7 @@ async function copy(
   epochFrom: (epoch: string) => string,
 ): Promise<CopyReport> {
   const { onProgress = () => undefined } = options;
-  if (!(await namesIn(target)).every((name) => name.startsWith('.'))) {
+  if (!(await target.list()).every((name) => name.startsWith('.'))) {
     throw new CairnError('write_refused', `Cannot write to ${target.directory}: it is not empty`);
   }
   onProgress(`reading ${source.directory}`);
@@ -79,16 +79,6 @@ async function copy(
   });
 }
 
-/** The names in a directory, which need not be there. */
-async function namesIn(files: Files): Promise<string[]> {
-  try {
-    return await files.list();
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-
 export interface ReadStore extends Replayed {
   readonly tables: ReadonlyMap<string, AnyTable>;
   /** `undefined` where there is no store. */
@@ -102,7 +92,7 @@ export interface ReadStore extends Replayed {
  */
 export async function readStore(files: Files, makeTables: () => Map<string, AnyTable>): Promise<ReadStore> {
   for (let attempt = 1; ; attempt += 1) {
-    const running = (await namesIn(files)).includes(lockName);
+    const running = (await files.list()).includes(lockName);
     try {
       const tables = makeTables();
       const found = await findStore(files, tables);

@@ -95,7 +95,7 @@ class Salvage {
     if (!isUtf8(bytes)) this.#lose(name, 0, 'bytes that are not UTF-8 became U+FFFD');
     const text = bytes.toString();
     const whole = parseObject(text);
-    const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`) ?? {}, table.name);
+    const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`), table.name);
     const { through, nextId, revision } = header ?? { ...listed, nextId: 1, revision: 0 };
     this.#collections.set(table.name, { through });
     this.sequence = Math.max(this.sequence, through);

@@ -104,7 +104,7 @@ function* encodeSlices(clock: Clock, header: string, view: View<StoredRecord>): 
 
 /**
  * Reads a collection's snapshot into `table`, which is empty. Returns its header and size, or `undefined` where there
- * is no such file.
+ * is no such file. Lines are parsed in runs, since one call of `JSON.parse` for many costs least.
  * @throws StoreDamageError
  */
 export async function readSnapshot(
@@ -112,112 +112,72 @@ export async function readSnapshot(
   table: AnyTable,
 ): Promise<{ header: SnapshotHeader; bytes: number } | undefined> {
   const name = snapshotName(table.name);
-  const reader = new SnapshotReader(name, table);
+  const damage = (at: number, problem: string, label = 'S1'): StoreDamageError =>
+    new StoreDamageError(label, name, at, problem);
+  const hash = createHash('sha256');
+  let header: SnapshotHeader | undefined;
+  /** What was read from `offset` on, and not yet judged. */
+  let rest: Buffer = Buffer.alloc(0);
+  let offset = 0;
   try {
-    for await (const chunk of readChunks(files, name)) reader.take(chunk);
+    for await (const chunk of readChunks(files, name)) {
+      rest = Buffer.concat([rest, chunk]);
+      const start = header === undefined ? rest.indexOf(0x0a) + 1 : 0;
+      if (header === undefined && start > 0) {
+        refuseNewer(name, rest, snapshotFormat);
+        header = parseHeader(parseObject(`${rest.toString('utf8', 0, start)}]}`), table.name);
+        if (header === undefined) throw damage(0, 'its first line is not a header');
+      }
+      if (header === undefined) continue;
+      // The last line may be the footer: it stays until the end of the file is known.
+      const end = Math.max(start, rest.lastIndexOf(0x0a, rest.length - 2) + 1);
+      if (end > start) {
+        const run = rest.toString('utf8', start, end - (rest[end - 2] === 0x2c ? 2 : 1));
+        const bad = loadRun(run, table);
+        if (bad !== undefined) throw damage(offset + start + bad.offset, bad.problem);
+      }
+      hash.update(rest.subarray(0, end));
+      offset += end;
+      rest = rest.subarray(end);
+    }
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
-  return { header: reader.end(), bytes: reader.size };
+  if (header === undefined) throw damage(0, 'its first line is incomplete');
+  const found = rest.toString();
+  if (found !== encodeFooter(table.size, hash.digest('hex'))) {
+    if (parseObject(`{"records":[${found}`) === undefined) throw damage(offset, 'its last line is incomplete');
+    throw damage(offset, 'its digest does not fit: it was edited by hand, or is damaged', 'S2');
+  }
+  table.advance(header.revision, header.nextId);
+  return { header, bytes: offset + rest.length };
 }
 
-/** Takes a snapshot piece by piece; lines are parsed in runs, since one call of `JSON.parse` for many costs least. */
-class SnapshotReader {
-  size = 0;
-  readonly #name: string;
-  readonly #table: AnyTable;
-  readonly #hash = createHash('sha256');
-  /** The beginning of a line whose end is still to come. */
-  #rest: Buffer = Buffer.alloc(0);
-  /** Where `#rest` begins. */
-  #offset = 0;
-  #header: SnapshotHeader | undefined;
-  #lastId = 0;
-
-  constructor(name: string, table: AnyTable) {
-    this.#name = name;
-    this.#table = table;
+/** Puts the records of some lines into `table`; says which line is bad, if one is. */
+function loadRun(run: string, table: AnyTable): { offset: number; problem: string } | undefined {
+  const badLine = (index: number, problem: string): { offset: number; problem: string } => {
+    const before = run.split('\n').slice(0, index);
+    return { offset: Buffer.byteLength(before.map((line) => `${line}\n`).join('')), problem };
+  };
+  const records = parseObject(`{"records":[${run}]}`)?.['records'];
+  if (!Array.isArray(records) || records.length === 0) {
+    const index = run.split('\n').findIndex((line) => parseObject(line.replace(/,$/, '')) === undefined);
+    return badLine(Math.max(0, index), 'this line is not a record');
   }
-
-  take(chunk: Buffer): void {
-    this.size += chunk.length;
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    let start = 0;
-    if (this.#header === undefined) {
-      start = bytes.indexOf(0x0a) + 1;
-      if (start > 0) this.#header = this.#readHeader(bytes.subarray(0, start));
-    }
-    // The last line may be the footer: it stays until the end of the file is known.
-    const end = this.#header === undefined ? 0 : bytes.lastIndexOf(0x0a, bytes.length - 2) + 1;
-    if (end > start) this.#readRecords(bytes.subarray(start, end), this.#offset + start);
-    this.#hash.update(bytes.subarray(0, Math.max(start, end)));
-    this.#offset += Math.max(start, end);
-    this.#rest = Buffer.from(bytes.subarray(Math.max(start, end)));
+  for (let index = 0; index < records.length; index += 1) {
+    const record: JsonValue | undefined = records[index];
+    const id = isJsonObject(record) ? record['id'] : undefined;
+    const follows = isJsonObject(record) && isCount(id) && id >= table.nextId;
+    const problem = follows ? table.load(record) : 'it is no record whose id follows the one before';
+    if (problem !== undefined) return badLine(index, problem);
   }
-
-  end(): SnapshotHeader {
-    const header = this.#header;
-    if (header === undefined) throw this.#damage(0, 'its first line is incomplete');
-    const footer = encodeFooter(this.#table.size, this.#hash.digest('hex'));
-    const found = this.#rest.toString();
-    if (found === footer) {
-      this.#table.advance(header.revision, header.nextId);
-      return header;
-    }
-    const wellFormed = parseObject(`{"records":[${found}`) !== undefined;
-    if (!wellFormed) throw this.#damage(this.#offset, 'its last line is incomplete');
-    const problem = 'its digest does not fit: it was edited by hand, or is damaged';
-    throw new StoreDamageError('S2', this.#name, this.#offset, problem);
-  }
-
-  #readHeader(line: Buffer): SnapshotHeader {
-    refuseNewer(this.#name, line, snapshotFormat);
-    const value = parseObject(`${line.toString()}]}`);
-    const header = value && parseHeader(value, this.#table.name);
-    if (header === undefined) throw this.#damage(0, 'its first line is not a header');
-    return header;
-  }
-
-  #readRecords(bytes: Buffer, offset: number): void {
-    const lines = bytes.toString('utf8', 0, bytes.length - (bytes.at(-2) === 0x2c ? 2 : 1));
-    const records = parseObject(`{"records":[${lines}]}`)?.['records'];
-    const texts = (): string[] => lines.split('\n');
-    const bad = (index: number, problem: string): StoreDamageError => {
-      const before = texts().slice(0, index);
-      return this.#damage(offset + Buffer.byteLength(before.join('\n')) + (index > 0 ? 1 : 0), problem);
-    };
-    if (!Array.isArray(records) || records.length === 0) {
-      const index = texts().findIndex((text) => parseObject(text.replace(/,$/, '')) === undefined);
-      throw bad(Math.max(0, index), 'this line is not a record');
-    }
-    for (let index = 0; index < records.length; index += 1) {
-      const problem = this.#readRecord(records[index]);
-      if (problem !== undefined) throw bad(index, problem);
-    }
-  }
-
-  /** Puts one record into the table; says what is wrong with it, if anything is. */
-  #readRecord(record: JsonValue | undefined): string | undefined {
-    if (!isJsonObject(record)) return 'it is not a record';
-    const { id, revision } = record;
-    if (!isCount(id) || id <= this.#lastId) return 'its id does not follow the one before';
-    this.#lastId = id;
-    const header = this.#header;
-    if (header !== undefined && (id >= header.nextId || !isCount(revision) || revision > header.revision)) {
-      return 'its id or revision is beyond what the first line says';
-    }
-    return this.#table.load(record);
-  }
-
-  #damage(offset: number, problem: string): StoreDamageError {
-    return new StoreDamageError('S1', this.#name, offset, problem);
-  }
+  return undefined;
 }
 
 /** The header in a parsed first line; `undefined` where it is none of this collection's. */
-export function parseHeader(value: JsonObject, expected: string): SnapshotHeader | undefined {
-  const { format, collection, epoch, through, revision, nextId } = value;
+export function parseHeader(value: JsonObject | undefined, expected: string): SnapshotHeader | undefined {
+  const { format, collection, epoch, through, revision, nextId } = value ?? {};
   if (format !== snapshotFormat || collection !== expected || typeof epoch !== 'string') return undefined;
   if (!isCount(through) || !isCount(revision) || revision > through || !isCount(nextId)) return undefined;
   return { epoch, through, revision, nextId };
