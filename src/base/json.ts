@@ -84,160 +84,91 @@ export function mergePatch(target: JsonValue | undefined, patch: JsonValue): Jso
   return Object.fromEntries(merged);
 }
 
-const quote = 0x22;
-const comma = 0x2c;
-const colon = 0x3a;
-const backslash = 0x5c;
-const closingBracket = 0x5d;
-const closingBrace = 0x7d;
+const space = /[ \t\n\r]*/y;
+const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"/;
+const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/;
+const lexeme = new RegExp(`[{}[\\]:,]|${string.source}|${number.source}|true|false|null`, 'y');
 
-const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-
-/** V8 makes a substring of this length or more a window on its parent, and so keeps the whole text alive. */
-const sharedSubstringLength = 13;
-
-/** Recursive descent over one text. `#at` is the index of the next character. */
+/** Recursive descent over one text; `#token` is the lexeme at `#start`, empty where there is none. */
 class JsonReader {
   readonly #text: string;
-  #at = 0;
+  #start = 0;
+  #token = '';
 
   constructor(text: string) {
     this.#text = text;
+    this.#step();
   }
 
   document(): JsonValue {
     const value = this.#value(0);
-    this.#skipSpace();
-    if (this.#at < this.#text.length) throw this.#error('expected the end');
+    if (this.#start < this.#text.length) throw this.#error('expected the end');
     return value;
   }
 
   #value(depth: number): JsonValue {
-    this.#skipSpace();
-    switch (this.#text[this.#at]) {
-      case '{':
-        return this.#object(depth + 1);
-      case '[':
-        return this.#array(depth + 1);
-      case '"':
-        return this.#string();
-      case 't':
-        return this.#literal('true', true);
-      case 'f':
-        return this.#literal('false', false);
-      case 'n':
-        return this.#literal('null', null);
-      default:
-        return this.#number();
+    const token = this.#token;
+    if (token === '{') return this.#object(depth + 1);
+    if (token === '[') return this.#array(depth + 1);
+    if (token === '' && this.#text[this.#start] === '"') {
+      throw this.#error('a string is not closed, or has a control character or an invalid escape');
     }
+    if (!/^["tfn\d-]/.test(token)) throw this.#error('expected a value');
+    this.#step();
+    if (/^[\d-]/.test(token)) return exactNumber(token);
+    // A string is a copy: a part of the text would keep all of it alive, for years if it is stored.
+    const value: JsonValue = JSON.parse(token);
+    return value;
   }
 
   #object(depth: number): JsonObject {
     this.#open(depth);
-    const object: { [name: string]: JsonValue } = {};
-    if (this.#skipped(closingBrace)) return object;
-    do {
-      this.#skipSpace();
-      const start = this.#at;
-      if (this.#text.charCodeAt(start) !== quote) throw this.#error('expected a member name');
-      const name = this.#string();
-      if (Object.hasOwn(object, name)) throw this.#error('duplicate member name', start);
-      if (!this.#skipped(colon)) throw this.#error('expected ":"');
-      const value = this.#value(depth);
-      if (name === '__proto__') {
-        // An assignment would set the prototype.
-        Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
-      } else {
-        object[name] = value;
-      }
-    } while (this.#skipped(comma));
-    if (!this.#skipped(closingBrace)) throw this.#error('expected "," or "}"');
-    return object;
+    const members = new Map<string, JsonValue>();
+    while (this.#token !== '}') {
+      if (members.size > 0) this.#expect(',', 'expected "," or "}"');
+      if (!this.#token.startsWith('"')) throw this.#error('expected a member name');
+      const name = String(JSON.parse(this.#token));
+      if (members.has(name)) throw this.#error('duplicate member name');
+      this.#step();
+      this.#expect(':', 'expected ":"');
+      members.set(name, this.#value(depth));
+    }
+    this.#step();
+    return Object.fromEntries(members);
   }
 
   #array(depth: number): JsonValue[] {
     this.#open(depth);
     const array: JsonValue[] = [];
-    if (this.#skipped(closingBracket)) return array;
-    do array.push(this.#value(depth));
-    while (this.#skipped(comma));
-    if (!this.#skipped(closingBracket)) throw this.#error('expected "," or "]"');
+    while (this.#token !== ']') {
+      if (array.length > 0) this.#expect(',', 'expected "," or "]"');
+      array.push(this.#value(depth));
+    }
+    this.#step();
     return array;
-  }
-
-  #string(): string {
-    const start = this.#at;
-    let escaped = false;
-    for (let end = start + 1; end < this.#text.length; end += 1) {
-      const code = this.#text.charCodeAt(end);
-      if (code === quote) {
-        this.#at = end + 1;
-        if (escaped || end - start > sharedSubstringLength) return this.#copyString(start, end + 1);
-        return this.#text.slice(start + 1, end);
-      }
-      if (code < 0x20) throw this.#error('control character in a string', end);
-      if (code === backslash) {
-        escaped = true;
-        end += 1;
-      }
-    }
-    throw this.#error('unexpected end of a string', this.#text.length);
-  }
-
-  /** Decodes escapes, and makes a string that does not keep the text alive: it may be stored for years. */
-  #copyString(start: number, end: number): string {
-    try {
-      return String(JSON.parse(this.#text.slice(start, end)));
-    } catch {
-      throw this.#error('invalid escape in a string', start);
-    }
-  }
-
-  #number(): number {
-    numberPattern.lastIndex = this.#at;
-    if (!numberPattern.test(this.#text)) throw this.#error('expected a value');
-    const lexeme = this.#text.slice(this.#at, numberPattern.lastIndex);
-    this.#at = numberPattern.lastIndex;
-    return exactNumber(lexeme);
-  }
-
-  #literal<T>(word: string, value: T): T {
-    if (!this.#text.startsWith(word, this.#at)) throw this.#error('expected a value');
-    this.#at += word.length;
-    return value;
   }
 
   #open(depth: number): void {
     if (depth > limits.jsonDepthMax) throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
-    this.#at += 1;
+    this.#step();
   }
 
-  /** Steps over `code` if it comes next, after white space. */
-  #skipped(code: number): boolean {
-    this.#skipSpace();
-    if (this.#text.charCodeAt(this.#at) !== code) return false;
-    this.#at += 1;
-    return true;
+  #expect(token: string, what: string): void {
+    if (this.#token !== token) throw this.#error(what);
+    this.#step();
   }
 
-  #skipSpace(): void {
-    for (;;) {
-      const code = this.#text.charCodeAt(this.#at);
-      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      this.#at += 1;
-    }
+  #step(): void {
+    space.lastIndex = this.#start + this.#token.length;
+    space.test(this.#text);
+    this.#start = lexeme.lastIndex = space.lastIndex;
+    this.#token = lexeme.exec(this.#text)?.[0] ?? '';
   }
 
-  #error(what: string, at = this.#at): CairnError {
-    let line = 1;
-    let lineStart = 0;
-    for (let index = 0; index < at; index += 1) {
-      if (this.#text.charCodeAt(index) !== 0x0a) continue;
-      line += 1;
-      lineStart = index + 1;
-    }
-    const column = at - lineStart + 1;
-    return new CairnError('malformed_json', `Cannot read the JSON: ${what} at line ${line}, column ${column}`);
+  #error(what: string): CairnError {
+    const lines = this.#text.slice(0, this.#start).split('\n');
+    const place = `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
+    return new CairnError('malformed_json', `Cannot read the JSON: ${what} at ${place}`);
   }
 }
 

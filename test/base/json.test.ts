@@ -50,9 +50,12 @@ describe('JSON text', () => {
     assert.equal(refusalOf('{"a" 1}'), 'expected ":" at line 1, column 6');
     assert.equal(refusalOf('{"a":1;}'), 'expected "," or "}" at line 1, column 7');
     assert.equal(refusalOf('1 1'), 'expected the end at line 1, column 3');
-    assert.equal(refusalOf('"ab'), 'unexpected end of a string at line 1, column 4');
-    assert.equal(refusalOf('["a\u0007"]'), 'control character in a string at line 1, column 4');
-    assert.equal(refusalOf('["\\x"]'), 'invalid escape in a string at line 1, column 2');
+    const bad = 'a string is not closed, or has a control character or an invalid escape';
+    assert.equal(refusalOf('"ab'), `${bad} at line 1, column 1`);
+    assert.equal(refusalOf('["a\u0007"]'), `${bad} at line 1, column 2`);
+    assert.equal(refusalOf('["\\x"]'), `${bad} at line 1, column 2`);
+    assert.equal(refusalOf(`["${'a'.repeat(1_000_000)}`), `${bad} at line 1, column 2`);
+    assert.equal(refusalOf(`["${'\\n'.repeat(500_000)}"]`), 'accepted');
   });
 
   test('is never quoted: it may hold a password', () => {
