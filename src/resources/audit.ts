@@ -7,6 +7,7 @@ export type AuditEvent =
   | 'refresh_token_reused'
   | 'session_ended'
   | 'password_changed'
+  | 'email_changed'
   | 'role_changed'
   | 'user_created'
   | 'user_removed';

@@ -240,16 +240,23 @@ function short(agent: string): string {
   return agent.slice(0, limits.sessionAgentLengthMax);
 }
 
-const numbers = ['userId', 'createdAt', 'lastSeenAt'];
+const times = ['createdAt', 'lastSeenAt'];
 const strings = ['lookupHash', 'address', 'agent'];
+/** Times are shown as dates whose years have four digits (RFC 3339 §5.6). */
+const timeMax = Date.UTC(9999, 0);
 
 function isSession(record: JsonObject & StoredRecord): record is JsonObject & SessionRecord {
-  const { kind, tokenHash, previousHash } = record;
+  const { kind, userId, tokenHash, previousHash } = record;
   const hashes = [tokenHash, previousHash];
   return (
     (kind === 'cookie' || (kind === 'refresh' && tokenHash !== undefined)) &&
-    numbers.every((name) => Number.isSafeInteger(record[name])) &&
+    Number.isSafeInteger(userId) &&
+    times.every((name) => isTime(record[name])) &&
     strings.every((name) => typeof record[name] === 'string') &&
     hashes.every((hash) => hash === undefined || typeof hash === 'string')
   );
+}
+
+function isTime(value: unknown): boolean {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= timeMax;
 }

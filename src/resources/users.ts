@@ -132,6 +132,7 @@ export class Users {
     });
     const details = { userId, by: actorOf(principal) };
     if (newHash !== undefined) this.#parts.audit('password_changed', details);
+    if (emailKey(after.email) !== emailKey(before.email)) this.#parts.audit('email_changed', details);
     if (after.role !== before.role) this.#parts.audit('role_changed', { ...details, role: after.role });
     return { record: after, renewed };
   }
