@@ -6,6 +6,7 @@ import { jsonSchema } from '../schema/json-schema.ts';
 import { problems } from './problems.ts';
 import { problemsOf } from './route-problems.ts';
 import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
+import { objectSchema } from './schemas.ts';
 
 /**
  * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. A schema
@@ -49,53 +50,38 @@ const codes = Object.keys(problems).filter((code): code is ErrorCode => Object.h
 const text: JsonObject = { type: 'string' };
 
 const issueSchema: JsonObject = {
-  title: 'Issue',
-  type: 'object',
-  description: 'What is wrong with one field.',
-  properties: {
+  ...objectSchema('Issue', {
     pointer: { type: 'string', description: 'A JSON Pointer (RFC 6901) into the body.', examples: ['/price'] },
     code: { type: 'string', examples: ['too_small'] },
     detail: { type: 'string', examples: ['must be at least 0'] },
-  },
-  required: ['pointer', 'code', 'detail'],
-  additionalProperties: false,
+  }),
+  description: 'What is wrong with one field.',
+};
+
+const problemMembers: { readonly [name: string]: JsonObject } = {
+  type: { type: 'string', format: 'uri-reference', description: 'Where this kind of problem is described.' },
+  title: text,
+  status: { type: 'integer' },
+  detail: { type: 'string', description: 'What is wrong with this very request.' },
+  instance: { type: 'string', format: 'uri', description: 'The id of the request.' },
+  code: { type: 'string', enum: codes, description: 'Stable; the last part of `type`.' },
+  errors: { type: 'array', items: { $ref: '#/components/schemas/Issue' } },
 };
 
 const problemSchema: JsonObject = {
-  title: 'Problem',
-  type: 'object',
+  ...objectSchema('Problem', problemMembers, ['instance', 'errors']),
   description: 'Problem details (RFC 9457).',
-  properties: {
-    type: { type: 'string', format: 'uri-reference', description: 'Where this kind of problem is described.' },
-    title: text,
-    status: { type: 'integer' },
-    detail: { type: 'string', description: 'What is wrong with this very request.' },
-    instance: { type: 'string', format: 'uri', description: 'The id of the request.' },
-    code: { type: 'string', enum: codes, description: 'Stable; the last part of `type`.' },
-    errors: { type: 'array', items: { $ref: '#/components/schemas/Issue' } },
-  },
-  required: ['type', 'title', 'status', 'detail', 'code'],
-  additionalProperties: false,
 };
 
-const signIn = { name: 'sign-in', description: 'Sessions by cookie and by tokens.' };
-const server = { name: 'server', description: 'About the server itself.' };
+const signInPaths = ['login', 'logout', 'tokens', 'sessions', 'dashboard'];
+const serverPaths = ['livez', 'readyz', 'openapi.json'];
 
 /** Paths that are not a collection's stand together. */
-const tags: { readonly [segment: string]: { readonly name: string; readonly description: string } } = {
-  login: signIn,
-  logout: signIn,
-  tokens: signIn,
-  sessions: signIn,
-  dashboard: signIn,
-  livez: server,
-  readyz: server,
-  'openapi.json': server,
-};
-
 function tagOf(path: string): { readonly name: string; readonly description: string } {
   const [, segment = ''] = path.split('/');
-  return tags[segment] ?? { name: segment, description: `The collection of ${segment}.` };
+  if (signInPaths.includes(segment)) return { name: 'sign-in', description: 'Sessions by cookie and by tokens.' };
+  if (serverPaths.includes(segment)) return { name: 'server', description: 'About the server itself.' };
+  return { name: segment, description: `The collection of ${segment}.` };
 }
 
 function operation(operationId: string, route: Route): JsonObject {

@@ -5,20 +5,9 @@ import { items } from '../resources/items.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Route } from './route.ts';
-import {
-  arraySchema,
-  credentialsFields,
-  dashboardSchema,
-  grantExample,
-  grantFields,
-  healthSchema,
-  logoutFields,
-  recordSchema,
-  revocationFields,
-  sessionSchema,
-  startedSessionSchema,
-  tokenSchema,
-} from './schemas.ts';
+import { arraySchema, credentialsFields, dashboardSchema, grantExample, grantFields, healthSchema } from './schemas.ts';
+import { logoutFields, recordSchema, revocationFields, sessionSchema } from './schemas.ts';
+import { startedSessionSchema, tokenSchema } from './schemas.ts';
 
 /** The route table: what can be asked for, by whom, and what comes back. Nothing here knows how it is done. */
 
@@ -156,12 +145,23 @@ export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
 
 /** The routes of a collection. */
 export function collectionRoutes(collection: RoutedCollection): { readonly [K in CollectionOperation]: Route } {
-  const { name, singular, fields, access, changeHeaders = [], problems = {} } = collection;
-  const shape = collection.changeFields ?? fields;
-  const all = `/${name}`;
-  const one = `/${name}/{id}`;
+  const { name, singular, fields, access, changeFields = fields, changeHeaders = [], problems = {} } = collection;
+  const [all, one] = [`/${name}`, `/${name}/{id}`];
   const title = capitalized(singular);
   const schema = recordSchema(title, fields);
+  const writing = (operation: CollectionOperation) => ({
+    access: access[operation],
+    problems: ['write_refused', ...(problems[operation] ?? [])] as const,
+  });
+  const changing = (operation: 'replace' | 'patch', bodyTitle: string) =>
+    ({
+      ...writing(operation),
+      path: one,
+      conditional: true,
+      body: { shape: changeFields, purpose: operation, title: bodyTitle },
+      prefer: 'return=minimal',
+      reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
+    }) as const;
   return {
     list: {
       method: 'GET',
@@ -174,14 +174,13 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       reply: { status: 200, schema: arraySchema(schema), headers: ['ETag', 'Link', 'X-Total-Count'] },
     },
     create: {
+      ...writing('create'),
       method: 'POST',
       path: all,
       summary: `Create a new ${singular}`,
-      access: access.create,
       body: { shape: fields, purpose: 'create', title: `New${title}` },
       prefer: 'return=minimal',
       reply: { status: 201, schema, headers: ['ETag', 'Location'] },
-      problems: ['write_refused', ...(problems.create ?? [])],
     },
     read: {
       method: 'GET',
@@ -193,35 +192,22 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       reply: { status: 200, schema, headers: ['ETag'] },
     },
     replace: {
+      ...changing('replace', `${title}Replacement`),
       method: 'PUT',
-      path: one,
       summary: `Replace the ${singular} with this id`,
-      access: access.replace,
-      conditional: true,
-      body: { shape, purpose: 'replace', title: `${title}Replacement` },
-      prefer: 'return=minimal',
-      reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
-      problems: ['write_refused', ...(problems.replace ?? [])],
     },
     patch: {
+      ...changing('patch', `${title}Patch`),
       method: 'PATCH',
-      path: one,
       summary: `Change some fields of the ${singular} with this id`,
-      access: access.patch,
-      conditional: true,
-      body: { shape, purpose: 'patch', title: `${title}Patch` },
-      prefer: 'return=minimal',
-      reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
-      problems: ['write_refused', ...(problems.patch ?? [])],
     },
     remove: {
+      ...writing('remove'),
       method: 'DELETE',
       path: one,
       summary: `Remove the ${singular} with this id`,
-      access: access.remove,
       conditional: true,
       reply: { status: 204 },
-      problems: ['write_refused', ...(problems.remove ?? [])],
     },
   };
 }

@@ -1,20 +1,8 @@
 import type { JsonObject } from '../base/json.ts';
-import { roles } from '../auth/principal.ts';
-import {
-  boolean,
-  choice,
-  email,
-  id,
-  integer,
-  optional,
-  password,
-  readOnly,
-  text,
-  timestamp,
-  writeOnly,
-} from '../schema/field.ts';
+import { userFields } from '../resources/users.ts';
+import { boolean, choice, id, integer, password, text, timestamp, type Shape } from '../schema/field.ts';
+import { optional, readOnly, writeOnly } from '../schema/field.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
-import type { Shape } from '../schema/field.ts';
 
 /** The shapes of what is exchanged beside records: sign-in, tokens, sessions, the dashboard. */
 
@@ -40,7 +28,9 @@ export const grantExample = { email: credentialsFields.email.example, password: 
 
 export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
 
-export const sessionFields = {
+export const userSchema: JsonObject = recordSchema('User', userFields);
+
+export const sessionSchema: JsonObject = recordSchema('Session', {
   id: id(),
   userId: readOnly(integer({ min: 1 })),
   kind: readOnly(choice(['cookie', 'refresh'], { description: 'A browser, or a program with a refresh token.' })),
@@ -50,14 +40,7 @@ export const sessionFields = {
   address: readOnly(text({ example: '192.0.2.1' })),
   agent: readOnly(text({ example: 'curl/8.5.0' })),
   current: readOnly(boolean({ description: 'Whether this request came with it.' })),
-};
-
-const shownUser = { id: id(), name: text(), email: email(), role: choice(roles) };
-
-/** A user as everybody sees them: never with a password. */
-export const userSchema: JsonObject = recordSchema('User', shownUser);
-
-export const sessionSchema: JsonObject = recordSchema('Session', sessionFields);
+});
 
 /** An object with exactly these members, those named in `optionalMembers` perhaps absent. */
 export function objectSchema(
