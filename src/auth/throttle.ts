@@ -55,95 +55,85 @@ export class Throttle {
   attempt(account: string, address: string): Attempt {
     const network = networkOf(address);
     const name = account.toLowerCase();
-    const pair = this.#placesOf('pair', name, network);
-    const exempt = this.#known[pair.first % this.#known.length] === pair.mark;
-    const counted: [Failures, Places][] = [
+    const pair = this.#placeOf('pair', name, network);
+    const exempt = this.#known[pair.index % this.#known.length] === pair.mark;
+    const counted: [Failures, Place][] = [
       [this.#pair, pair],
-      [this.#address, this.#placesOf('address', network)],
+      [this.#address, this.#placeOf('address', network)],
     ];
-    if (!exempt) counted.push([this.#account, this.#placesOf('account', name)], [this.#all, this.#placesOf('all')]);
+    if (!exempt) counted.push([this.#account, this.#placeOf('account', name)], [this.#all, this.#placeOf('all')]);
 
     const now = this.#clock.elapsed();
-    const waitMs = Math.max(...counted.map(([failures, places]) => failures.waitMs(places, now)));
+    const waitMs = Math.max(...counted.map(([failures, place]) => failures.waitMs(place, now)));
     if (waitMs > 0) {
       throw new CairnError('too_many_requests', 'Cannot check the credentials: too many attempts have failed', {
         retryAfterSeconds: Math.ceil(waitMs / 1000),
       });
     }
-    for (const [failures, places] of counted) failures.add(places, now);
+    for (const [failures, place] of counted) failures.add(place, now);
     const withdrawn = () => {
-      for (const [failures, places] of counted) failures.takeBack(places);
+      for (const [failures, place] of counted) failures.takeBack(place);
     };
     return {
       withdrawn,
       succeeded: () => {
         withdrawn();
         this.#pair.clear(pair);
-        this.#known[pair.first % this.#known.length] = pair.mark;
+        this.#known[pair.index % this.#known.length] = pair.mark;
       },
     };
   }
 
-  #placesOf(...parts: string[]): Places {
+  #placeOf(...parts: string[]): Place {
     const digest = createHmac('sha256', this.#key).update(parts.join('\0')).digest();
-    return { first: digest.readUInt32LE(0), second: digest.readUInt32LE(4), mark: digest.readUIntLE(8, 6) };
+    return { index: digest.readUInt32LE(0), mark: digest.readUIntLE(4, 6) };
   }
 }
 
 /** Where a name is counted, and what tells it from others that are counted there. */
-interface Places {
-  readonly first: number;
-  readonly second: number;
+interface Place {
+  readonly index: number;
   readonly mark: number;
 }
 
 /**
- * Counts failures of any number of names in memory that never grows: a count-min sketch of two rows, where the smaller
- * of a name's two places counts. Others that share one place do no harm; where both are shared, a name may be held up
- * for what another did, and never let through. A place holds the time at which its failures will be forgotten (the
- * generic cell rate algorithm).
+ * Counts failures of any number of names in memory that never grows: names that share a place may be held up for one
+ * another, and are never let through. So few failures are let through in all that this is rare. A place holds the time
+ * at which its failures will be forgotten (the generic cell rate algorithm).
  */
 class Failures {
   readonly #spacingMs: number;
   readonly #toleranceMs: number;
-  readonly #first: Float64Array;
-  readonly #second: Float64Array;
+  readonly #forgottenAt: Float64Array;
 
   constructor({ burst, everySeconds }: Rate, places: number) {
     this.#spacingMs = everySeconds * 1000;
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
-    this.#first = new Float64Array(places);
-    this.#second = new Float64Array(places);
+    this.#forgottenAt = new Float64Array(places);
   }
 
   /** How long the name has to wait until it may fail again; 0 or less: it need not. */
-  waitMs(places: Places, now: number): number {
-    return this.#forgottenAt(places) - this.#toleranceMs - now;
+  waitMs(place: Place, now: number): number {
+    return this.#at(place) - this.#toleranceMs - now;
   }
 
-  add(places: Places, now: number): void {
-    const forgottenAt = Math.max(this.#forgottenAt(places), now) + this.#spacingMs;
-    this.#change(places, (value) => Math.max(value, forgottenAt));
+  add(place: Place, now: number): void {
+    this.#set(place, Math.max(this.#at(place), now) + this.#spacingMs);
   }
 
-  /** A place that is ahead of the other one is so for somebody else's failures, which stay. */
-  takeBack(places: Places): void {
-    const least = this.#forgottenAt(places);
-    this.#change(places, (value) => (value > least ? value : value - this.#spacingMs));
+  takeBack(place: Place): void {
+    this.#set(place, this.#at(place) - this.#spacingMs);
   }
 
-  clear(places: Places): void {
-    this.#change(places, () => 0);
+  clear(place: Place): void {
+    this.#set(place, 0);
   }
 
-  #forgottenAt({ first, second }: Places): number {
-    const [inFirst, inSecond] = [this.#first[first % this.#first.length], this.#second[second % this.#second.length]];
-    return Math.min(inFirst ?? 0, inSecond ?? 0);
+  #at({ index }: Place): number {
+    return this.#forgottenAt[index % this.#forgottenAt.length] ?? 0;
   }
 
-  #change({ first, second }: Places, change: (value: number) => number): void {
-    const [atFirst, atSecond] = [first % this.#first.length, second % this.#second.length];
-    this.#first[atFirst] = change(this.#first[atFirst] ?? 0);
-    this.#second[atSecond] = change(this.#second[atSecond] ?? 0);
+  #set({ index }: Place, time: number): void {
+    this.#forgottenAt[index % this.#forgottenAt.length] = time;
   }
 }
