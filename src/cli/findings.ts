@@ -75,8 +75,8 @@ export async function checkDirectory(directory: string, now: number): Promise<Fi
   const room = bavail * bsize >= freeBytesMin ? ok : warning;
   findings.push(room(`${freeMiB} MiB are free for the data`));
   findings.push(await checkDirectorySync(directory));
-  const names = await readdir(directory);
-  const entries = await Promise.all(['.', ...names].map((name) => describe(directory, name)));
+  const names = ['.', ...(await readdir(directory))];
+  const entries = await Promise.all(names.map(async (name) => ({ name, ...(await stat(join(directory, name))) })));
   const loose = entries.filter(({ mode }) => process.platform !== 'win32' && (mode & 0o077) !== 0);
   for (const { name, mode } of loose) {
     const octal = (mode & 0o777).toString(8).padStart(4, '0');
@@ -84,18 +84,13 @@ export async function checkDirectory(directory: string, now: number): Promise<Fi
     findings.push(failure(`${what} can be read by other users of this machine (mode ${octal}): chmod go= it`));
   }
   if (loose.length === 0) findings.push(ok('Only its owner can read the data'));
-  const newest = Math.max(...entries.map(({ modifiedAt }) => modifiedAt));
+  const newest = Math.max(...entries.map(({ mtimeMs }) => mtimeMs));
   findings.push(
     newest - now > clockBehindMaxMs
       ? failure('The clock is behind the newest file: sessions and tokens end at wrong times')
       : ok('The clock is not behind the data'),
   );
   return findings;
-}
-
-async function describe(directory: string, name: string): Promise<{ name: string; mode: number; modifiedAt: number }> {
-  const { mode, mtimeMs } = await stat(join(directory, name));
-  return { name, mode, modifiedAt: mtimeMs };
 }
 
 async function checkDirectorySync(directory: string): Promise<Finding> {

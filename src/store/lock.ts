@@ -177,8 +177,8 @@ export const systemProcesses: ProcessTable = {
     const place = onLinux ? quietly(() => statSync(directory, { bigint: true })) : null;
     if (place === null) return undefined;
     const server = createServer((socket) => socket.destroy()).unref();
-    server.listen({ path: `\0cairn-${place.dev}-${place.ino}` });
     try {
+      server.listen({ path: `\0cairn-${place.dev}-${place.ino}` });
       await once(server, 'listening');
     } catch (error) {
       // Other errors: sockets are denied.
