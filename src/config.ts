@@ -1,37 +1,41 @@
 import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
-import type { Option } from './options.ts';
-import { choice, duration, integer, isOrigin, list, size, text, toggle, UsageError } from './options.ts';
+import {
+  choice, duration, integer, isOrigin, list, option, optional, size, text, toggle, UsageError, type Option,
+} from './options.ts';
 
-const host = [/^[\w.:%-]+$/, 'an IP address or a host name'] as const;
+const address = text('ADDRESS', 'an IP address or a host name', /^[\w.:%-]+$/);
+const email = text('EMAIL', 'an e-mail address', /^[^\s@]+@[^\s@]+$/);
+const port = integer('PORT', 0, 65_535);
+const connections = integer('COUNT', 1, 1_000_000);
 
 /** Every option of the server, once: flag, variable, help, check and the README's list are made of this. */
 export const options = {
-  host: text('host', 'address to listen on', 'ADDRESS', '127.0.0.1', host[1], host[0]),
-  port: integer('port', 'port to listen on; 0 takes any free one', 'PORT', 0, 65_535, 3000),
-  data: text('data', 'directory of the data files', 'DIRECTORY', 'data'),
-  adminEmail: text(
-    'admin-email', 'e-mail of the administrator that the first start makes', 'EMAIL', 'admin@localhost.localdomain',
-    'an e-mail address', /^[^\s@]+@[^\s@]+$/,
+  host: option('host', 'address to listen on', address, '127.0.0.1'),
+  port: option('port', 'port to listen on; 0 takes any free one', port, 3000),
+  data: option('data', 'directory of the data files', text('DIRECTORY'), 'data'),
+  adminEmail: option(
+    'admin-email', 'e-mail of the administrator that the first start makes', email, 'admin@localhost.localdomain',
   ),
-  registration: choice(
-    'registration', 'who may create users: administrators only, or anyone', ['closed', 'open'], 'closed',
+  registration: option(
+    'registration', 'who may create users: administrators only, or anyone', choice(['closed', 'open']), 'closed',
   ),
-  auth: choice(
-    'auth', 'none makes every caller an administrator, for prototyping on loopback', ['required', 'none'], 'required',
+  auth: option(
+    'auth', 'none makes every caller an administrator, for prototyping on loopback', choice(['required', 'none']),
+    'required',
   ),
-  log: choice('log', 'form of the log', ['pretty', 'json', 'none'], undefined, 'pretty on a terminal, else json'),
-  logLevel: choice(
-    'log-level', 'least severe lines to log; security events are always logged', ['info', 'warn', 'error'], 'info',
+  log: optional('log', 'form of the log', choice(['pretty', 'json', 'none']), 'pretty on a terminal, else json'),
+  logLevel: option(
+    'log-level', 'least severe lines to log; security events are always logged', choice(['info', 'warn', 'error']),
+    'info',
   ),
-  opsHost: text('ops-host', 'address of the operations listener', 'ADDRESS', '127.0.0.1', host[1], host[0]),
-  opsPort: integer(
-    'ops-port', 'port of the operations listener (/metrics, /livez, /readyz); without it there is none',
-    'PORT', 0, 65_535, undefined,
+  opsHost: option('ops-host', 'address of the operations listener', address, '127.0.0.1'),
+  opsPort: optional(
+    'ops-port', 'port of the operations listener (/metrics, /livez, /readyz); without it there is none', port,
   ),
-  tlsCert: text('tls-cert', 'certificate chain in PEM; read again on SIGHUP', 'FILE', undefined),
-  tlsKey: text('tls-key', 'private key in PEM; read again on SIGHUP', 'FILE', undefined),
+  tlsCert: optional('tls-cert', 'certificate chain in PEM; read again on SIGHUP', text('FILE')),
+  tlsKey: optional('tls-key', 'private key in PEM; read again on SIGHUP', text('FILE')),
   corsOrigin: list(
     'cors-origin', 'web origins whose pages may call the API', 'ORIGIN,…',
     'origins such as https://app.example, between commas', isOrigin,
@@ -40,28 +44,32 @@ export const options = {
     'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed', 'NETWORK,…',
     'addresses or networks such as 10.0.0.0/8, between commas', isNetwork,
   ),
-  accessTokenTtl: duration('access-token-ttl', 'life of a bearer token, which cannot be revoked', '10s', '24h', '15m'),
-  sessionIdle: duration('session-idle', 'how long a cookie session lives without a request', '1m', '90d', '12h'),
-  sessionMax: duration('session-max', 'how long a cookie session lives at most', '1m', '365d', '7d'),
-  sessionsPerUser: integer(
-    'sessions-per-user', 'sessions that a user may have at a time; one more ends the oldest', 'COUNT', 1, 1000, 50,
+  accessTokenTtl: option(
+    'access-token-ttl', 'life of a bearer token, which cannot be revoked', duration('10s', '24h'), '15m',
   ),
-  passwordMin: integer('password-min', 'shortest password, in characters', 'LENGTH', 8, 128, 15),
-  scryptCost: integer('scrypt-cost', "exponent of scrypt's N for new password hashes", 'EXPONENT', 14, 20, 15),
-  bodyMax: size('body-max', 'largest request body', '1KiB', '64MiB', '1MiB'),
-  connectionsMax: integer(
-    'connections-max', 'open connections in all; idle ones make room for new ones', 'COUNT', 1, 1_000_000,
-    limits.connectionsMax,
+  sessionIdle: option(
+    'session-idle', 'how long a cookie session lives without a request', duration('1m', '90d'), '12h',
   ),
-  connectionsPerAddress: integer(
-    'connections-per-address', 'open connections of one address that is no trusted proxy', 'COUNT', 1, 1_000_000,
+  sessionMax: option('session-max', 'how long a cookie session lives at most', duration('1m', '365d'), '7d'),
+  sessionsPerUser: option(
+    'sessions-per-user', 'sessions that a user may have at a time; one more ends the oldest',
+    integer('COUNT', 1, 1000), 50,
+  ),
+  passwordMin: option('password-min', 'shortest password, in characters', integer('LENGTH', 8, 128), 15),
+  scryptCost: option('scrypt-cost', "exponent of scrypt's N for new password hashes", integer('EXPONENT', 14, 20), 15),
+  bodyMax: option('body-max', 'largest request body', size('1KiB', '64MiB'), '1MiB'),
+  connectionsMax: option(
+    'connections-max', 'open connections in all; idle ones make room for new ones', connections, limits.connectionsMax,
+  ),
+  connectionsPerAddress: option(
+    'connections-per-address', 'open connections of one address that is no trusted proxy', connections,
     limits.connectionsPerAddressMax,
   ),
-  shutdownGrace: duration(
-    'shutdown-grace', 'how long a stopping server, no longer ready, takes new connections', '0s', '5m', '0s',
+  shutdownGrace: option(
+    'shutdown-grace', 'how long a stopping server, no longer ready, takes new connections', duration('0s', '5m'), '0s',
   ),
-  shutdownTimeout: duration(
-    'shutdown-timeout', 'how long a stopping server then waits for requests in flight', '0s', '10m', '30s',
+  shutdownTimeout: option(
+    'shutdown-timeout', 'how long a stopping server then waits for requests in flight', duration('0s', '10m'), '30s',
   ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
 } as const;

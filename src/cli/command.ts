@@ -65,7 +65,7 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
   const operands: string[] = [];
   const parsed = parseArgs({
     args: [...words],
-    options: Object.fromEntries(command.options.map(({ name, kind }) => [name, { type: typeOf(kind) }])),
+    options: Object.fromEntries(command.options.map((option) => [option.name, { type: typeOf(option) }])),
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -92,13 +92,17 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
   };
 }
 
-function typeOf(kind: Option<unknown>['kind']): 'boolean' | 'string' {
-  return kind === 'switch' ? 'boolean' : 'string';
+function typeOf(option: Option<unknown>): 'boolean' | 'string' {
+  return isSwitch(option) ? 'boolean' : 'string';
+}
+
+function isSwitch({ placeholder }: Option<unknown>): boolean {
+  return placeholder === '';
 }
 
 /** A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant. */
 function valueOf(option: Option<unknown>, value: string | undefined, inline: boolean): string {
-  if (option.kind === 'switch') {
+  if (isSwitch(option)) {
     if (value !== undefined) throw new UsageError(`Cannot use --${option.name}: it takes no value`);
     return 'true';
   }

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { flagOnly, text, UsageError } from '../options.ts';
+import { flagOnly, optional, text, UsageError } from '../options.ts';
 import type { Call, Terminal } from './command.ts';
 
 export const passwordFile = flagOnly(
-  text('password-file', 'read the password from a file, or from standard input with -', 'FILE', undefined),
+  optional('password-file', 'read the password from a file, or from standard input with -', text('FILE')),
 );
 
 /**

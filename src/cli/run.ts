@@ -78,7 +78,7 @@ function describe(command: Command): string {
 }
 
 function describeOption(option: Option<unknown>): string {
-  const head = option.kind === 'switch' ? `--${option.name}` : `--${option.name} ${option.placeholder}`;
+  const head = `--${option.name} ${option.placeholder}`.trimEnd();
   const fallback = option.defaultText === '' ? '' : ` (default: ${option.defaultText})`;
   const variable = option.flagOnly === true ? '' : `, ${variableOf(option.name)}`;
   return `  ${head}${variable}\n      ${option.help}${fallback}\n`;

@@ -2,7 +2,7 @@ import type { App } from '../app.ts';
 import { everybody, roles } from '../auth/principal.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
-import { choice, flagOnly, text, UsageError } from '../options.ts';
+import { choice, flagOnly, option, optional, text, UsageError } from '../options.ts';
 import { unconditional } from '../resources/precondition.ts';
 import type { UserRecord } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
@@ -11,8 +11,10 @@ import { exitCodes } from './command.ts';
 import { offline, offlineOptions } from './offline.ts';
 import { passwordFile, readPassword } from './password.ts';
 
-const name = flagOnly(text('name', "the person's name; without it, what stands before the @", 'NAME', undefined));
-const role = flagOnly(choice('role', 'what the user may do', roles, 'member'));
+const name = flagOnly(
+  optional('name', "the person's name; without it, what stands before the @", text('NAME')),
+);
+const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
 /** Users without a server: for the first ones, and for those whose password is lost. */
 export const userCommands: readonly Command[] = [
