@@ -21,7 +21,7 @@ export interface RepairReport extends CheckReport {
 /**
  * Keeps everything that can be read, hand edits included, and writes it anew with a new epoch. Files that are damaged
  * are copied aside first. After a crash it can be run again.
- * @throws LockedError
+ * @throws LockedError; StoreDamageError for a newer format, of which this version would lose what it does not know
  */
 export async function repairFiles(
   files: Files,
@@ -30,10 +30,17 @@ export async function repairFiles(
 ): Promise<RepairReport> {
   return whileLocked(files, options, async () => {
     const found = await checkFiles(files, makeTables);
+    const newer = found.damage.find(({ label }) => label === 'S4');
+    if (newer !== undefined) throw newer;
     if (found.damage.length === 0) return { ...found, lost: [], aside: [] };
+    const names = await files.list();
+    const journals = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
     const salvage = new Salvage(files, makeTables());
-    await salvage.readAll();
-    const { tables, sequence, lost, journals } = salvage;
+    const { tables, lost } = salvage;
+    for (const number of journals) await salvage.readManifest(journalName(number));
+    for (const table of tables.values()) await salvage.readSnapshot(table);
+    for (const number of journals) await salvage.readJournal(journalName(number));
+    const sequence = Math.max(salvage.sequence, ...Array.from(tables.values(), ({ revision }) => revision));
     const epoch = newEpoch(options.random);
     const aside: string[] = [];
     for (const name of new Set(found.damage.map(({ file }) => file))) {
@@ -43,7 +50,7 @@ export async function repairFiles(
       await replaceFile(files, copy, bytes);
       aside.push(copy);
     }
-    await writeStore(files, tables, { epoch, sequence, journal: Math.max(0, ...journals) + 1 }, options);
+    await writeStore(files, tables, { epoch, sequence, journal: (journals.at(-1) ?? 0) + 1 }, options);
     for (const number of journals) await files.remove(journalName(number));
     return { ...found, lost, aside, collections: countsOf(tables) };
   });
@@ -53,8 +60,6 @@ export async function repairFiles(
 class Salvage {
   readonly tables: Map<string, AnyTable>;
   readonly lost: string[] = [];
-  /** The numbers of the journals, ascending. */
-  journals: number[] = [];
   sequence = 0;
   readonly #files: Files;
   /** What a collection's snapshot holds already. */
@@ -65,16 +70,7 @@ class Salvage {
     this.tables = tables;
   }
 
-  async readAll(): Promise<void> {
-    const names = await this.#files.list();
-    this.journals = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
-    for (const number of this.journals) await this.#readManifest(journalName(number));
-    for (const table of this.tables.values()) await this.#readSnapshot(table);
-    for (const number of this.journals) await this.#readJournal(journalName(number));
-    this.sequence = Math.max(this.sequence, ...Array.from(this.tables.values(), ({ revision }) => revision));
-  }
-
-  async #readManifest(name: string): Promise<void> {
+  async readManifest(name: string): Promise<void> {
     for await (const line of lines(this.#files, name)) {
       const manifest = decodeFirst(line.bytes)?.manifest;
       for (const [collection, listed] of manifest?.collections ?? []) {
@@ -86,7 +82,7 @@ class Salvage {
     }
   }
 
-  async #readSnapshot(table: AnyTable): Promise<void> {
+  async readSnapshot(table: AnyTable): Promise<void> {
     const name = snapshotName(table.name);
     const listed = this.#collections.get(table.name) ?? { through: 0 };
     this.#collections.set(table.name, listed);
@@ -123,35 +119,33 @@ class Salvage {
     return records;
   }
 
-  async #readJournal(name: string): Promise<void> {
+  async readJournal(name: string): Promise<void> {
     let chain: number | undefined;
     for await (const { offset, bytes } of lines(this.#files, name)) {
       const { sequence: first, commits } = (chain === undefined ? undefined : decodeLine(bytes, chain)?.value) ?? {};
-      if (isCount(first) && Array.isArray(commits)) this.#readGroup(name, offset, first, commits);
-      else if (offset > 0 && !isPadding(bytes)) this.#lose(name, offset, 'this line is damaged');
+      if (isCount(first) && Array.isArray(commits)) {
+        for (const [index, commit] of commits.entries()) {
+          this.sequence = Math.max(this.sequence, first + index);
+          const changes = Array.isArray(commit) ? commit : [commit];
+          for (const change of changes) this.#apply(change, first + index, name, offset);
+        }
+      } else if (offset > 0 && !isPadding(bytes)) {
+        this.#lose(name, offset, 'this line is damaged');
+      }
       chain = claimedChain(bytes);
     }
   }
 
-  #readGroup(name: string, offset: number, first: number, commits: readonly JsonValue[]): void {
-    for (const [index, commit] of commits.entries()) {
-      for (const change of Array.isArray(commit) ? commit : [commit]) {
-        const problem = this.#apply(change, first + index);
-        if (problem !== undefined) this.#lose(name, offset, problem);
-      }
-    }
-    this.sequence = Math.max(this.sequence, first + commits.length - 1);
-  }
-
-  #apply(change: JsonValue, sequence: number): string | undefined {
+  #apply(change: JsonValue, sequence: number, file: string, offset: number): void {
     const [name, value] = Array.isArray(change) ? change : [];
     const table = this.tables.get(String(name));
     const known = table?.get(isCount(value) ? value : idOf(value));
     // Two journals may hold the same commit.
-    if ((known?.revision ?? 0) > sequence) return undefined;
+    if ((known?.revision ?? 0) > sequence) return;
     const problem = applyChange(change, sequence, this.tables, this.#collections);
-    // What it removes may have been lost.
-    return table !== undefined && isCount(value) && known === undefined ? undefined : problem;
+    // What a change removes may have been lost.
+    const gone = table !== undefined && isCount(value) && known === undefined;
+    if (problem !== undefined && !gone) this.#lose(file, offset, problem);
   }
 
   #lose(file: string, offset: number, problem: string): void {

@@ -186,6 +186,13 @@ describe('repair', () => {
     }
   });
 
+  it('keeps its hands off what a newer version wrote', async () => {
+    const content = edit(await inBoth(), 'people.json', (text) => text.replace('"format":1', '"format":2'));
+    const disk = new SimulatedDisk(content);
+    await assert.rejects(makeStore({ ...options, files: disk }).store.repair(), { label: 'S4' });
+    assert.deepEqual(disk.content(), content);
+  });
+
   it('keeps its hands off a store that is running', async () => {
     const { disk } = await start(new Map());
     await assert.rejects(makeStore({ ...options, files: disk }).store.repair(), LockedError);
