@@ -76,7 +76,6 @@ class RecordStore implements OfflineStore {
   #closed: Promise<void> | undefined;
   #askedForRoom = 0;
   #madeRoom = 0;
-  #room: Promise<boolean> | undefined;
 
   constructor(journal: Journal, files: Files | undefined, options: Settings) {
     this.#journal = journal;
@@ -179,19 +178,15 @@ class RecordStore implements OfflineStore {
   }
 
   /** Asks the disk for the reserve again, now and then; and makes room by a checkpoint where it is refused. */
-  #hasRoom(): Promise<boolean> {
-    this.#room ??= this.#askForRoom().finally(() => {
-      this.#room = undefined;
-    });
-    return this.#room;
-  }
-
-  async #askForRoom(): Promise<boolean> {
+  async #hasRoom(): Promise<boolean> {
     const { clock, onNotice } = this.#options;
     const now = clock.elapsed();
     if (now - this.#askedForRoom < roomCheckMs) return false;
+    // Until it has answered, nobody else asks.
+    this.#askedForRoom = Number.POSITIVE_INFINITY;
+    const room = await this.#journal.setReserve(false);
     this.#askedForRoom = now;
-    if (!(await this.#journal.setReserve(false))) {
+    if (!room) {
       if (now - this.#madeRoom < roomCheckpointMs) return false;
       this.#madeRoom = now;
       void this.checkpoint().catch(() => undefined);
