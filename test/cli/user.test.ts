@@ -17,7 +17,7 @@ function cairn(directory: string, words: string, input = ''): Promise<Outcome> {
 
 /** The status of signing in to what is in the directory. */
 async function signIn(directory: string, email: string, secret: string): Promise<number> {
-  const app = await createApp({ directory });
+  const app = await createApp({ directory, scryptCost: 14 });
   const { status } = await app.inject({
     method: 'POST', target: '/tokens', fields: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ email, password: secret }),
@@ -66,7 +66,7 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
 
 test('while a server has the directory, users are left alone', async (t) => {
   const directory = temporaryDirectory(t);
-  const app = await createApp({ directory });
+  const app = await createApp({ directory, scryptCost: 14 });
   const { code, err } = await cairn(directory, 'user list');
   await app.close();
   assert.equal(code, 75);
@@ -76,7 +76,7 @@ test('while a server has the directory, users are left alone', async (t) => {
 test('keys are rotated beside a running server, which takes them up when told, and logs nobody out', async (t) => {
   const directory = temporaryDirectory(t);
   await cairn(directory, 'user add ada@example.org', password);
-  const app = await createApp({ directory });
+  const app = await createApp({ directory, scryptCost: 14 });
   t.after(() => app.close());
   const tokenOf = async (): Promise<string> => {
     const { body } = await app.inject({

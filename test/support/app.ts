@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 
 import { createApp, type App, type AppOptions } from '../../src/app.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { isJsonObject, parseJson } from '../../src/base/json.ts';
+import { isJsonObject, parseJson, type JsonObject } from '../../src/base/json.ts';
 import { Fields } from '../../src/http/fields.ts';
 import type { PlainReply, PlainRequest } from '../../src/http/inject.ts';
 import { checkAnswer } from './contract.ts';
@@ -48,9 +48,7 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
   const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
   await app.users.createFirst('admin@example.org', passwords.admin);
 
-  const description = parseJson((await send({ target: '/openapi.json' })).body);
-  assert.ok(isJsonObject(description));
-  const document = description;
+  const document = parseDescription((await send({ target: '/openapi.json' })).body);
 
   /** Asks, and holds the answer against the OpenAPI document. */
   const ask = async (method: string, target: string, asked: AskOptions = {}): Promise<Answer> => {
@@ -84,6 +82,17 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
     return cookieIn(answer);
   };
   return { app, ask, token, cookie, credentials };
+}
+
+let last: { readonly text: string; readonly document: JsonObject } | undefined;
+
+/** Most apps of a test file have the same document. */
+function parseDescription(text: string): JsonObject {
+  if (last?.text === text) return last.document;
+  const document = parseJson(text);
+  assert.ok(isJsonObject(document));
+  last = { text, document };
+  return document;
 }
 
 interface Opened {
