@@ -1,13 +1,15 @@
 import { createWriteStream, fstatSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import type { Clock } from './base/clock.ts';
+import { networkOf } from './base/network.ts';
 import type { AuditEvent } from './resources/audit.ts';
 
 /**
  * The log: lines of JSON, or text for a person at a terminal. One value, one line: whatever a caller sent is escaped.
  *
  * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId"}`
- * A security event: `{"time","level","kind":"security","event",…}`, never dropped and never filtered by level.
+ * A security event: `{"time","level","kind":"security","event",…}`, never dropped and never filtered by level. Who is
+ * throttled can cause as many as they like: of an account and a network the first in a minute is told, then a `count`.
  * A message: `{"time","level","kind":"message","message",…}`
  *
  * Lines are gathered for some milliseconds and written at once, one write at a time, so that a slow reader delays
@@ -48,6 +50,9 @@ const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 
 
 const logBytesMax = 1024 * 1024;
 const flushBytes = 64 * 1024;
+const repeatMs = 60_000;
+/** Accounts and networks whose repeats are counted on their own; those of all others are counted together. */
+const repeatedMax = 1000;
 /** A write for each line would cost a lone caller more than all the rest of a request. */
 const flushMs = 20;
 
@@ -87,6 +92,11 @@ export function createLog({ format, level, clock, sink }: LogOptions): Log {
   const message = (of: LogLevel, text: string, details: LogDetails = {}): void => {
     if (severity[of] >= least) queue.add(write(time(), of, 'message', text, details), of !== 'info');
   };
+  const security = (event: SecurityEvent, details: LogDetails): void => {
+    const of: LogLevel = event === 'refresh_token_reused' || event.startsWith('login_') ? 'warn' : 'info';
+    queue.add(write(time(), of, 'security', event, details), true);
+  };
+  const throttled = createRepeats((details) => security('login_throttled', details));
   return {
     request(entry) {
       const of: LogLevel = entry.status >= 500 ? 'error' : 'info';
@@ -94,14 +104,17 @@ export function createLog({ format, level, clock, sink }: LogOptions): Log {
       queue.add(format === 'json' ? jsonRequest(time(), of, entry) : prettyRequest(time(), entry), false);
     },
     security(event, details) {
-      const of: LogLevel = event === 'refresh_token_reused' || event.startsWith('login_') ? 'warn' : 'info';
-      queue.add(write(time(), of, 'security', event, details), true);
+      if (event === 'login_throttled') throttled.tell(details);
+      else security(event, details);
     },
     message,
     get dropped() {
       return queue.dropped;
     },
-    close: queue.close,
+    close(timeoutMs) {
+      throttled.tellCounts();
+      return queue.close(timeoutMs);
+    },
   };
 }
 
@@ -112,6 +125,30 @@ export function createLog({ format, level, clock, sink }: LogOptions): Log {
 export function standardOutput(): Writable {
   const kind = fstatSync(1);
   return kind.isFIFO() || kind.isSocket() ? process.stdout : createWriteStream('', { fd: 1, autoClose: false });
+}
+
+/** Tells an event at once, and how often it came again when `repeatMs` have passed. */
+function createRepeats(tell: (details: LogDetails) => void) {
+  const counts = new Map<string, { details: LogDetails; count: number }>();
+  const tellCounts = (): void => {
+    for (const { details, count } of counts.values()) if (count > 0) tell({ ...details, count });
+    counts.clear();
+  };
+  return {
+    tell(details: LogDetails): void {
+      const own = `${details['userId']} ${networkOf(String(details['address']))}`;
+      const key = counts.size < repeatedMax || counts.has(own) ? own : 'others';
+      const repeated = counts.get(key);
+      if (repeated !== undefined) {
+        repeated.count += 1;
+        return;
+      }
+      tell(details);
+      if (counts.size === 0) setTimeout(tellCounts, repeatMs).unref();
+      counts.set(key, { details: key === own ? details : {}, count: 0 });
+    },
+    tellCounts,
+  };
 }
 
 interface Queue {

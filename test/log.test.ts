@@ -117,6 +117,46 @@ test('a slow reader: memory stays bounded, dropped lines are counted and told, s
   assert.equal(lines.filter((line) => line.includes('"request"')).length + dropped, 20_001);
 });
 
+test('who is throttled is told of once in a minute, then counted, and others are told of on their own', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { stream, batches } = createSink();
+  const log = logTo(stream);
+  const throttled = (address: string, userId?: number): void => log.security('login_throttled', { userId, address });
+  const told = async (): Promise<unknown[]> => {
+    for (let batch = 0; batch < 5; batch += 1) {
+      t.mock.timers.tick(20);
+      await turn();
+    }
+    return batches.splice(0).join('').trimEnd().split('\n').filter((line) => line !== '').map((line) => {
+      const { event, userId, address, count } = Object(JSON.parse(line));
+      return [event, userId, address, count];
+    });
+  };
+  const event = 'login_throttled';
+  for (let attempt = 0; attempt < 1000; attempt += 1) throttled(`2001:db8::${attempt.toString(16)}`, 1);
+  throttled('192.0.2.1', 1);
+  throttled('192.0.2.1');
+  assert.deepEqual(await told(), [
+    [event, 1, '2001:db8::0', undefined],
+    [event, 1, '192.0.2.1', undefined],
+    [event, undefined, '192.0.2.1', undefined],
+  ]);
+  t.mock.timers.tick(60_000);
+  assert.deepEqual(await told(), [[event, 1, '2001:db8::0', 999]]);
+  throttled('192.0.2.1');
+  assert.deepEqual(await told(), [[event, undefined, '192.0.2.1', undefined]], 'in the next minute it is news again');
+
+  for (let account = 0; account < 5000; account += 1) throttled('192.0.2.2', 10 + account);
+  assert.equal((await told()).length, 1000);
+  throttled('192.0.2.1');
+  const closed = log.close(1000);
+  t.mock.timers.tick(1000);
+  await closed;
+  assert.deepEqual(await told(), [
+    [event, undefined, '192.0.2.1', 1], [event, undefined, undefined, 4000],
+  ]);
+});
+
 test('a reader that went away silences the log and disturbs nothing', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
