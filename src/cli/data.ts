@@ -10,7 +10,7 @@ import { flagOnly, toggle } from '../options.ts';
 import { readWhole } from '../store/files.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import { backupDirectory, type Count, restoreDirectory } from '../store/offline.ts';
+import { copyStore, type Count } from '../store/offline.ts';
 import { exitCodes, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
 import { checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, type Finding } from './findings.ts';
 import { dataDirectory, existingDirectory } from './offline.ts';
@@ -40,7 +40,7 @@ export const dataCommands: readonly Command[] = [
     summary: 'Copies the data, keys included, to a new or empty directory; also beside a running server',
     operands: ['DIR'],
     options: [options.data],
-    run: async (call) => copy(call, await dataDirectory(call), operandOf(call), backupDirectory),
+    run: async (call) => copy(call, await dataDirectory(call), operandOf(call), false),
   },
   {
     name: 'restore',
@@ -49,7 +49,7 @@ export const dataCommands: readonly Command[] = [
     options: [options.data],
     run: async (call) => {
       const source = await existingDirectory('the backup', operandOf(call));
-      return copy(call, source, call.read(options.data), restoreDirectory);
+      return copy(call, source, call.read(options.data), true);
     },
   },
 ];
@@ -79,17 +79,15 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
   const sound = damage.length === 0;
   if (repairs) terminal.out(sound ? 'Nothing was damaged, and nothing is changed\n' : 'The store is repaired\n');
   if (repairs || sound) return exitCodes.done;
-  terminal.out('"cairn check --repair" keeps what can be read; a server that is running has to stop first\n');
+  if (!damage.some(({ label }) => label === 'S4')) {
+    terminal.out('"cairn check --repair" keeps what can be read; a server that is running has to stop first\n');
+  }
   return exitCodes.config;
 }
 
-async function copy(
-  { terminal }: Call,
-  source: string,
-  target: string,
-  copyDirectory: typeof backupDirectory,
-): Promise<ExitCode> {
-  const { collections, alongside } = await copyDirectory(new NodeFiles(source), new NodeFiles(target), {
+async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<ExitCode> {
+  const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), {
+    restores,
     clock: systemClock,
     random: systemRandom,
     processes: systemProcesses,

@@ -14,6 +14,8 @@ export interface OfflineOptions extends Omit<LockOptions, 'files'> {
 }
 
 export interface CopyOptions extends OfflineOptions {
+  /** Gives the copy a new epoch, so that no entity tag from before matches. */
+  readonly restores: boolean;
   /** Other files to copy where they are there, such as keys. */
   readonly alongside: readonly string[];
 }
@@ -38,24 +40,7 @@ const attemptsMax = 5;
  * @throws CairnError `write_refused` where `target` is not empty, `not_found` where `source` is no store;
  *   StoreDamageError; LockedError
  */
-export function backupDirectory(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
-  return copy(source, target, options, (epoch) => epoch);
-}
-
-/**
- * Writes what the backup in `source` holds to `target`, with a new epoch, so that no entity tag from before matches.
- * @throws as `backupDirectory`
- */
-export function restoreDirectory(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
-  return copy(source, target, options, () => newEpoch(options.random));
-}
-
-async function copy(
-  source: Files,
-  target: Files,
-  options: CopyOptions,
-  epochFrom: (epoch: string) => string,
-): Promise<CopyReport> {
+export async function copyStore(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
   const { onProgress = () => undefined } = options;
   if (!(await target.list()).every((name) => name.startsWith('.'))) {
     throw new CairnError('write_refused', `Cannot write to ${target.directory}: it is not empty`);
@@ -72,7 +57,8 @@ async function copy(
       await replaceFile(target, name, bytes);
       alongside.push(name);
     }
-    await writeStore(target, tables, { epoch: epochFrom(epoch), sequence, journal: 1 }, options);
+    const first = { epoch: options.restores ? newEpoch(options.random) : epoch, sequence, journal: 1 };
+    await writeStore(target, tables, first, options);
     onProgress(`checking ${target.directory}`);
     await readStore(target, () => new Map());
     return { collections: countsOf(tables), alongside };

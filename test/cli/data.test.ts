@@ -48,6 +48,7 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
   assert.match(out, /^failure {2}Cannot open the store: users\.json, byte \d+: its digest does not fit/m);
+  assert.match(out, /"cairn check --repair" keeps what can be read/);
   await assert.rejects(usersIn(directory), { name: 'StoreDamageError' });
 
   const repaired = await cairn(directory, 'check', '--repair');
@@ -58,6 +59,18 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   assert.match((await cairn(directory, 'check', '--repair')).out, /^Nothing was damaged, and nothing is changed$/m);
   // Byte for byte as the store writes it, so that a next edit meets what the first one did.
   assert.match(readFileSync(file, 'utf8'), /^\{"id":1,"revision":/m);
+});
+
+test('what a newer version wrote is left to that version', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const file = join(directory, 'users.json');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"format":1', '"format":2'));
+  const { code, out } = await cairn(directory, 'check');
+  assert.equal(code, 78);
+  assert.match(out, /^failure {2}Cannot open the store: users\.json, byte 0: it has format 2/m);
+  assert.doesNotMatch(out, /--repair/);
+  assert.equal((await cairn(directory, 'check', '--repair')).code, 78);
 });
 
 test('a backup is taken beside a running server, says that keys are in it, and is restored', async (t) => {

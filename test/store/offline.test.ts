@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LockedError } from '../../src/store/failures.ts';
+import type { Files } from '../../src/store/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/journal-format.ts';
-import { backupDirectory, type OfflineOptions, restoreDirectory } from '../../src/store/offline.ts';
+import { copyStore, type CopyOptions, type CopyReport, type OfflineOptions } from '../../src/store/offline.ts';
 import {
   type Content,
   dropLine,
@@ -23,7 +24,9 @@ import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
 
 const offline = (): OfflineOptions => ({ clock: steppingClock(), random: seededRandom(5), processes: processTable() });
 
-const copying = { ...offline(), alongside: ['keys.json'] };
+const copying = (restores: boolean): CopyOptions => ({ ...offline(), restores, alongside: ['keys.json'] });
+const backUp = (from: Files, to: Files): Promise<CopyReport> => copyStore(from, to, copying(false));
+const restore = (from: Files, to: Files): Promise<CopyReport> => copyStore(from, to, copying(true));
 
 describe('check', () => {
   it('finds nothing wrong with a good store, and changes nothing', async () => {
@@ -206,7 +209,7 @@ describe('backup and restore', () => {
     await running.store.checkpoint();
     await write('c')(running);
     const backup = new SimulatedDisk();
-    const report = await backupDirectory(running.disk, backup, copying);
+    const report = await backUp(running.disk, backup);
     assert.deepEqual(report.alongside, ['keys.json']);
     const files = ['journal-1.jsonl', 'keys.json', 'notes.json', 'people.json'];
     assert.deepEqual([...backup.content().keys()].sort(), files);
@@ -214,7 +217,7 @@ describe('backup and restore', () => {
     await running.store.close();
 
     const target = new SimulatedDisk(new Map([['.gitignore', Buffer.from('*')]]));
-    await restoreDirectory(backup, target, copying);
+    await restore(backup, target);
     assert.equal(target.content().get('keys.json')?.toString(), '{"secret":1}');
     const restored = await startStore({ ...options, files: target });
     assert.equal(names(restored), 'abc');
@@ -233,7 +236,7 @@ describe('backup and restore', () => {
     const content = await inBoth();
     const torn = edit(content, journalOf(content), (text) => text.slice(0, -4));
     const backup = new SimulatedDisk();
-    await backupDirectory(new SimulatedDisk(torn), backup, copying);
+    await backUp(new SimulatedDisk(torn), backup);
     const opened = await start(backup.content());
     assert.equal(names(opened), 'abcd');
     assert.deepEqual(opened.notices, []);
@@ -248,7 +251,7 @@ describe('backup and restore', () => {
       return undefined;
     };
     const backup = new SimulatedDisk();
-    await backupDirectory(running.disk, backup, copying);
+    await backUp(running.disk, backup);
     await checkpoint;
     const opened = await start(backup.content());
     assert.equal(stateOf(opened), before);
@@ -257,12 +260,12 @@ describe('backup and restore', () => {
   it('writes to an empty directory only, and reads only what is a store', async () => {
     const content = await inBoth();
     await assert.rejects(
-      backupDirectory(new SimulatedDisk(content), new SimulatedDisk(content), copying),
+      backUp(new SimulatedDisk(content), new SimulatedDisk(content)),
       { code: 'write_refused' },
     );
-    await assert.rejects(restoreDirectory(new SimulatedDisk(), new SimulatedDisk(), copying), { code: 'not_found' });
+    await assert.rejects(restore(new SimulatedDisk(), new SimulatedDisk()), { code: 'not_found' });
     const damaged = edit(content, 'people.json', (text) => text.replace('"b"', '"B"'));
-    await assert.rejects(restoreDirectory(new SimulatedDisk(damaged), new SimulatedDisk(), copying), { label: 'S2' });
+    await assert.rejects(restore(new SimulatedDisk(damaged), new SimulatedDisk()), { label: 'S2' });
   });
 
   it('makes no file outside its directory, whatever a backup names its collections', async () => {
@@ -271,7 +274,7 @@ describe('backup and restore', () => {
       const manifest = { journal: 1, closed: true, epoch: 'e', after: 0, predecessor: undefined, collections };
       const backup = new SimulatedDisk(new Map([['journal-1.jsonl', encodeLine(manifestBody(manifest), 0).bytes]]));
       const target = new SimulatedDisk();
-      await assert.rejects(restoreDirectory(backup, target, copying), { label: 'J9' }, JSON.stringify(name));
+      await assert.rejects(restore(backup, target), { label: 'J9' }, JSON.stringify(name));
       assert.deepEqual([...target.content().keys()], []);
     }
   });
