@@ -1,5 +1,5 @@
 import { CairnError } from '../base/errors.ts';
-import { evaluateIfMatch, evaluateIfNoneMatch, readPreconditions, type Preconditions } from '../http/preconditions.ts';
+import { evaluateIfMatch, evaluateIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
 import type { Request } from '../http/message.ts';
 import type { Precondition } from '../resources/precondition.ts';
 
@@ -20,7 +20,7 @@ export function isUnchanged({ fields }: Request, tag: string): boolean {
 
 /** The preconditions of a write, for the transaction to decide. `required`: one must be sent (428). */
 export function preconditionOf({ fields }: Request, epoch: string, required: boolean): Precondition {
-  const preconditions: Preconditions = readPreconditions(fields);
+  const preconditions = readPreconditions(fields);
   return {
     demand() {
       if (!required || preconditions.ifMatch !== undefined) return;

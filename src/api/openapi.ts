@@ -14,12 +14,12 @@ import { objectSchema } from './schemas.ts';
  */
 export function openApi(routes: ReadonlyMap<string, Route>, version: string): JsonObject {
   const schemas = new Map<string, JsonObject>();
+  const responses = new Map(codes.map((code) => [String(code), problemResponse([code])]));
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
   for (const [operationId, route] of routes) {
     const path = (paths[route.path] ??= {});
-    path[route.method.toLowerCase()] = hoisted(operation(operationId, route), schemas);
+    path[route.method.toLowerCase()] = hoisted(operation(operationId, route, responses), schemas);
   }
-  const together = [...codes.map((code) => [code]), ...[...routes.values()].flatMap(kindsTogether)];
   return {
     openapi: '3.1.0',
     info: {
@@ -35,7 +35,7 @@ export function openApi(routes: ReadonlyMap<string, Route>, version: string): Js
     paths,
     components: {
       schemas: Object.fromEntries([...schemas, ['Issue', issueSchema], ['Problem', problemSchema]]),
-      responses: Object.fromEntries(together.map((kinds) => [responseName(kinds), problemResponse(kinds)])),
+      responses: Object.fromEntries(responses),
       examples: Object.fromEntries(codes.map((code) => [code, { value: problemExample(code) }])),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /tokens.' },
@@ -84,7 +84,7 @@ function tagOf(path: string): { readonly name: string; readonly description: str
   return { name: segment, description: `The collection of ${segment}.` };
 }
 
-function operation(operationId: string, route: Route): JsonObject {
+function operation(operationId: string, route: Route, responses: Map<string, JsonObject>): JsonObject {
   const parameters = parametersOf(route);
   return {
     operationId,
@@ -96,12 +96,7 @@ function operation(operationId: string, route: Route): JsonObject {
     ...(route.body !== undefined && { requestBody: requestBody(route.body) }),
     responses: {
       ...successes(route),
-      ...Object.fromEntries(
-        problemsByStatus(route).map(([status, kinds]) => [
-          status,
-          { $ref: `#/components/responses/${responseName(kinds)}` },
-        ]),
-      ),
+      ...refusals(route, responses),
     },
   };
 }
@@ -180,21 +175,19 @@ function successes({ reply, method, conditional = false, prefer, signInAt }: Rou
   };
 }
 
-/** The problems of a route: for each status, what has it. */
-function problemsByStatus(route: Route): [status: string, codes: readonly ErrorCode[]][] {
-  const byStatus = new Map<string, ErrorCode[]>();
+/** The problems of a route: for each status a reference to what describes them in `responses`, together. */
+function refusals(route: Route, responses: Map<string, JsonObject>): JsonObject {
+  const byStatus = new Map<number, ErrorCode[]>();
   for (const code of problemsOf(route)) {
-    const status = String(problems[code].status);
+    const { status } = problems[code];
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
-  return [...byStatus];
-}
-
-const kindsTogether = (route: Route): (readonly ErrorCode[])[] => problemsByStatus(route).map(([, kinds]) => kinds);
-
-/** The component that describes the answer to any of `kinds`, which share a status. */
-function responseName(kinds: readonly ErrorCode[]): string {
-  return kinds.join('.');
+  const references = [...byStatus].map(([status, kinds]): [number, JsonObject] => {
+    const name = kinds.join('.');
+    responses.set(name, problemResponse(kinds));
+    return [status, { $ref: `#/components/responses/${name}` }];
+  });
+  return Object.fromEntries(references);
 }
 
 function problemResponse(kinds: readonly ErrorCode[]): JsonObject {

@@ -21,21 +21,15 @@ export function pageEndpoints(pages: Pages): Endpoint[] {
   return [...pages.files].map(([path, page]) => ({
     operationId: `page:${path}`,
     route: { method: 'GET', path, summary: 'The page', access: 'public', reply: { status: 200 } },
-    handle: ({ request }) => pageReply(page(), pages.contentSecurityPolicy, request),
+    handle: ({ request }) => pageReply(page(), pages, request),
   }));
 }
 
 /** A file of the page, or 304 where the browser has it; asked for anew each time, since it changes with the server. */
-export function pageReply(page: Page, contentSecurityPolicy: string, request: Request): Reply {
+export function pageReply(page: Page, { contentSecurityPolicy }: Pages, request: Request): Reply {
   const fields = [
-    'Cache-Control',
-    'no-cache',
-    'Vary',
-    'Accept',
-    'ETag',
-    page.etag,
-    'Content-Security-Policy',
-    contentSecurityPolicy,
+    ...['Cache-Control', 'no-cache', 'Vary', 'Accept', 'ETag', page.etag],
+    ...['Content-Security-Policy', contentSecurityPolicy],
     ...['X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer'],
     ...['Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],
   ];

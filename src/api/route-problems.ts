@@ -17,38 +17,36 @@ const always: readonly ErrorCode[] = [
   'http_version_not_supported',
 ];
 
+const ofCredentials = ['invalid_token', 'invalid_session'] as const;
+const ofSignedIn = ['authentication_required', ...ofCredentials] as const;
+
 const byAccess: { readonly [access in Access]: readonly ErrorCode[] } = {
   public: [],
-  optional: ['invalid_token', 'invalid_session'],
-  user: ['authentication_required', 'invalid_token', 'invalid_session'],
-  admin: ['authentication_required', 'invalid_token', 'invalid_session', 'insufficient_scope'],
-  self: ['authentication_required', 'invalid_token', 'invalid_session'],
-  owner: ['authentication_required', 'invalid_token', 'invalid_session', 'not_owner'],
-  session: ['authentication_required', 'invalid_token', 'invalid_session', 'session_required'],
+  optional: ofCredentials,
+  user: ofSignedIn,
+  admin: [...ofSignedIn, 'insufficient_scope'],
+  self: ofSignedIn,
+  owner: [...ofSignedIn, 'not_owner'],
+  session: [...ofSignedIn, 'session_required'],
 };
 
-const ofBodies: readonly ErrorCode[] = [
-  'malformed_json',
-  'content_too_large',
-  'unsupported_media_type',
-  'validation_failed',
-];
-
-const ofWrites: readonly ErrorCode[] = ['storage_full', 'store_failed', 'outcome_unknown', 'cross_site'];
+const ofBodies = ['malformed_json', 'content_too_large', 'unsupported_media_type', 'validation_failed'] as const;
+const ofWrites = ['storage_full', 'store_failed', 'outcome_unknown', 'cross_site'] as const;
 
 /** Every problem that a route can answer with: what its columns imply, and what the row says itself. */
 export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
   const { access, method, path, body, conditional = false, reply, problems = [] } = route;
   const writes = method !== 'GET';
+  const where = (holds: boolean, ...codes: readonly ErrorCode[]) => (holds ? codes : []);
   return new Set([
     ...always,
     ...byAccess[access],
-    ...(path.includes('{id}') ? (['not_found'] as const) : []),
-    ...(reply.schema === undefined ? [] : (['not_acceptable'] as const)),
-    ...(body === undefined ? [] : ofBodies),
-    ...(writes ? ofWrites : []),
-    ...(conditional ? (['precondition_failed'] as const) : []),
-    ...(conditional && writes ? (['precondition_required'] as const) : []),
+    ...where(path.includes('{id}'), 'not_found'),
+    ...where(reply.schema !== undefined, 'not_acceptable'),
+    ...where(body !== undefined, ...ofBodies),
+    ...where(writes, ...ofWrites),
+    ...where(conditional, 'precondition_failed'),
+    ...where(conditional && writes, 'precondition_required'),
     ...problems,
   ]);
 }

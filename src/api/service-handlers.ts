@@ -59,13 +59,8 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
 
     dashboard({ request, principal }) {
       invariant(principal.kind === 'session', 'the route takes a session');
-      if (
-        pages !== undefined &&
-        page !== undefined &&
-        preferredType(serviceRoutes.dashboard, request) === 'text/html'
-      ) {
-        return pageReply(page(), pages.contentSecurityPolicy, request);
-      }
+      const asPage = preferredType(serviceRoutes.dashboard, request) === 'text/html';
+      if (asPage && pages !== undefined && page !== undefined) return pageReply(page(), pages, request);
       return unstoredReply(200, writeDashboard(principal));
     },
 
