@@ -11,7 +11,8 @@ import type { CollectionResource } from '../resources/collection.ts';
 import { dashboardWriter } from '../resources/dashboard.ts';
 import type { Origin, Sessions } from '../resources/sessions.ts';
 import type { Credentials, SignIn } from '../resources/sign-in.ts';
-import type { Users } from '../resources/users.ts';
+import { userFields, type Users } from '../resources/users.ts';
+import { representationOf } from '../schema/representation.ts';
 import { pageReply, type Pages } from './pages.ts';
 import { noContent, unstoredReply } from './replies.ts';
 import { preferredType, type Call, type Handler } from './route.ts';
@@ -46,7 +47,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       const credentials = accept(credentialsFields, body ?? null, { kind: 'create' });
       const started = await signIn.start(credentials, originOf(request));
       const expiresAt = new Date(sessions.endOf(started.session)).toISOString();
-      const answer = JSON.stringify({ user: users.present(started.user), expiresAt });
+      const answer = JSON.stringify({ user: representationOf(userFields, started.user), expiresAt });
       return unstoredReply(200, answer, ['Set-Cookie', cookieOf(started)]);
     },
 

@@ -80,14 +80,12 @@ export function defineCollection(
 
 /** What is done with the records of a declared collection. */
 export class CollectionResource {
-  readonly name: string;
   readonly declaration: CollectionDeclaration;
   readonly records: Collection<Entry>;
   readonly #store: Store;
   readonly #hooks: Hooks;
 
   constructor(declaration: CollectionDeclaration, store: Store, hooks: Hooks) {
-    this.name = declaration.name;
     this.declaration = declaration;
     this.#store = store;
     this.#hooks = hooks;
@@ -96,16 +94,6 @@ export class CollectionResource {
       name: declaration.name,
       parse: (record) => (conforms(record) && isEntry(record) ? record : undefined),
     });
-  }
-
-  /** What a caller sees of a record: the declared fields and nothing else. */
-  present(entry: Entry): JsonObject {
-    const representation: { [field: string]: JsonValue } = {};
-    for (const field in this.declaration.fields) {
-      const value = entry[field];
-      if (value !== undefined) representation[field] = value;
-    }
-    return representation;
   }
 
   /** @throws CairnError `not_found` */
@@ -119,7 +107,7 @@ export class CollectionResource {
   async create(principal: Principal, body: JsonValue): Promise<Entry> {
     const fields = accept(this.declaration.fields, body, { kind: 'create' });
     const ownerId = principal.kind === 'anonymous' ? nobody : principal.userId;
-    const { after } = await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => ({
+    const { after } = await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => ({
       after: transaction.insert(this.records, { ...fields, ownerId }),
     }));
     return after;
@@ -133,7 +121,7 @@ export class CollectionResource {
     kind: 'replace' | 'patch',
     precondition: Precondition,
   ): Promise<{ record: Entry }> {
-    const { after } = await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
+    const { after } = await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => {
       const before = this.#target(transaction, principal, this.declaration.access[kind], id);
       precondition.demand();
       const fields = accept(this.declaration.fields, body, { kind, stored: before });
@@ -145,7 +133,7 @@ export class CollectionResource {
 
   /** @throws CairnError in the order that `Precondition` tells */
   async remove(principal: Principal, id: number, precondition: Precondition): Promise<void> {
-    await writeWithHooks(this.#store, this.#hooks, this, principal, (transaction) => {
+    await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => {
       const before = this.#target(transaction, principal, this.declaration.access.remove, id);
       precondition.demand();
       precondition.check(before.revision);

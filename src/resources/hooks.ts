@@ -1,6 +1,8 @@
 import type { Principal } from '../auth/principal.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
+import type { Shape } from '../schema/field.ts';
+import { representationOf } from '../schema/representation.ts';
 import type { Store, StoredRecord, Transaction } from '../store/store.ts';
 
 /** One write to a collection, as representations: what a caller may see of the record before and after it. */
@@ -32,57 +34,43 @@ export interface Written<R extends StoredRecord> {
   readonly after?: R | undefined;
 }
 
-/** Whose records are written, and how they look from outside. */
-export interface Subject<R extends StoredRecord> {
+/** Whose records are written, and which of their fields may be seen. */
+export interface Subject {
   readonly name: string;
-  present(record: R): JsonObject;
+  readonly fields: Shape;
 }
 
 /**
  * Runs `work` as one transaction with the hooks around it.
  * @throws CairnError `write_refused`, and what `work` and `Store.write` throw
  */
-export async function writeWithHooks<R extends StoredRecord, W extends Written<R>>(
+export async function writeWithHooks<W extends Written<StoredRecord>>(
   store: Store,
   hooks: Hooks,
-  subject: Subject<R>,
+  { name, fields }: Subject,
   principal: Principal,
   work: (transaction: Transaction) => W,
 ): Promise<W> {
-  if (hooks.beforeWrite === undefined && hooks.afterWrite === undefined) return await store.write(work);
+  if (hooks.beforeWrite === undefined && hooks.afterWrite === undefined) return store.write(work);
   const { written, change } = await store.write((transaction) => {
     const written = work(transaction);
-    const change = describe(subject, principal, written);
-    if (change !== undefined) askBefore(hooks, change);
+    const { before, after } = written;
+    const change: Change = {
+      collection: name,
+      operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
+      id: (before ?? after)?.id ?? 0,
+      principal,
+      before: before && representationOf(fields, before),
+      after: after && representationOf(fields, after),
+    };
+    try {
+      hooks.beforeWrite?.(change);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : 'a rule of this installation refuses it';
+      throw new CairnError('write_refused', `Cannot write to ${name}: ${reason}`, { cause });
+    }
     return { written, change };
   });
-  if (change !== undefined) hooks.afterWrite?.(change);
+  hooks.afterWrite?.(change);
   return written;
-}
-
-/** `undefined` where nothing was changed. */
-function describe<R extends StoredRecord>(
-  subject: Subject<R>,
-  principal: Principal,
-  { before, after }: Written<R>,
-): Change | undefined {
-  const id = before?.id ?? after?.id;
-  if (id === undefined || before === after) return undefined;
-  return {
-    collection: subject.name,
-    operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
-    id,
-    principal,
-    before: before && subject.present(before),
-    after: after && subject.present(after),
-  };
-}
-
-function askBefore(hooks: Hooks, change: Change): void {
-  try {
-    hooks.beforeWrite?.(change);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : 'a rule of this installation refuses it';
-    throw new CairnError('write_refused', `Cannot write to ${change.collection}: ${reason}`, { cause });
-  }
 }

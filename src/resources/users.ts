@@ -30,6 +30,8 @@ export const userFields = {
   password: optional(password()),
 };
 
+const subject = { name: 'users', fields: userFields };
+
 /** What may be sent to change one: a person who sets a new password of their own proves the current one. */
 export const userChangeFields = { ...userFields, currentPassword: optional(password()) };
 
@@ -52,7 +54,6 @@ export interface ChangedUser {
 
 /** What is done with users, and to their sessions with them. Who may ask for it is decided before. */
 export class Users {
-  readonly name = 'users';
   readonly records: Collection<UserRecord>;
   readonly #parts: UsersParts;
 
@@ -60,15 +61,11 @@ export class Users {
     this.#parts = parts;
     const conforms = conformance(userFields);
     this.records = parts.store.collection<UserRecord>({
-      name: 'users',
+      name: subject.name,
       parse: (record) => (conforms(record) && isUser(record) ? record : undefined),
       unique: { email: (user) => emailKey(user.email) },
       groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
     });
-  }
-
-  present({ id, name, email, role }: UserRecord): JsonObject {
-    return { id, name, email, role };
   }
 
   /** @throws CairnError `not_found` */
@@ -152,18 +149,10 @@ export class Users {
     this.#parts.audit('user_removed', { userId, by: actorOf(principal) });
   }
 
-  /** The very first user, made by the installation itself. */
-  async createFirst(email: string, password: string): Promise<UserRecord> {
-    const passwordHash = await this.#parts.passwords.hash(password);
-    return this.#parts.store.write((transaction) =>
-      transaction.insert(this.records, { name: 'Administrator', email, role: 'admin', passwordHash }),
-    );
-  }
-
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
   async #write<W extends Written<UserRecord>>(principal: Principal, work: (transaction: Transaction) => W): Promise<W> {
     try {
-      return await writeWithHooks(this.#parts.store, this.#parts.hooks, this, principal, (transaction) => {
+      return await writeWithHooks(this.#parts.store, this.#parts.hooks, subject, principal, (transaction) => {
         this.checkActor(transaction, principal);
         return work(transaction);
       });

@@ -1,5 +1,5 @@
 import { isScalar } from '../base/json.ts';
-import type { Scalar } from '../base/json.ts';
+import type { JsonObject, Scalar } from '../base/json.ts';
 import type { Shape } from './field.ts';
 
 /** The names of the fields that are shown, in order. */
@@ -27,6 +27,12 @@ export function representationWriter(
     }
     return json === '' ? '{}' : `${json}}`;
   };
+}
+
+/** The same as a value. */
+export function representationOf(shape: Shape, record: object): JsonObject {
+  const members = readableNames(shape).map((name) => [name, fieldValue(record, name)] as const);
+  return Object.fromEntries(members.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
 /** The value of a field of a record; `undefined` where an optional one is absent. What is inherited is no scalar. */

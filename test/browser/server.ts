@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { everybody } from '../../src/auth/principal.ts';
 import { createApp } from '../../src/app.ts';
 
 export const password = 'the house on the hill';
@@ -37,7 +38,7 @@ export async function serve(t: TestContext, { people = 0, things = 0 } = {}): Pr
     const { status, body: text } = await send(method, target, body, { Authorization: `Bearer ${token}` });
     return { status, data: text === '' ? undefined : JSON.parse(text) };
   };
-  await app.users.createFirst(emails.ada, password);
+  await app.users.create(everybody, { name: 'Ada', role: 'admin', email: emails.ada, password });
   await as('ada', 'PATCH', '/users/1', { name: 'Ada Lovelace' });
   await as('ada', 'POST', '/users', { name: 'Grace Hopper', email: emails.grace, password });
   for (let n = 1; n <= people; n++) {

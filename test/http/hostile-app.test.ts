@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test';
 
 import { createApp } from '../../src/app.ts';
 import type { App } from '../../src/app.ts';
+import { everybody } from '../../src/auth/principal.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/log.ts';
 import { RawClient } from './raw.ts';
@@ -28,7 +29,7 @@ before(async () => {
   });
   const log = createLog({ format: 'json', level: 'info', clock: systemClock, sink });
   app = await createApp({ scryptCost: 1, clock: systemClock, bodyBytesMax, log });
-  await app.users.createFirst(email, password);
+  await app.users.create(everybody, { name: 'Ada', role: 'admin', email, password });
   port = await app.listen({ port: 0, host: '127.0.0.1' });
   const signIn = `Content-Type: application/json\r\n`;
   const { body } = await ask(`POST /tokens ${host}${signIn}`, JSON.stringify({ email, password }));

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
 import { createApp, type App, type AppOptions } from '../../src/app.ts';
+import { everybody } from '../../src/auth/principal.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { isJsonObject, parseJson, type JsonObject } from '../../src/base/json.ts';
 import { Fields } from '../../src/http/fields.ts';
@@ -46,7 +47,8 @@ export interface TestAppOptions extends AppOptions {
 export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, ...options }: TestAppOptions = {}) {
   const given = { scryptCost: 1, clock: systemClock, ...options };
   const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
-  await app.users.createFirst('admin@example.org', passwords.admin);
+  const administrator = { name: 'Ada', role: 'admin', email: 'admin@example.org', password: passwords.admin };
+  await app.users.create(everybody, administrator);
 
   const document = parseDescription((await send({ target: '/openapi.json' })).body);
 

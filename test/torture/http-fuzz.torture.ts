@@ -10,6 +10,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 import { createApp } from '../../src/app.ts';
+import { everybody } from '../../src/auth/principal.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { problems } from '../../src/api/problems.ts';
 import { parseReply, RawClient } from '../http/raw.ts';
@@ -120,7 +121,7 @@ test('mutated requests get well-formed replies, and leave nothing behind', { tim
   const app = await createApp({ scryptCost: 1, clock: systemClock });
   context.after(() => app.close());
   const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
-  await app.users.createFirst(credentials.email, credentials.password);
+  await app.users.create(everybody, { name: 'Ada', role: 'admin', ...credentials });
   const signIn = { method: 'POST', target: '/tokens', fields: { 'Content-Type': 'application/json' } };
   const { body } = await app.inject({ ...signIn, body: JSON.stringify(credentials) });
   const token = /"access_token":"([^"]+)/.exec(body)?.[1] ?? '';
