@@ -5,7 +5,8 @@
  *
  * Salt and hash are base64 without padding (RFC 4648 §4): 16 and 32 bytes where Cairn makes them.
  */
-import { scrypt as scryptCallback, timingSafeEqual } from 'node:crypto';
+import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
+import { promisify } from 'node:util';
 
 export interface ScryptCost {
   /** N is 2 to this power. Memory is 128 · N · r bytes. */
@@ -22,6 +23,7 @@ export interface ScryptHash {
 
 export const saltBytes = 16;
 const hashBytes = 32;
+const promisedScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scryptCallback);
 
 export function formatPhc({ cost, salt, hash }: ScryptHash): string {
   return `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$${unpadded(salt)}$${unpadded(hash)}`;
@@ -42,16 +44,11 @@ export function parsePhc(text: string): ScryptHash | undefined {
 }
 
 /** Hashes on a thread of libuv's pool: the same threads that sync files. */
-export function scrypt(password: string, salt: Buffer, { exponent, r, p }: ScryptCost, bytes = hashBytes) {
+export function scrypt(password: string, salt: Buffer, cost: ScryptCost, bytes = hashBytes): Promise<Buffer> {
+  const { exponent, r, p } = cost;
   const N = 2 ** exponent;
   // OpenSSL counts the blocks and a little more than 128 · N · r.
-  const maxmem = 128 * r * (N + p + 2);
-  return new Promise<Buffer>((resolve, reject) => {
-    scryptCallback(password, salt, bytes, { N, r, p, maxmem }, (error, hash) => {
-      if (error) reject(error);
-      else resolve(hash);
-    });
-  });
+  return promisedScrypt(password, salt, bytes, { N, r, p, maxmem: 128 * r * (N + p + 2) });
 }
 
 /** Whether `password` is the one that `expected` was made of, in constant time but for the cost. */
