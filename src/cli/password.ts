@@ -1,4 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { text as readAll } from 'node:stream/consumers';
 import { flagOnly, optional, text, UsageError } from '../options.ts';
 import type { Call, Terminal } from './command.ts';
 
@@ -31,39 +34,18 @@ async function ask(terminal: Terminal): Promise<string> {
   return password;
 }
 
-async function readAll(input: NodeJS.ReadableStream): Promise<string> {
-  let all = '';
-  for await (const chunk of input.setEncoding('utf8')) all += String(chunk);
-  return all;
-}
-
-/** Ctrl-C and Ctrl-D, which mean nothing by themselves in raw mode. */
-const endings: ReadonlySet<string> = new Set(['\u0003', '\u0004']);
-
-/** Reads a line in raw mode, in which the terminal itself shows nothing of what is typed. */
-function readHidden({ input, err }: Terminal, prompt: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let line = '';
-    const finish = (error?: UsageError): void => {
-      input.off('data', receive);
-      input.setRawMode?.(false);
-      input.pause();
-      err('\n');
-      if (error === undefined) resolve(line);
-      else reject(error);
-    };
-    const receive = (chunk: Buffer | string): void => {
-      for (const character of chunk.toString()) {
-        if (character === '\r' || character === '\n') return finish();
-        if (endings.has(character)) return finish(new UsageError('Cannot set the password: interrupted'));
-        if (character === '\u007f' || character === '\b') line = [...line].slice(0, -1).join('');
-        else if (character >= ' ') line += character;
-      }
-    };
-    err(prompt);
-    input.setRawMode?.(true);
-    input.setEncoding('utf8');
-    input.on('data', receive);
-    input.resume();
-  });
+/** Reads a line of which the terminal shows nothing: what it would show is thrown away. */
+async function readHidden({ input, err }: Terminal, prompt: string): Promise<string> {
+  err(prompt);
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, output, terminal: true, historySize: 0 });
+  try {
+    return await new Promise((resolve, reject) => {
+      // Ctrl-C, and Ctrl-D on an empty line, close it.
+      lines.once('line', resolve).once('close', () => reject(new UsageError('Cannot set the password: interrupted')));
+    });
+  } finally {
+    lines.close();
+    err('\n');
+  }
 }
