@@ -140,7 +140,7 @@ async function measure(one: Case): Promise<Row> {
   const { connections } = one;
   for (let round = 0; round < rounds; round += 1) {
     const bareServer = await startBare(directory, order);
-    const common = { connections, warmUpMs: 1000, measureMs, secret };
+    const common = { connections, warmUpMs: 2000, measureMs, secret };
     const ceiling = await load({ ...common, port: bareServer.port, request: one.request });
     await stop(bareServer);
     const server = await startCairn(directory, freshData());
