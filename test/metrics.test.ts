@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RequestEntry } from '../src/log.ts';
-import { counter, createMetrics, gauge } from '../src/metrics.ts';
+import { counter, createMetrics, gauge } from '../src/operations.ts';
 import { parseExposition } from './prometheus.ts';
 
 const entry: RequestEntry = {
