@@ -12,33 +12,17 @@ export interface Attempt {
   withdrawn(): void;
 }
 
-interface Rate {
-  /** Failures in a row. */
-  readonly burst: number;
-  /** After them, one more in each such time. */
-  readonly everySeconds: number;
-}
-
-/**
- * The four bounds, and who is exempt: an account that once signed in from an address is not held up there by what
- * others do to the account, or to the server as a whole. What it does itself still counts against the first two.
- */
-const rates = {
-  pair: { burst: 5, everySeconds: 60 },
-  address: { burst: 30, everySeconds: 10 },
-  account: { burst: 30, everySeconds: 120 },
-  all: { burst: 600, everySeconds: 0.2 },
-} as const satisfies Record<string, Rate>;
-
 /** Slows down those who try passwords. It never locks anyone out for good, and forgets everything at a restart. */
 export class Throttle {
   readonly #clock: Clock;
-  /** Nobody can choose names that share a place with another's. */
+  /** Keyed, so that nobody can choose names that share a place with another's. */
   readonly #key: Buffer;
-  readonly #pair = new Failures(rates.pair, limits.throttlePlaces);
-  readonly #address = new Failures(rates.address, limits.throttlePlaces);
-  readonly #account = new Failures(rates.account, limits.throttlePlaces);
-  readonly #all = new Failures(rates.all, 1);
+  // The four bounds, and who is exempt: an account that once signed in from an address is not held up there by what
+  // others do to the account, or to the server as a whole. What it does itself still counts against the first two.
+  readonly #pair = new Failures({ burst: 5, everySeconds: 60 }, limits.throttlePlaces);
+  readonly #address = new Failures({ burst: 30, everySeconds: 10 }, limits.throttlePlaces);
+  readonly #account = new Failures({ burst: 30, everySeconds: 120 }, limits.throttlePlaces);
+  readonly #all = new Failures({ burst: 600, everySeconds: 0.2 }, 1);
   /** Where many names share a place the last one stays; who is forgotten is only no longer exempt. */
   readonly #known = new Float64Array(limits.throttlePlaces);
 
@@ -106,7 +90,8 @@ class Failures {
   readonly #toleranceMs: number;
   readonly #forgottenAt: Float64Array;
 
-  constructor({ burst, everySeconds }: Rate, places: number) {
+  /** Lets `burst` failures in a row pass, and after them one more in each `everySeconds`. */
+  constructor({ burst, everySeconds }: { burst: number; everySeconds: number }, places: number) {
     this.#spacingMs = everySeconds * 1000;
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
     this.#forgottenAt = new Float64Array(places);
