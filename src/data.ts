@@ -87,6 +87,6 @@ export function openData(options: DataOptions, ring: () => KeyRing): Data {
   const users = new Users({ store, hooks, sessions, passwords, throttle, audit });
   const itemResource = new CollectionResource(items, store, hooks);
   const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
-  const signIn = new SignIn({ store, users, sessions, passwords, throttle, audit });
+  const signIn = new SignIn({ store, users, sessions, passwords, audit });
   return { files, store, users, sessions, signIn, items: itemResource, others };
 }

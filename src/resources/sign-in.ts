@@ -1,6 +1,5 @@
 import type { Passwords } from '../auth/passwords.ts';
 import type { Principal, SessionHolder, User } from '../auth/principal.ts';
-import type { Throttle } from '../auth/throttle.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
 import type { Store, Transaction } from '../store/store.ts';
@@ -21,7 +20,6 @@ export interface SignInParts {
   readonly users: Users;
   readonly sessions: Sessions;
   readonly passwords: Passwords;
-  readonly throttle: Throttle;
   readonly audit: Audit;
 }
 
@@ -143,30 +141,20 @@ export class SignIn {
     }
   }
 
-  /** The user with these credentials. That there is no such user costs the same time as a wrong password. */
+  /** The user with these credentials. */
   async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
-    const { users, passwords, throttle, audit } = this.#parts;
-    const user = users.records.find('email', emailKey(email));
-    let attempt;
+    const { users, audit } = this.#parts;
+    const key = emailKey(email);
+    const user = users.records.find('email', key);
+    const details = { userId: user?.id, address };
     try {
-      attempt = throttle.attempt(emailKey(email), address);
+      if ((await users.knowsPassword(user, password, key, address)) && user !== undefined) return user;
     } catch (error) {
-      audit('login_throttled', { userId: user?.id, address });
+      if (error instanceof CairnError && error.code === 'too_many_requests') audit('login_throttled', details);
       throw error;
     }
-    let matches;
-    try {
-      matches = await passwords.verify(password, user?.passwordHash);
-    } catch (error) {
-      attempt.withdrawn();
-      throw error;
-    }
-    if (user === undefined || !matches) {
-      audit('login_failed', { userId: user?.id, address });
-      throw new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is not right');
-    }
-    attempt.succeeded();
-    return user;
+    audit('login_failed', details);
+    throw new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is not right');
   }
 
   /** The password's hash at the cost that is configured now, where that has changed; not at a busy moment. */

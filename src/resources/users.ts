@@ -197,21 +197,26 @@ export class Users {
   }
 
   /** Someone at an open session may be guessing. @throws CairnError `validation_failed`, `too_many_requests` */
-  async #prove({ id, email, passwordHash }: UserRecord, current: string): Promise<void> {
-    const { passwords, throttle, audit } = this.#parts;
-    const attempt = throttle.attempt(emailKey(email), `signed in as ${id}`);
-    let matches;
+  async #prove(user: UserRecord, current: string): Promise<void> {
+    if (await this.knowsPassword(user, current, emailKey(user.email), `signed in as ${user.id}`)) return;
+    this.#parts.audit('login_failed', { userId: user.id });
+    throw wrongPassword();
+  }
+
+  /**
+   * Whether this is the user's password: one attempt on the account `key` from `address`. That there is no such user
+   * costs the same time as a wrong password. @throws CairnError `too_many_requests`, `overloaded`
+   */
+  async knowsPassword(user: UserRecord | undefined, password: string, key: string, address: string): Promise<boolean> {
+    const attempt = this.#parts.throttle.attempt(key, address);
     try {
-      matches = await passwords.verify(current, passwordHash);
+      const matches = await this.#parts.passwords.verify(password, user?.passwordHash);
+      if (matches) attempt.succeeded();
+      return matches;
     } catch (error) {
       attempt.withdrawn();
       throw error;
     }
-    if (!matches) {
-      audit('login_failed', { userId: id });
-      throw wrongPassword();
-    }
-    attempt.succeeded();
   }
 
   /** Ends what a change of password or role ends. */

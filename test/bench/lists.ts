@@ -30,9 +30,10 @@ const lists: readonly [what: string, target: string][] = [
   ['nothing', ''],
   ['a page by id', '/items?limit=20'],
   ['a page by price, asked for the first time', '/items?limit=20&sort=price'],
-  ['a page by price, asked for again', '/items?limit=20&sort=price'],
+  ['another page by price, which begins an order', '/items?limit=21&sort=price'],
   ['nothing, while the order is made', ''],
-  ['a page by price, once the order is there', '/items?limit=20&sort=price'],
+  ['a page by price, once the order is there', '/items?limit=22&sort=price'],
+  ['the same page again', '/items?limit=22&sort=price'],
   ['a page by price of items that are few', '/items?limit=20&sort=price&name:contains=99999'],
   ['a page of items that are few', '/items?limit=20&price:lt=0.01'],
   ['all items', '/items'],
@@ -94,7 +95,7 @@ async function measure(port: number): Promise<void> {
     pings.sort((a, b) => a - b);
     const [median = 0, worst = 0] = [pings[pings.length >> 1], pings.at(-1)];
     const others = `others: ${median.toFixed(1)} ms median, ${worst.toFixed(1)} ms at most of ${pings.length}`;
-    console.log(`${what.padEnd(42)} ${ms.toFixed(1).padStart(8)} ms ${String(bytes).padStart(9)} bytes  ${others}`);
+    console.log(`${what.padEnd(45)} ${ms.toFixed(1).padStart(8)} ms ${String(bytes).padStart(9)} bytes  ${others}`);
   }
   pinger.destroy();
   reader.destroy();
