@@ -171,7 +171,8 @@ type AppServices = Data & Omit<Services, 'pages' | 'description'>;
 /** The route table with what does each of its operations, and the pipeline over them. */
 function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, log: Log): Handle {
   const { store, users, items, others } = services;
-  const pages = options.page === false ? undefined : { files: loadAssets(), contentSecurityPolicy };
+  const files = loadAssets(options.auth === 'none');
+  const pages = options.page === false ? undefined : { files, contentSecurityPolicy };
   const collectionOptions = {
     epoch: () => store.epoch,
     requireIfMatch: options.requireIfMatch ?? false,

@@ -20,7 +20,9 @@ export interface Pages {
 export function pageEndpoints(pages: Pages): Endpoint[] {
   return [...pages.files].map(([path, page]) => ({
     operationId: `page:${path}`,
-    route: { method: 'GET', path, summary: 'The page', access: 'public', reply: { status: 200 } },
+    route: {
+      method: 'GET', path, summary: 'The page', access: 'public', query: { kind: 'any' }, reply: { status: 200 },
+    },
     handle: ({ request }) => pageReply(page(), pages, request),
   }));
 }

@@ -38,8 +38,11 @@ export interface Route {
   readonly access: Access;
   readonly reply: RouteReply;
   readonly body?: RouteBody;
-  /** `list`: limit, cursor, sort, fields and filters over this shape; `fields`: `fields` alone; `user`: `userId`. */
-  readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape } | { readonly kind: 'user' };
+  /**
+   * `list`: limit, cursor, sort, fields and filters over this shape; `fields`: `fields` alone; `user`: `userId`;
+   * `any`: a page's, to which the web adds parameters that concern somebody else.
+   */
+  readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape } | { readonly kind: 'user' | 'any' };
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** The preference that is followed (RFC 7240): to answer without content, or to count all that a list could show. */

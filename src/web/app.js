@@ -11,12 +11,13 @@ import { items, recordsView, users } from './records.js';
  * @typedef {{ title: string, nodes: readonly Node[], update: (parameters: URLSearchParams) => void }} View
  */
 
+/** Under --auth none everybody is an administrator: nobody signs in, and nothing is anybody's own. */
+const isOpen = document.documentElement.dataset['auth'] === 'none';
 /** @type {{ [name: string]: (me: User) => View }} */
 const views = {
-  overview: (me) => overviewView(me, signOut),
   items: (me) => recordsView(items, me),
   users: (me) => (me.role === 'admin' ? recordsView(users, me) : accountView(me)),
-  account: accountView,
+  ...(isOpen ? {} : { overview: (me) => overviewView(me, signOut), account: accountView }),
 };
 
 const main = part('main');
@@ -24,14 +25,13 @@ const bar = part('bar');
 /** @type {User | undefined} */ let me;
 /** @type {View | undefined} */ let view;
 let shown = '';
-/** What the sign-in says when the server asks for it. */
-let news = '';
+/** What the sign-in says when the server asks for it. */ let news = '';
 
 /** Shows what the address names; a view that is shown already is told of its new parameters only. */
 function route() {
   if (me === undefined) return;
   const [given = '', query = ''] = location.hash.slice(1).split(/\?(.*)/su);
-  const name = Object.hasOwn(views, given) ? given : 'overview';
+  const name = Object.hasOwn(views, given) ? given : isOpen ? 'items' : 'overview';
   if (view === undefined || name !== shown) {
     shown = name;
     view = (views[name] ?? accountView)(me);
@@ -50,11 +50,11 @@ async function start(justNow = false) {
   await fill(main, async () => {
     // At /dashboard the server has just looked. Elsewhere ask as a browser does for a page: there a "no" is no error.
     const page = new Request('/dashboard', { redirect: 'manual', headers: { Accept: 'text/html' } });
-    const here = justNow || location.pathname !== '/' || await fetch(page).then(({ ok }) => ok, () => true);
+    const here = isOpen || justNow || location.pathname !== '/' || await fetch(page).then(({ ok }) => ok, () => true);
     if (!here) return showSignIn('');
-    me = (await call('GET', '/dashboard')).data.user;
+    me = isOpen ? { id: 0, name: '', email: '', role: 'admin' } : (await call('GET', '/dashboard')).data.user;
     news = 'Your session has ended. Sign in again to go on.';
-    history.replaceState(history.state, '', `/dashboard${location.hash}`);
+    history.replaceState(history.state, '', `${isOpen ? '/' : '/dashboard'}${location.hash}`);
     bar.hidden = false;
     for (const link of bar.querySelectorAll('a')) link.hidden = link.hash === '#users' && me?.role !== 'admin';
     return [];

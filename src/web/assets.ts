@@ -50,20 +50,21 @@ const files: readonly (readonly [path: string, name: string, kind: keyof typeof 
 
 /**
  * The page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path that
- * each is served at. Each is read when it is first asked for.
+ * each is served at. Each is read when it is first asked for. `isOpen`: the page is told that nobody has to sign in.
  */
-export function loadAssets(): ReadonlyMap<string, () => Asset> {
+export function loadAssets(isOpen = false): ReadonlyMap<string, () => Asset> {
   return new Map(
     files.map(([path, name, kind]) => {
       let asset: Asset | undefined;
-      return [path, () => (asset ??= loadAsset(name, types[kind]))];
+      return [path, () => (asset ??= loadAsset(name, types[kind], isOpen))];
     }),
   );
 }
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
-function loadAsset(name: string, type: string): Asset {
-  const body = readFileSync(new URL(name, import.meta.url));
+function loadAsset(name: string, type: string, isOpen: boolean): Asset {
+  const file = readFileSync(new URL(name, import.meta.url));
+  const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   return { type, body, etag };
 }

@@ -9,6 +9,7 @@ test('the page is served to everybody, with its own policy and an entity tag', a
   assert.equal(page.status, 200);
   assert.equal(page.field('content-type'), 'text/html; charset=utf-8');
   assert.match(page.field('content-security-policy') ?? '', /require-trusted-types-for 'script'/);
+  assert.equal((await ask('GET', '/?utm_source=mail')).body, page.body);
   const again = await ask('GET', '/', { fields: { 'if-none-match': page.field('etag') ?? '' } });
   assert.deepEqual([again.status, again.body], [304, '']);
   const files = [...page.body.matchAll(/(?:src|href)="(\/page\/[^"]+)"/g)].map(([, path = '']) => path);
@@ -24,6 +25,12 @@ test('the dashboard is a page for a signed-in browser, and JSON for everybody el
   assert.equal(page.field('content-type'), 'text/html; charset=utf-8');
   const json = await ask('GET', '/dashboard', { fields: { cookie } });
   assert.equal(json.field('content-type'), 'application/json');
+});
+
+test('a page is told whether anybody has to sign in', async (t) => {
+  const [closed, open] = [await openTestApp(t), await openTestApp(t, { auth: 'none' })];
+  assert.match((await closed.ask('GET', '/')).body, /^<!doctype html>\n<html lang="en">/);
+  assert.match((await open.ask('GET', '/')).body, /^<!doctype html>\n<html data-auth="none" lang="en">/);
 });
 
 test('an app without a page has none', async (t) => {

@@ -15,6 +15,7 @@ before(async () => {
 after(() => browser?.stop());
 
 interface Setting {
+  readonly auth?: 'none';
   readonly people?: number;
   readonly things?: number;
   /** What the server is to refuse in this test: the browser itself writes a line about each such answer. */
@@ -382,6 +383,24 @@ test("a change of another's item is refused in words, and stays typed", { things
   await browser.click('tbody .primary');
   assert.match(await text('tbody [role=alert]'), /^Cannot .+\.$/);
   assert.equal(await browser.run('return document.querySelector("tbody input[name=price]").value'), '7');
+});
+
+test('under --auth none nobody is asked to sign in, and there are records alone', { auth: 'none', things: 1 }, async (
+  server,
+) => {
+  await browser.open(`${server.url}/`);
+  await idle();
+  assert.equal(await text('h1'), 'Items');
+  assert.deepEqual(await browser.run('return [...document.querySelectorAll("#bar :is(nav a, button)")]' +
+    '.filter((at) => at.checkVisibility()).map((at) => at.innerText)'), ['Items', 'Users']);
+  await browser.click('#new');
+  await browser.type('form.inline input[name=name]', 'Lamp');
+  await browser.type('form.inline input[name=price]', '5');
+  await browser.click('form.inline .primary');
+  await says('Created item 2');
+  await browser.open(`${server.url}/#users`);
+  await browser.until('return document.querySelector("h1")?.innerText === "Users"');
+  await shows('Grace Hopper');
 });
 
 test('a server out of reach is told, with a way to go on', { things: 3 }, async (server) => {

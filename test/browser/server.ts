@@ -15,8 +15,11 @@ export interface TestServer {
  * An application in memory on a port of its own. Ada (1) is an administrator, Grace (2) a member; `people` more are
  * members, and there are `things` items of the names `Thing 1`, `Thing 2` … at rising prices.
  */
-export async function serve(t: TestContext, { people = 0, things = 0 } = {}): Promise<TestServer> {
-  const app = await createApp({ scryptCost: 1 });
+export async function serve(
+  t: TestContext,
+  { people = 0, things = 0, auth }: { people?: number; things?: number; auth?: 'none' } = {},
+): Promise<TestServer> {
+  const app = await createApp({ scryptCost: 1, auth });
   t.after(() => app.close());
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   const emails = { ada: 'ada@example.org', grace: 'grace@example.org' } as const;
