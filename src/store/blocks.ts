@@ -30,29 +30,15 @@ export class Blocks<R extends StoredRecord> {
 
   put(record: R): void {
     const key = blockKey(record.id);
-    const block = this.#blocks.get(key);
-    if (block === undefined) {
-      const added = { records: [record], stamp: this.#stamp };
-      this.#blocks.set(key, added);
-      const before = this.#ordered.findLastIndex(({ records: [first] }) => first !== undefined && first.id < record.id);
-      this.#ordered.splice(before + 1, 0, added);
-      this.size += 1;
-      return;
-    }
-    const records = this.#writable(block);
-    const last = records.at(-1);
-    if (last === undefined || last.id < record.id) {
-      records.push(record);
-      this.size += 1;
-      return;
-    }
+    const records = this.#writable(this.#blocks.get(key) ?? this.#begin(key));
     const index = position(records, record.id);
     if (index >= 0) {
       records[index] = record;
-    } else {
-      records.splice(~index, 0, record);
-      this.size += 1;
+      return;
     }
+    if (~index === records.length) records.push(record);
+    else records.splice(~index, 0, record);
+    this.size += 1;
   }
 
   remove(id: number): void {
@@ -96,6 +82,15 @@ export class Blocks<R extends StoredRecord> {
     };
   }
 
+  #begin(key: number): Block<R> {
+    const block = { records: [], stamp: this.#stamp };
+    this.#blocks.set(key, block);
+    const isBefore = ({ records: [first] }: Block<R>): boolean => first !== undefined && blockKey(first.id) < key;
+    const before = this.#ordered.findLastIndex(isBefore);
+    this.#ordered.splice(before + 1, 0, block);
+    return block;
+  }
+
   #writable(block: Block<R>): R[] {
     if (block.stamp <= this.#newestOpenView) {
       block.records = block.records.slice();
@@ -111,6 +106,7 @@ function blockKey(id: number): number {
 
 /** The index of `id` in `records`, or the complement of where it would stand. */
 function position(records: readonly StoredRecord[], id: number): number {
+  if ((records.at(-1)?.id ?? 0) < id) return ~records.length;
   // No record stands further back than its distance from the first id, and in a block without gaps just there.
   let high = Math.min(id - (records[0]?.id ?? id), records.length - 1);
   if (records[high]?.id === id) return high;
