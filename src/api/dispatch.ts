@@ -97,7 +97,8 @@ export function createDispatch(options: DispatchOptions): Handle {
 async function answerBody(body: RouteBody, bytesMax: number, handle: Handler, call: Call): Promise<Reply> {
   const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
   const bytes = await receiveContent(call.request, rules, body.optional === true);
-  return await handle({ ...call, body: bytes && parseJsonBytes(bytes) });
+  const { request, principal, id, query } = call;
+  return await handle({ request, principal, id, query, body: bytes && parseJsonBytes(bytes) });
 }
 
 /** The id that the path names; 0, which no record has, where it names none or something that is no id. */

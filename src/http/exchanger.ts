@@ -82,7 +82,7 @@ export class Exchanger {
     this.#options = options;
     this.#limits = { ...limits, ...options.limits };
     const { nextId, onFailure } = options;
-    this.#context = { ...this.#limits, nextId, onFailure, arriving: { requests: 0, bytes: 0 } };
+    this.#context = { nextId, onFailure, arriving: { requests: 0, bytes: 0 }, ...this.#limits };
     this.#proxies = options.proxies ?? noProxies;
   }
 

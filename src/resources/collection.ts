@@ -108,7 +108,7 @@ export class CollectionResource {
     const fields = accept(this.declaration.fields, body, { kind: 'create' });
     const ownerId = principal.kind === 'anonymous' ? nobody : principal.userId;
     const { after } = await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => ({
-      after: transaction.insert(this.records, { ...fields, ownerId }),
+      after: transaction.insert(this.records, { ownerId, ...fields }),
     }));
     return after;
   }
@@ -126,7 +126,7 @@ export class CollectionResource {
       precondition.demand();
       const fields = accept(this.declaration.fields, body, { kind, stored: before });
       precondition.check(before.revision);
-      return { before, after: transaction.replace(this.records, id, { ...fields, ownerId: before.ownerId }) };
+      return { before, after: transaction.replace(this.records, id, { ownerId: before.ownerId, ...fields }) };
     });
     return { record: after };
   }
