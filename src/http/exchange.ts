@@ -213,16 +213,19 @@ export class Exchange implements Request {
 
   /** Resolves when more can be written, or the caller is gone; a reader that takes too long is made to go. */
   #drained(): Promise<void> {
-    const { outgoing } = this;
+    const { incoming, outgoing } = this;
     if (outgoing.destroyed) return Promise.resolve();
     const timer = this.#cutOffLater();
     return new Promise((resolve) => {
       const settle = (): void => {
         clearTimeout(timer);
         outgoing.off('drain', settle).off('close', settle);
+        incoming.socket.off('drain', settle);
         resolve();
       };
       outgoing.on('drain', settle).on('close', settle);
+      // Once a CONNECT has arrived behind this request, Node tells the reply no longer what the socket tells.
+      incoming.socket.on('drain', settle);
     });
   }
 

@@ -277,6 +277,17 @@ test('who asks for a tunnel and breaks the connection harms nobody', async (cont
   await assertServes(listener);
 });
 
+test('who asks for a tunnel behind a streamed reply gets all of the reply first', async (context) => {
+  const listener = await start(context, {}, {
+    'GET /long': () => ({ ...text(''), body: chunks(200, 64 * 1024) }),
+  });
+  const client = new RawClient(listener.port, 10_000);
+  client.send(`GET /long ${host}\r\nCONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n`);
+  assert.equal((await client.reply()).body.length, 200 * 64 * 1024);
+  assert.equal((await client.reply()).status, 405);
+  await client.rest();
+});
+
 test('who leaves while requests wait for their turn leaves nothing in flight', async (context) => {
   const waits = gate();
   const wait: Handle = async () => {

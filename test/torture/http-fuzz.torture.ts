@@ -151,7 +151,11 @@ test('mutated requests get well-formed replies, and leave nothing behind', { tim
         continue;
       }
       client.socket.end();
-      const received = await client.rest();
+      const received = await client.rest().catch((error: unknown) => {
+        throw new Error(`no end of the connection after ${JSON.stringify({ sent: bytes, got: client.unread })}`, {
+          cause: error,
+        });
+      });
       replies += check(received, bytes);
     }
   };
