@@ -1,7 +1,7 @@
 import { createWriteStream, fstatSync } from 'node:fs';
 import type { Writable } from 'node:stream';
-import type { Clock } from './base/clock.ts';
 import { networkOf } from './base/network.ts';
+import type { Clock } from './base/system.ts';
 import type { AuditEvent } from './resources/audit.ts';
 
 /**

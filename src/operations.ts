@@ -1,9 +1,8 @@
 import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
 import { refusal } from './api/replies.ts';
 import type { App } from './app.ts';
-import { systemClock } from './base/clock.ts';
 import { CairnError } from './base/errors.ts';
-import { systemRandom } from './base/random.ts';
+import { systemClock, systemRandom } from './base/system.ts';
 import type { Handle, Reply } from './http/message.ts';
 import { apiFields } from './http/replies.ts';
 import { createRequestIds } from './http/request-id.ts';

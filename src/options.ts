@@ -1,4 +1,4 @@
-import { invariant } from './base/invariant.ts';
+import { invariant } from './base/errors.ts';
 
 /** Which texts are taken, and what value each becomes. */
 export interface Rule<T> {

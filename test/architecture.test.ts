@@ -20,19 +20,19 @@ const floors: Readonly<Record<string, number>> = {
 };
 
 // The aim is about 7,000; the bound only ever goes down.
-const totalLinesMax = 13_150;
-const fileLinesMax = 320;
+const totalLinesMax = 12_325;
+const fileLinesMax = 300;
 const lineWidthMax = 120;
 
 /** What may stand in one file only, so that a test can put its own in that place. */
 const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
-  { what: 'Date.now', pattern: /\bDate\s*\.\s*now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/, only: 'src/base/clock.ts' },
-  { what: 'performance', pattern: /\bperformance\s*\.|\bhrtime\b/, only: 'src/base/clock.ts' },
-  { what: 'randomness', pattern: /\bMath\s*\.\s*random\b/, only: 'src/base/random.ts' },
+  { what: 'Date.now', pattern: /\bDate\s*\.\s*now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/, only: 'src/base/system.ts' },
+  { what: 'performance', pattern: /\bperformance\s*\.|\bhrtime\b/, only: 'src/base/system.ts' },
+  { what: 'randomness', pattern: /\bMath\s*\.\s*random\b/, only: 'src/base/system.ts' },
   {
     what: 'randomness',
     pattern: /\b(randomBytes|randomUUID|randomInt|randomFill|randomFillSync|getRandomValues|generateKeySync)\b/,
-    only: 'src/base/random.ts',
+    only: 'src/base/system.ts',
   },
   { what: 'process.env', pattern: /\bprocess\s*(\.\s*env\b|\[)|\{[^}]*\benv\b[^}]*\}\s*from\b/, only: 'src/config.ts' },
 ];

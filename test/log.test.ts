@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
-import type { Clock } from '../src/base/clock.ts';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Clock } from '../src/base/system.ts';
 import { createLog, type Log, type LogOptions, type RequestEntry } from '../src/log.ts';
 
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };

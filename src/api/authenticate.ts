@@ -1,13 +1,24 @@
+import { anonymous, everybody, type Principal } from '../auth/access.ts';
 import type { Tokens } from '../auth/tokens.ts';
-import { anonymous, everybody, type Principal } from '../auth/principal.ts';
 import { CairnError } from '../base/errors.ts';
 import { hostOf, isLoopback } from '../http/caller.ts';
-import { readCookie } from '../http/cookies.ts';
 import { isCrossSite, isSafe } from '../http/cross-site.ts';
+import { readCookie, serializeCookie } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
+import type { StartedSession } from '../resources/sessions.ts';
 import type { SignIn } from '../resources/sign-in.ts';
 import type { Route } from './route.ts';
-import { sessionCookie } from './session-cookie.ts';
+
+/** The name of the session cookie. */
+export const sessionCookie = 'sid';
+
+/** The value of the `Set-Cookie` field that hands a session to its browser. */
+export function cookieOf({ secret, lifetimeSeconds }: StartedSession): string {
+  return serializeCookie(sessionCookie, secret, lifetimeSeconds);
+}
+
+/** The value of the `Set-Cookie` field that takes it away again. */
+export const noCookie = serializeCookie(sessionCookie, '', 0);
 
 export interface Authenticators {
   readonly tokens: Tokens;

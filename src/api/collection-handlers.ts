@@ -1,21 +1,21 @@
-import type { Principal } from '../auth/principal.ts';
+import type { Principal } from '../auth/access.ts';
 import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
-import type { Query } from '../http/query.ts';
+import type { Query } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
+import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
+import { Lists } from '../resources/list.ts';
 import type { Precondition } from '../resources/precondition.ts';
 import type { StartedSession } from '../resources/sessions.ts';
-import { Lists } from '../resources/list.ts';
-import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
+import { cookieOf } from './authenticate.ts';
 import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
 import { noContent, notModified, shown } from './replies.ts';
 import type { Handler } from './route.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
-import { cookieOf } from './session-cookie.ts';
 
 /** What is done with the records of a collection: `Users` and `CollectionResource` both do it. */
 export interface Resource<R extends StoredRecord> {

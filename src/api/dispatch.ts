@@ -4,15 +4,22 @@ import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { receiveContent } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
+import { parseQuery, type Query } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
-import { parseQuery, type Query } from '../http/query.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
+import { notFound } from '../resources/precondition.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
 import { problems } from './problems.ts';
-import { notFound } from '../resources/precondition.ts';
 import { noContent, refusal, seeOther } from './replies.ts';
-import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
-import type { Call, Handler, Route, RouteBody } from './route.ts';
+import {
+  mediaTypesOf,
+  patchTypes,
+  preferredType,
+  type Call,
+  type Handler,
+  type Route,
+  type RouteBody,
+} from './route.ts';
 
 /** A row of the route table with what does it. */
 export interface Endpoint {

@@ -1,10 +1,9 @@
-import type { Access } from '../auth/access.ts';
-import type { Principal } from '../auth/principal.ts';
+import type { Access, Principal } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { negotiate } from '../http/accept.ts';
+import type { Query } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
-import type { Query } from '../http/query.ts';
 import type { Shape } from '../schema/field.ts';
 
 /** What a body must be. How it is validated and how the OpenAPI document describes it come from the same shape. */

@@ -1,11 +1,10 @@
 import { requireUser } from '../auth/access.ts';
 import type { Tokens } from '../auth/tokens.ts';
-import { invariant } from '../base/invariant.ts';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { isJsonObject } from '../base/json.ts';
-import { readCookie } from '../http/cookies.ts';
+import { readCookie } from '../http/fields.ts';
+import type { Query } from '../http/head.ts';
 import type { Request } from '../http/message.ts';
-import type { Query } from '../http/query.ts';
 import { accept } from '../resources/accept.ts';
 import type { CollectionResource } from '../resources/collection.ts';
 import { dashboardWriter } from '../resources/dashboard.ts';
@@ -13,12 +12,12 @@ import type { Origin, Sessions } from '../resources/sessions.ts';
 import type { Credentials, SignIn } from '../resources/sign-in.ts';
 import { userFields, type Users } from '../resources/users.ts';
 import { representationOf } from '../schema/representation.ts';
+import { cookieOf, noCookie, sessionCookie } from './authenticate.ts';
 import { pageReply, type Pages } from './pages.ts';
 import { noContent, unstoredReply } from './replies.ts';
 import { preferredType, type Call, type Handler } from './route.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
 import { credentialsFields, logoutFields, revocationFields } from './schemas.ts';
-import { cookieOf, noCookie, sessionCookie } from './session-cookie.ts';
 
 export interface Services {
   readonly users: Users;

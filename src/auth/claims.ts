@@ -1,7 +1,7 @@
 /** The claims of an access token (RFC 7519 §4.1), and no key: what `jws.ts` hands out has a signature that holds. */
 import { parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { roles, type TokenBearer } from './principal.ts';
+import { roles, type TokenBearer } from './access.ts';
 
 /** Whom a token is for, and when it holds, in seconds since the epoch: from the one time until before the other. */
 export interface Claims {

@@ -8,7 +8,7 @@
  * `jku`, `jwk`, `x5c`, `zip`, `enc`) was meant for another reader. There is no algorithm to choose, so none to confuse.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
 import { parseJsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 

@@ -17,7 +17,7 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import { isJsonObject, parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/random.ts';
+import type { Random } from '../base/system.ts';
 import { hmacSha256, jwsHeader, type JwsKey } from './jws.ts';
 
 /** A ring, a ring file or a secret that cannot be used. The message names no secret. */

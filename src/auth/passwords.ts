@@ -1,6 +1,6 @@
 import { CairnError, type Issue } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/random.ts';
+import type { Random } from '../base/system.ts';
 import { passwordIssues, type PasswordOwner } from './password-rules.ts';
 import { formatPhc, parsePhc, saltBytes, scrypt, verifyScrypt, type ScryptCost, type ScryptHash } from './scrypt.ts';
 

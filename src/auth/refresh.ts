@@ -8,8 +8,8 @@
  * The successor's secret is HMAC-SHA-256(a key of its own, the token). Whoever repeats a request gets the same
  * successor, and it need not be kept anywhere in the clear.
  */
-import type { Random } from '../base/random.ts';
 import { limits } from '../base/limits.ts';
+import type { Random } from '../base/system.ts';
 import type { Key, KeyRing } from './keys.ts';
 import { secretHash } from './sessions.ts';
 

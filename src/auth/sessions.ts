@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Random } from '../base/random.ts';
+import type { Random } from '../base/system.ts';
 
 /** A session ends when nobody used it for the one time, and at the latest after the other. */
 export interface SessionLifetimes {

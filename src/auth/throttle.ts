@@ -1,9 +1,8 @@
 import { createHmac } from 'node:crypto';
-import type { Clock } from '../base/clock.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock, Random } from '../base/system.ts';
 
 export interface Attempt {
   /** The credentials were good: forgets the failures of this account from this address, and remembers the two. */

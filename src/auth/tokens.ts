@@ -1,11 +1,10 @@
-import type { Clock } from '../base/clock.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock, Random } from '../base/system.ts';
+import type { Role, TokenBearer } from './access.ts';
 import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
 import { verifiesAt, type KeyRing } from './keys.ts';
-import type { Role, TokenBearer } from './principal.ts';
 
 export interface TokenOptions {
   readonly ring: KeyRing;

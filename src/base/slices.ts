@@ -1,5 +1,5 @@
-import type { Clock } from './clock.ts';
 import { limits } from './limits.ts';
+import type { Clock } from './system.ts';
 
 /**
  * Shares the event loop between long work and everything else. Work is a generator that yields wherever it may be

@@ -1,11 +1,9 @@
 import { resolve } from 'node:path';
 import { parseKeyRing } from '../auth/keys.ts';
-import { systemClock } from '../base/clock.ts';
-import { InvariantError } from '../base/invariant.ts';
-import { systemRandom } from '../base/random.ts';
+import { InvariantError } from '../base/errors.ts';
+import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { openData } from '../data.ts';
-import { keyFile } from '../key-file.ts';
+import { keyFile, openData } from '../data.ts';
 import { flagOnly, toggle } from '../options.ts';
 import { readWhole } from '../store/files.ts';
 import { systemProcesses } from '../store/lock.ts';

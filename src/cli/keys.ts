@@ -1,14 +1,12 @@
 import { rotateKeyRing, type KeyRing } from '../auth/keys.ts';
-import { systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
-import { systemRandom } from '../base/random.ts';
+import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { loadKeyRing, saveKeyRing } from '../key-file.ts';
+import { loadKeyRing, saveKeyRing } from '../data.ts';
 import { UsageError } from '../options.ts';
 import type { Files } from '../store/files.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import type { Call, Command } from './command.ts';
-import { exitCodes } from './command.ts';
+import { exitCodes, type Call, type Command } from './command.ts';
 import { dataDirectory } from './offline.ts';
 
 /** The keys that sign tokens; they are public by their ids alone. Both commands work beside a running server. */

@@ -1,11 +1,10 @@
+import { KeyRingError } from '../auth/keys.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { secrets, variableOf } from '../config.ts';
 import { UsageError, type Option } from '../options.ts';
-import { LockedError, StoreDamageError } from '../store/failures.ts';
 import { errorCode } from '../store/files.ts';
-import { KeyRingError } from '../auth/keys.ts';
-import type { Command, ExitCode, Terminal } from './command.ts';
-import { exitCodes, parseCall } from './command.ts';
+import { LockedError, StoreDamageError } from '../store/store.ts';
+import { exitCodes, parseCall, type Command, type ExitCode, type Terminal } from './command.ts';
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
 export async function run(

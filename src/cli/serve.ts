@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
-import { systemClock } from '../base/clock.ts';
+import { systemClock } from '../base/system.ts';
 import { options, unknownVariables, type Config, type TlsFiles } from '../config.ts';
 import { isLoopback } from '../http/caller.ts';
 import type { TlsTexts } from '../http/server.ts';
@@ -10,8 +10,7 @@ import { createLog, silentLog, standardOutput, type Log } from '../log.ts';
 import type { Operations } from '../operations.ts';
 import { UsageError } from '../options.ts';
 import { packageVersion } from '../version.ts';
-import type { Command, ExitCode, Terminal } from './command.ts';
-import { exitCodes } from './command.ts';
+import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
 
 /** How long the log may take for its last lines. */
 const logCloseMs = 1000;

@@ -1,13 +1,12 @@
 import type { App } from '../app.ts';
-import { everybody, roles } from '../auth/principal.ts';
+import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
 import { choice, flagOnly, option, optional, text, UsageError } from '../options.ts';
 import { unconditional } from '../resources/precondition.ts';
 import type { UserRecord } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
-import type { Command } from './command.ts';
-import { exitCodes } from './command.ts';
+import { exitCodes, type Command } from './command.ts';
 import { offline, offlineOptions } from './offline.ts';
 import { passwordFile, readPassword } from './password.ts';
 

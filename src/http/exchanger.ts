@@ -1,17 +1,41 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-import type { Clock } from '../base/clock.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { TrustedProxies } from './caller.ts';
-import { noProxies, resolveCaller } from './caller.ts';
-import { Connection } from './connection.ts';
-import type { ExchangeContext } from './exchange.ts';
-import { Exchange } from './exchange.ts';
+import type { Clock } from '../base/system.ts';
+import { noProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
+import { Exchange, type ExchangeContext } from './exchange.ts';
 import type { Handle, Refuse, Reply, Request } from './message.ts';
 import { apiFields } from './replies.ts';
+
+/** What is remembered of a socket between its requests. */
+export class Connection {
+  readonly socket: Socket;
+  /** The other end of the socket, before any proxy is believed. */
+  readonly peer: Caller;
+  /** Whether `peer` is a proxy that is believed. */
+  readonly isProxy: boolean;
+  requests = 0;
+  /** Nothing that follows the request in hand is looked at. */
+  closing = false;
+  /** The request that was handed over last. */
+  current: Exchange | undefined;
+  /** Whether the reply to `current` is still being made. */
+  busy = false;
+  /** Requests that arrived meanwhile (pipelining, RFC 9112 §9.3.2), to be answered in turn. */
+  readonly waiting: Exchange[] = [];
+  /** Whether so many wait that no more are read. */
+  paused = false;
+  /** Why nothing more can be read; told after the replies to what came before. */
+  failure: { readonly error: CairnError; readonly fields: readonly string[] } | undefined;
+
+  constructor(socket: Socket, proxies: TrustedProxies) {
+    this.socket = socket;
+    this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
+    this.isProxy = proxies.has(this.peer.address);
+  }
+}
 
 /** What is told of every reply, for a log and for metrics. */
 export interface Answered {

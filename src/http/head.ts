@@ -1,7 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Fields } from './fields.ts';
-import { repeatedField } from './fields.ts';
+import { repeatedField, type Fields } from './fields.ts';
 
 /**
  * What Node's parser lets through and a server must refuse (RFC 9112, RFC 9110 §7.2): each of these is a way to make
@@ -104,4 +103,37 @@ function otherForm(method: string, target: string, host: string | undefined): st
     throw new CairnError('misdirected_request', 'Cannot answer for another authority than that of Host');
   }
   return inner;
+}
+
+/** The parameters of a query by name, each with all of its values in order: that one is repeated stays visible. */
+export type Query = ReadonlyMap<string, readonly string[]>;
+
+const empty: Query = new Map();
+
+/**
+ * Parses a query without its "?", in the form that browsers and `URLSearchParams` send
+ * (application/x-www-form-urlencoded, WHATWG URL §5.1), but strictly.
+ * @throws CairnError `invalid_query` for a bad percent-encoding or invalid UTF-8
+ */
+export function parseQuery(query: string): Query {
+  if (query === '') return empty;
+  const parameters = new Map<string, string[]>();
+  for (const piece of query.split('&')) {
+    if (piece === '') continue;
+    const equals = piece.indexOf('=');
+    const name = decode(equals === -1 ? piece : piece.slice(0, equals));
+    const value = equals === -1 ? '' : decode(piece.slice(equals + 1));
+    const values = parameters.get(name);
+    if (values === undefined) parameters.set(name, [value]);
+    else values.push(value);
+  }
+  return parameters;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch (cause) {
+    throw new CairnError('invalid_query', 'Cannot read the query: it is not percent-encoded UTF-8', { cause });
+  }
 }

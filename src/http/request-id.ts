@@ -1,4 +1,4 @@
-import type { Random } from '../base/random.ts';
+import type { Random } from '../base/system.ts';
 
 /**
  * Names for requests: version 8 UUIDs (RFC 9562 §5.8) of 74 random bits that a process draws once, and a counter of

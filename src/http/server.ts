@@ -1,16 +1,12 @@
-import { createServer as createHttpServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer, Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
-import type { ErrorCode } from '../base/errors.ts';
-import { CairnError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import { plainAddress } from './caller.ts';
-import type { ExchangeLimits, ExchangerOptions } from './exchanger.ts';
-import { Exchanger } from './exchanger.ts';
+import { Exchanger, type ExchangeLimits, type ExchangerOptions } from './exchanger.ts';
 
 export interface ServerOptions extends Omit<ExchangerOptions, 'limits'> {
   /** With them the server speaks HTTPS only. */

@@ -1,8 +1,6 @@
-import type { Principal } from '../auth/principal.ts';
-import { CairnError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import type { Access, Principal } from '../auth/access.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
-import type { Access } from '../auth/access.ts';
 import { conformance } from '../schema/check.ts';
 import { id, type Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';

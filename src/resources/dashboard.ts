@@ -1,4 +1,4 @@
-import type { SessionHolder } from '../auth/principal.ts';
+import type { SessionHolder } from '../auth/access.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { CollectionResource } from './collection.ts';
 import type { Sessions } from './sessions.ts';

@@ -1,4 +1,4 @@
-import type { Principal } from '../auth/principal.ts';
+import type { Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Shape } from '../schema/field.ts';

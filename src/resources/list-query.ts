@@ -1,16 +1,13 @@
 import { crc32 } from 'node:zlib';
-import { CairnError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
-import { parseJsonBytes } from '../base/json.ts';
-import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import { CairnError, invariant } from '../base/errors.ts';
+import { parseJsonBytes, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Query } from '../http/query.ts';
+import type { Query } from '../http/head.ts';
 import type { Rule, Shape } from '../schema/field.ts';
 import { ruleSchema } from '../schema/json-schema.ts';
 import { fieldValue, readableNames } from '../schema/representation.ts';
 import { faultOf } from '../schema/rules.ts';
-import { operatorNames, operators } from './list-values.ts';
-import type { Filter, Operator, SortTerm } from './list-values.ts';
+import { operatorNames, operators, type Filter, type Operator, type SortTerm } from './list-values.ts';
 
 /** What is asked of a list, checked against the shape of its records. */
 export interface ListQuery {

@@ -1,11 +1,9 @@
 import type { KeyRing } from '../auth/keys.ts';
 import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../auth/refresh.ts';
-import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../auth/sessions.ts';
-import type { SessionLifetimes } from '../auth/sessions.ts';
-import type { Clock } from '../base/clock.ts';
+import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt, type SessionLifetimes } from '../auth/sessions.ts';
 import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock, Random } from '../base/system.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { notFound } from './precondition.ts';
 

@@ -1,5 +1,5 @@
+import type { Principal, SessionHolder, User } from '../auth/access.ts';
 import type { Passwords } from '../auth/passwords.ts';
-import type { Principal, SessionHolder, User } from '../auth/principal.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
 import type { Store, Transaction } from '../store/store.ts';

@@ -1,6 +1,6 @@
+import { everybody, roles, type Principal, type Role } from '../auth/access.ts';
 import type { PasswordOwner } from '../auth/password-rules.ts';
 import type { Passwords } from '../auth/passwords.ts';
-import { everybody, roles, type Principal, type Role } from '../auth/principal.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';

@@ -1,7 +1,13 @@
-import type { Issue } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
-import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
-import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import { invariant, type Issue } from '../base/errors.ts';
+import {
+  isJsonObject,
+  isScalar,
+  mergePatch,
+  pointerTo,
+  type JsonObject,
+  type JsonValue,
+  type Scalar,
+} from '../base/json.ts';
 import type { Field, Input, Representation, Shape } from './field.ts';
 import { faultOf } from './rules.ts';
 

@@ -1,4 +1,4 @@
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { unreachable } from '../base/invariant.ts';
+import { unreachable } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Field, Rule, Shape } from './field.ts';
 import { emailLengthMax, textPattern } from './rules.ts';

@@ -1,4 +1,4 @@
-import { unreachable } from '../base/invariant.ts';
+import { unreachable } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Rule } from './field.ts';
 

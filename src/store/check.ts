@@ -1,10 +1,10 @@
-import { StoreDamageError } from './failures.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumber } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
-import { type Count, countsOf, readStore } from './offline.ts';
+import { countsOf, readStore, type Count } from './offline.ts';
 import { readSnapshot } from './snapshot.ts';
-import { type AnyTable, carriedTable } from './table.ts';
+import { StoreDamageError } from './store.ts';
+import { carriedTable, type AnyTable } from './table.ts';
 
 export interface CheckReport {
   /** Empty where a start would succeed. */

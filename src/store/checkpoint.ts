@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../base/system.ts';
 import type { Files } from './files.ts';
 import type { Manifest } from './journal-format.ts';
 import { snapshotName, writeSnapshot } from './snapshot.ts';

@@ -1,5 +1,4 @@
-import { CairnError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { BetweenGroups, Journal } from './journal.ts';
 import type { Change } from './overlay.ts';

@@ -1,14 +1,12 @@
-import type { Clock } from '../base/clock.ts';
-import { CairnError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock, Random } from '../base/system.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { type Files, isExhausted, replaceFile, temporaryName } from './files.ts';
-import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
+import { isExhausted, replaceFile, temporaryName, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import type { TornTail } from './journal-reader.ts';
+import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
 import { Lock, type ProcessTable } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import type { AnyTable } from './table.ts';

@@ -26,7 +26,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { StoreDamageError } from './failures.ts';
+import { StoreDamageError } from './store.ts';
 import { isCollectionName, isCount } from './table.ts';
 
 export const journalFormat = 1;

@@ -1,15 +1,15 @@
 import type { JsonValue } from '../base/json.ts';
-import { StoreDamageError } from './failures.ts';
-import { type Files, readChunks } from './files.ts';
+import { readChunks, type Files } from './files.ts';
 import {
   decodeLine,
   journalFormat,
   journalName,
-  type LineBody,
-  type Manifest,
   parseManifest,
   refuseNewer,
+  type LineBody,
+  type Manifest,
 } from './journal-format.ts';
+import { StoreDamageError } from './store.ts';
 import { isCount } from './table.ts';
 
 /** A line, its line feed included where it has one. */

@@ -2,12 +2,11 @@ import { once } from 'node:events';
 import { readFileSync, readlinkSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
-import type { Clock } from '../base/clock.ts';
 import type { JsonObject } from '../base/json.ts';
-import type { Random } from '../base/random.ts';
-import { LockedError } from './failures.ts';
-import { errorCode, type Files, readWhole, writeAll } from './files.ts';
+import type { Clock, Random } from '../base/system.ts';
+import { errorCode, readWhole, writeAll, type Files } from './files.ts';
 import { parseObject } from './journal-format.ts';
+import { LockedError } from './store.ts';
 
 /** What can be known of a process; null where the system does not tell. */
 export interface ProcessIdentity {

@@ -1,11 +1,11 @@
 import { CairnError } from '../base/errors.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { newEpoch } from './file-journal.ts';
-import { StoreDamageError } from './failures.ts';
-import { errorCode, type Files, readWhole, replaceFile } from './files.ts';
+import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { Lock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay, type Replayed } from './recovery.ts';
+import { StoreDamageError } from './store.ts';
 import type { AnyTable } from './table.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files'> {

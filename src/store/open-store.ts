@@ -1,19 +1,17 @@
-import type { Clock } from '../base/clock.ts';
-import { CairnError } from '../base/errors.ts';
-import { invariant } from '../base/invariant.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/random.ts';
+import type { Clock, Random } from '../base/system.ts';
 import type { CheckReport } from './check.ts';
 import { Committer } from './committer.ts';
 import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
-import { type Journal, memoryJournal } from './journal.ts';
-import { type ProcessTable, systemProcesses } from './lock.ts';
+import { memoryJournal, type Journal } from './journal.ts';
+import { systemProcesses, type ProcessTable } from './lock.ts';
 import { NodeFiles } from './node-files.ts';
+import { WritableTable } from './overlay.ts';
 import type { RepairReport } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
-import { type AnyTable, isCollectionName, Table } from './table.ts';
-import { WritableTable } from './overlay.ts';
+import { isCollectionName, Table, type AnyTable } from './table.ts';
 
 export interface StoreOptions {
   /** Where the records are kept: a directory, files of any kind, or only in memory when left out. */

@@ -30,12 +30,12 @@
  *   C2    a registered collection that is new                         empty; the next manifest lists it
  */
 import { isJsonObject, type JsonValue } from '../base/json.ts';
-import { StoreDamageError } from './failures.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumber, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
 import { JournalReader, type TornTail } from './journal-reader.ts';
 import { readSnapshot, snapshotCollection, snapshotName } from './snapshot.ts';
-import { type AnyTable, carriedTable, isCount } from './table.ts';
+import { StoreDamageError } from './store.ts';
+import { carriedTable, isCount, type AnyTable } from './table.ts';
 
 /** The snapshots, read, and what is to be replayed upon them. */
 export interface Found {

@@ -14,13 +14,12 @@
  * Order of barriers: temporary file, sync, read back, rename, sync of the directory.
  */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../base/clock.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { StoreDamageError } from './failures.ts';
-import { errorCode, type Files, readChunks, writeAll, writeTemporary } from './files.ts';
+import type { Clock } from '../base/system.ts';
+import { errorCode, readChunks, writeAll, writeTemporary, type Files } from './files.ts';
 import { parseObject, refuseNewer } from './journal-format.ts';
-import type { StoredRecord, View } from './store.ts';
-import { type AnyTable, isCount } from './table.ts';
+import { StoreDamageError, type StoredRecord, type View } from './store.ts';
+import { isCount, type AnyTable } from './table.ts';
 
 export const snapshotFormat = 1;
 

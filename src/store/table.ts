@@ -1,8 +1,8 @@
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { Blocks } from './blocks.ts';
 import { GroupIndex, UniqueIndex } from './indexes.ts';
-import { type Collection, type CollectionDefinition, type StoredRecord, UniqueKeyError, type View } from './store.ts';
+import { UniqueKeyError, type Collection, type CollectionDefinition, type StoredRecord, type View } from './store.ts';
 
 /** What recovery, checkpoints and the writer need of a table, whatever its records are. */
 export interface AnyTable {

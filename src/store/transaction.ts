@@ -1,5 +1,5 @@
-import { invariant } from '../base/invariant.ts';
-import { type Change, type Overlay, WritableTable } from './overlay.ts';
+import { invariant } from '../base/errors.ts';
+import { WritableTable, type Change, type Overlay } from './overlay.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from './store.ts';
 
 /** One transaction under way. Its changes are laid over the tables as they are made. */

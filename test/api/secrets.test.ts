@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { systemClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { createLog } from '../../src/log.ts';
 import { cookieIn, openTestApp, type Answer, type AskOptions } from '../support/app.ts';
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../src/base/clock.ts';
-import type { Random } from '../../src/base/random.ts';
+import type { Clock, Random } from '../../src/base/system.ts';
 
 /** A clock that stands still until it is moved. */
 export class TestClock implements Clock {

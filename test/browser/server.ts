@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test';
-import { everybody } from '../../src/auth/principal.ts';
 import { createApp } from '../../src/app.ts';
+import { everybody } from '../../src/auth/access.ts';
 
 export const password = 'the house on the hill';
 

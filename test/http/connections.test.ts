@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { Socket } from 'node:net';
-import { test } from 'node:test';
-import type { TestContext } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { systemClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { parseTrustedProxies } from '../../src/http/caller.ts';
 import { Exchanger } from '../../src/http/exchanger.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply } from '../../src/http/message.ts';
 import type { ServerOptions } from '../../src/http/server.ts';
-import { createHandle, refuse, startListener, text } from './listener.ts';
-import type { Listener } from './listener.ts';
+import { createHandle, refuse, startListener, text, type Listener } from './listener.ts';
 import { RawClient, within } from './raw.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';

@@ -5,10 +5,9 @@ import { CairnError } from '../../src/base/errors.ts';
 import { negotiate, parsePrefer } from '../../src/http/accept.ts';
 import { checkContentType } from '../../src/http/body.ts';
 import { noProxies, parseTrustedProxies, plainAddress, resolveCaller } from '../../src/http/caller.ts';
-import { readCookie, serializeCookie } from '../../src/http/cookies.ts';
 import { corsFields, isCrossSite, isPreflight } from '../../src/http/cross-site.ts';
-import { Fields, repeatedField } from '../../src/http/fields.ts';
-import { parseQuery } from '../../src/http/query.ts';
+import { Fields, readCookie, repeatedField, serializeCookie } from '../../src/http/fields.ts';
+import { parseQuery } from '../../src/http/head.ts';
 import { createRequestIds } from '../../src/http/request-id.ts';
 
 function fields(named: Record<string, string>): Fields {

@@ -2,13 +2,11 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { after, before, test } from 'node:test';
 
-import { createApp } from '../../src/app.ts';
-import type { App } from '../../src/app.ts';
-import { everybody } from '../../src/auth/principal.ts';
-import { systemClock } from '../../src/base/clock.ts';
+import { createApp, type App } from '../../src/app.ts';
+import { everybody } from '../../src/auth/access.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { createLog } from '../../src/log.ts';
-import { RawClient } from './raw.ts';
-import type { RawReply } from './raw.ts';
+import { RawClient, type RawReply } from './raw.ts';
 
 const email = 'admin@example.org';
 const password = 'administrator of the tests';

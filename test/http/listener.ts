@@ -1,13 +1,12 @@
 import { problems } from '../../src/api/problems.ts';
-import { systemClock } from '../../src/base/clock.ts';
 import { CairnError } from '../../src/base/errors.ts';
+import { systemClock } from '../../src/base/system.ts';
 import type { Answered } from '../../src/http/exchanger.ts';
 import type { Handle, Refuse, Reply } from '../../src/http/message.ts';
 import { apiFields, problemReply } from '../../src/http/replies.ts';
 import { createRequestIds } from '../../src/http/request-id.ts';
 import { Router } from '../../src/http/router.ts';
-import { HttpServer } from '../../src/http/server.ts';
-import type { ServerOptions } from '../../src/http/server.ts';
+import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
 
 export const refuse: Refuse = (error, requestId) => {
   const { status, title } = problems[error.code];

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { systemRandom } from '../../src/base/random.ts';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { silentLog, type SecurityEvent } from '../../src/log.ts';
 import type { SessionRecord } from '../../src/resources/sessions.ts';
 import { openStore } from '../../src/store/open-store.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '../../src/base/clock.ts';
 import { limits } from '../../src/base/limits.ts';
 import { Slices } from '../../src/base/slices.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { SortedOrders } from '../../src/resources/list-orders.ts';
 import { sort } from '../../src/resources/list-sort.ts';
 import { comparator } from '../../src/resources/list-values.ts';

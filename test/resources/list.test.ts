@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { Slices } from '../../src/base/slices.ts';
-import { parseQuery } from '../../src/http/query.ts';
+import { parseQuery } from '../../src/http/head.ts';
 import { parseListQuery } from '../../src/resources/list-query.ts';
 import { Lists, type Listing } from '../../src/resources/list.ts';
 import * as fields from '../../src/schema/field.ts';

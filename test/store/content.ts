@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { StoreDamageError } from '../../src/store/failures.ts';
-import { all, makeStore, type Opened, person, startStore } from './fixtures.ts';
+import { StoreDamageError } from '../../src/store/store.ts';
+import { all, makeStore, person, startStore, type Opened } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 export const options = { reserveBytes: 16 };

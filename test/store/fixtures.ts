@@ -1,8 +1,7 @@
-import type { Clock } from '../../src/base/clock.ts';
 import type { JsonObject } from '../../src/base/json.ts';
-import type { Random } from '../../src/base/random.ts';
+import type { Clock, Random } from '../../src/base/system.ts';
 import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
-import { type OfflineStore, openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import { openStore, type OfflineStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { Collection, CollectionDefinition, StoredRecord } from '../../src/store/store.ts';
 
 export interface Person extends StoredRecord {

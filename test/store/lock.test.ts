@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LockedError } from '../../src/store/failures.ts';
 import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
-import { makeStore, type Opened, person, processTable, startStore, thisProcess } from './fixtures.ts';
+import { LockedError } from '../../src/store/store.ts';
+import { makeStore, person, processTable, startStore, thisProcess, type Opened } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 const options = { reserveBytes: 4000 };

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { LockedError } from '../../src/store/failures.ts';
 import type { Files } from '../../src/store/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/journal-format.ts';
 import { copyStore, type CopyOptions, type CopyReport, type OfflineOptions } from '../../src/store/offline.ts';
+import { LockedError } from '../../src/store/store.ts';
 import {
-  type Content,
   dropLine,
   edit,
   inBoth,
@@ -17,6 +16,7 @@ import {
   stoppedAfter,
   textOf,
   write,
+  type Content,
 } from './content.ts';
 import { all, makeStore, person, processTable, seededRandom, steppingClock, startStore } from './fixtures.ts';
 import { stateOf } from './model.ts';

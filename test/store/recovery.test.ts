@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { StoreDamageError } from '../../src/store/failures.ts';
+import { encodeLine } from '../../src/store/journal-format.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import { StoreDamageError } from '../../src/store/store.ts';
 import {
-  type Content,
   damageAfterCrash,
   damageAfterStop,
   dropLine,
@@ -18,9 +18,9 @@ import {
   stoppedAfter,
   textOf,
   write,
+  type Content,
 } from './content.ts';
 import { makeStore, person, processTable, seededRandom, steppingClock } from './fixtures.ts';
-import { encodeLine } from '../../src/store/journal-format.ts';
 import { stateOf } from './model.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 

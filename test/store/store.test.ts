@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { InvariantError } from '../../src/base/invariant.ts';
+import { InvariantError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
-import { type Transaction, UniqueKeyError } from '../../src/store/store.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import { UniqueKeyError, type Transaction } from '../../src/store/store.ts';
 import { noticesOfDeniedSyncs } from '../support/locked.ts';
 import {
   all,

@@ -7,9 +7,9 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
 import { createApp, type App, type AppOptions } from '../../src/app.ts';
-import { everybody } from '../../src/auth/principal.ts';
-import { systemClock } from '../../src/base/clock.ts';
+import { everybody } from '../../src/auth/access.ts';
 import { isJsonObject, parseJson, type JsonObject } from '../../src/base/json.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { Fields } from '../../src/http/fields.ts';
 import type { PlainReply, PlainRequest } from '../../src/http/inject.ts';
 import { checkAnswer } from './contract.ts';

@@ -9,13 +9,12 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { createApp } from '../../src/app.ts';
-import { everybody } from '../../src/auth/principal.ts';
-import { systemClock } from '../../src/base/clock.ts';
 import { problems } from '../../src/api/problems.ts';
+import { createApp } from '../../src/app.ts';
+import { everybody } from '../../src/auth/access.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { parseReply, RawClient } from '../http/raw.ts';
-import { generator } from '../random.ts';
-import type { Generator } from '../random.ts';
+import { generator, type Generator } from '../random.ts';
 
 const requestsCount = Number(process.env['CAIRN_FUZZ_REQUESTS'] ?? 100_000);
 const workersCount = 32;

@@ -3,11 +3,10 @@
  * `opened` or `locked`, the number of records or an error's code, `closed`.
  */
 import { createInterface } from 'node:readline';
-import { systemClock } from '../../src/base/clock.ts';
 import { CairnError } from '../../src/base/errors.ts';
-import { systemRandom } from '../../src/base/random.ts';
-import { LockedError } from '../../src/store/failures.ts';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import { LockedError } from '../../src/store/store.ts';
 import { people, person } from '../store/fixtures.ts';
 
 const [directory = ''] = process.argv.slice(2);

@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '../../src/base/clock.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { generator } from '../random.ts';
 import { openTestApp } from '../support/app.ts';
 

@@ -13,14 +13,14 @@ import { createInterface } from 'node:readline';
 import { after, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { systemClock } from '../../src/base/system.ts';
+import { systemProcesses } from '../../src/store/lock.ts';
 import { run } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
 import { damageAfterCrash, damageAfterStop } from '../store/content.ts';
 import { failEveryCall, faults } from '../store/fault-runs.ts';
 import { all, seeded, startStore } from '../store/fixtures.ts';
 import { checkHistory } from '../store/histories.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { systemProcesses } from '../../src/store/lock.ts';
 
 const count = (name: string, standard: number): number => Number(process.env[name] ?? standard);
 const seed = count('CAIRN_TEST_SEED', 1);

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+
 /** The source of time. Everything that depends on time takes a `Clock`, so that a test can set it. */
 export interface Clock {
   /** Wall-clock time in milliseconds since the Unix epoch. */
@@ -11,3 +13,9 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
 };
+
+/** A source of `size` unpredictable bytes. Injected, so that a test can be replayed from a seed. */
+export type Random = (size: number) => Buffer;
+
+/** The operating system's generator. The only place in Cairn that asks for randomness. */
+export const systemRandom: Random = (size) => randomBytes(size);
