@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
@@ -57,6 +57,29 @@ test('the tour goes from the first token to a changed item, line by line', async
 test('the two commands are scripts of the package', () => {
   const commands = shellBlocks.flat().filter((line) => line.startsWith('npm '));
   assert.deepEqual(commands.slice(0, 2), ['npm ci && npm start', 'npm ci && npm test']);
+});
+
+test('what cannot be locked down is not started: not by the script, the unit or the container', (t) => {
+  const directory = temporaryDirectory(t);
+  const program = `if (process.argv[2] === 'serve') console.log('serves');
+    else process.exitCode = Number(process.env.CODE);`;
+  for (const folder of ['dist', 'node_modules/cairn-api/dist']) {
+    mkdirSync(join(directory, folder), { recursive: true });
+    writeFileSync(join(directory, folder, 'main.js'), program);
+  }
+  const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
+  const script = String(manifest.scripts['start:locked']).replace('npm run --silent build && ', '');
+  const unit = /^ExecStart=\/bin\/sh -c '(.*)'$/m.exec(readme)?.[1]?.replaceAll('$$', '$') ?? '';
+  const container: unknown = JSON.parse(/^CMD (\[.*\])$/m.exec(readme)?.[1] ?? '[]')[2];
+  for (const line of [script, unit, String(container)]) {
+    const outcome = (code: string): (string | number | null)[] => {
+      const env = { PATH: process.env['PATH'], CODE: code };
+      const { status, stdout } = spawnSync('sh', ['-c', line], { cwd: directory, env, encoding: 'utf8' });
+      return [status, stdout];
+    };
+    assert.deepEqual(outcome('0'), [0, 'serves\n'], line);
+    assert.deepEqual(outcome('64'), [64, ''], line);
+  }
 });
 
 test('the table of endpoints is the route table', () => {

@@ -25,7 +25,7 @@ const processTable = '/proc';
  */
 export const flags: Command = {
   name: 'flags',
-  summary: 'Prints the flags for a locked-down run: node $(cairn flags) …/main.js serve',
+  summary: 'Prints the flags for a locked-down run: f=$(cairn flags) && node $f …/main.js serve',
   operands: [],
   options: [options.data, options.tlsCert, options.tlsKey],
   async run(call) {

@@ -26,7 +26,7 @@ const unit = new Map([...block('ini').matchAll(/^(\w+)=(.*)$/gm)].map(([, name =
 
 const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
 const main = 'node_modules/cairn-api/dist/main.js';
-const locked = `exec node $(node ${main} flags) ${main} serve`;
+const locked = `f=$(node ${main} flags) && exec node $f ${main} serve`;
 /** The user `node` of the image, and whom systemd makes up for the unit. */
 const uid = 1000;
 
@@ -37,8 +37,8 @@ test('the container copies what there is, is nobody of importance, and starts as
   assert.equal(instruction('USER'), 'node');
   assert.equal(instruction('VOLUME'), '/data');
   assert.deepEqual(JSON.parse(instruction('CMD')), ['sh', '-c', locked]);
-  assert.equal(unit.get('ExecStart'), `/bin/sh -c '${locked.replace('$', '$$$$')}'`);
-  assert.match(manifest.scripts['start:locked'], /exec node \$\(node dist\/main\.js flags\) dist\/main\.js serve$/);
+  assert.equal(unit.get('ExecStart'), `/bin/sh -c '${locked.replaceAll('$', '$$$$')}'`);
+  assert.match(manifest.scripts['start:locked'], / && f=\$\(node dist\/main\.js flags\) && exec node \$f dist\/main\.js serve$/);
   const [major] = /(?<=^node:)\d+/.exec(instruction('FROM')) ?? [];
   assert.ok(readme.includes('Node.js 20, 22, 24 and 26') && ['20', '22', '24', '26'].includes(String(major)));
 });
@@ -161,7 +161,7 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
   const shellWord = (word: string): string => `'${word}'`;
   const commands: [string, readonly string[], string][] = [
     ['/data', instruction('ENV').split(' '), (JSON.parse(instruction('CMD')) as string[]).map(shellWord).join(' ')],
-    [state, unitVariables.map((entry) => entry.replace('9090', '0')), String(unit.get('ExecStart')).replace('$$', '$')],
+    [state, unitVariables.map((entry) => entry.replace('9090', '0')), String(unit.get('ExecStart')).replaceAll('$$', '$')],
   ];
   for (const [data, variables, command] of commands) {
     const items: number[] = [];
