@@ -1,20 +1,19 @@
-import { createWriteStream, fstatSync } from 'node:fs';
-import type { Writable } from 'node:stream';
 import { networkOf } from './base/network.ts';
 import type { Clock } from './base/system.ts';
+import { createQueue, type LogSink } from './log-queue.ts';
 import type { AuditEvent } from './resources/audit.ts';
 
 /**
  * The log: lines of JSON, or text for a person at a terminal. One value, one line: whatever a caller sent is escaped.
  *
  * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId"}`
- * A security event: `{"time","level","kind":"security","event",…}`, never dropped and never filtered by level. Who is
+ * A security event: `{"time","level","kind":"security","event",…}`, never filtered by level. Who is
  * throttled can cause as many as they like: of an account and a network the first in a minute is told, then a `count`.
  * A message: `{"time","level","kind":"message","message",…}`
  *
  * Lines are gathered for some milliseconds and written at once, one write at a time, so that a slow reader delays
- * nothing. When more than `logBytesMax` wait for it, lines are dropped and counted, and the next line that gets
- * through tells how many.
+ * nothing. When more than 1 MiB waits for it, lines are dropped and counted, and the next line that gets through tells
+ * how many; security events are kept until 16 MiB wait.
  */
 export interface Log {
   request(entry: RequestEntry): void;
@@ -48,37 +47,37 @@ export type LogLevel = 'info' | 'warn' | 'error' | 'notice';
 type LineKind = 'message' | 'security';
 const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2, notice: 3 };
 
-const logBytesMax = 1024 * 1024;
-const flushBytes = 64 * 1024;
 const repeatMs = 60_000;
 /** Accounts and networks whose repeats are counted on their own; those of all others are counted together. */
 const repeatedMax = 1000;
-/** A write for each line would cost a lone caller more than all the rest of a request. */
-const flushMs = 20;
 
 export interface LogOptions {
   readonly format: 'pretty' | 'json';
   readonly level: LogLevel;
   readonly clock: Clock;
-  /** Where lines go. It may be slow, and it may fail: then the log falls silent, and the server goes on. */
-  readonly sink: Writable;
+  /** Where lines go, such as a stream. It may be slow, and it may fail: the server goes on, and tries it again. */
+  readonly sink: LogSink;
+  /** Told once when the sink begins to fail. */
+  readonly onFailure?: ((error: Error) => void) | undefined;
 }
+
+function ignore(): void {}
 
 /** Says nothing, for `--log none` and for embedded apps without a log. */
 export const silentLog: Log = {
-  request: () => undefined,
-  security: () => undefined,
-  message: () => undefined,
+  request: ignore,
+  security: ignore,
+  message: ignore,
   dropped: 0,
   close: () => Promise.resolve(),
 };
 
-export function createLog({ format, level, clock, sink }: LogOptions): Log {
+export function createLog({ format, level, clock, sink, onFailure = ignore }: LogOptions): Log {
   const least = severity[level];
-  const queue = createQueue(sink, (lines) => {
-    message('warn', 'Lines were dropped: the log is read too slowly', { lines });
-  });
-  const write = format === 'json' ? jsonLine : prettyLine;
+  const tellDropped = (lines: number): void =>
+    message('warn', 'Lines were dropped: the log was not taken fast enough', { lines });
+  const queue = createQueue(sink, tellDropped, onFailure);
+  const encode = format === 'json' ? jsonLine : prettyLine;
   let stampedMs = NaN;
   let stamp = '';
   const time = (): string => {
@@ -90,11 +89,11 @@ export function createLog({ format, level, clock, sink }: LogOptions): Log {
     return stamp;
   };
   const message = (of: LogLevel, text: string, details: LogDetails = {}): void => {
-    if (severity[of] >= least) queue.add(write(time(), of, 'message', text, details), of !== 'info');
+    if (severity[of] >= least) queue.add(encode(time(), of, 'message', text, details), of !== 'info');
   };
   const security = (event: SecurityEvent, details: LogDetails): void => {
     const of: LogLevel = event === 'refresh_token_reused' || event.startsWith('login_') ? 'warn' : 'info';
-    queue.add(write(time(), of, 'security', event, details), true);
+    queue.add(encode(time(), of, 'security', event, details), true);
   };
   const throttled = createRepeats((details) => security('login_throttled', details));
   return {
@@ -118,15 +117,6 @@ export function createLog({ format, level, clock, sink }: LogOptions): Log {
   };
 }
 
-/**
- * Standard output as a stream that never blocks the loop: Node.js writes to pipes and sockets without waiting, but
- * to files and terminals it waits, so those get a stream whose writes run in the thread pool.
- */
-export function standardOutput(): Writable {
-  const kind = fstatSync(1);
-  return kind.isFIFO() || kind.isSocket() ? process.stdout : createWriteStream('', { fd: 1, autoClose: false });
-}
-
 /** Tells an event at once, and how often it came again when `repeatMs` have passed. */
 function createRepeats(tell: (details: LogDetails) => void) {
   const counts = new Map<string, { details: LogDetails; count: number }>();
@@ -148,79 +138,6 @@ function createRepeats(tell: (details: LogDetails) => void) {
       counts.set(key, { details: key === own ? details : {}, count: 0 });
     },
     tellCounts,
-  };
-}
-
-interface Queue {
-  add(line: string, always: boolean): void;
-  readonly dropped: number;
-  close(timeoutMs: number): Promise<void>;
-}
-
-/** Gathers lines and writes them one batch at a time. `always`: the line is kept even when too many wait. */
-function createQueue(sink: Writable, tellDropped: (count: number) => void): Queue {
-  let waiting = '';
-  let writing = false;
-  let scheduled = false;
-  let failed = false;
-  let dropped = 0;
-  let told = 0;
-  let whenEmpty: (() => void) | undefined;
-  const written = (error?: Error | null): void => {
-    writing = false;
-    if (error) fail();
-    if (dropped > told && !failed) {
-      const count = dropped - told;
-      told = dropped;
-      tellDropped(count);
-    }
-    if (waiting === '' || waiting.length >= flushBytes || whenEmpty !== undefined) flush();
-    else schedule(flushMs);
-  };
-  const schedule = (ms: number): void => {
-    if (!scheduled) setTimeout(flush, ms);
-    scheduled = true;
-  };
-  const fail = (): void => {
-    failed = true;
-    waiting = '';
-  };
-  const flush = (): void => {
-    scheduled = false;
-    if (writing) return;
-    if (waiting === '') {
-      whenEmpty?.();
-      return;
-    }
-    const batch = waiting;
-    waiting = '';
-    writing = true;
-    sink.write(batch, written);
-  };
-  sink.on('error', fail);
-  return {
-    add(line, always) {
-      if (failed || (!always && waiting.length > logBytesMax)) {
-        dropped += 1;
-        return;
-      }
-      waiting += line;
-      if (waiting.length >= flushBytes) flush();
-      else schedule(flushMs);
-    },
-    get dropped() {
-      return dropped;
-    },
-    close(timeoutMs) {
-      return new Promise((resolve) => {
-        const timer = setTimeout(resolve, timeoutMs);
-        whenEmpty = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        flush();
-      });
-    },
   };
 }
 

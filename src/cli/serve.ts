@@ -6,7 +6,8 @@ import { systemClock } from '../base/system.ts';
 import { options, unknownVariables, type Config, type TlsFiles } from '../config.ts';
 import { isLoopback } from '../http/caller.ts';
 import type { TlsTexts } from '../http/server.ts';
-import { createLog, silentLog, standardOutput, type Log } from '../log.ts';
+import { createLog, silentLog, type Log } from '../log.ts';
+import { standardOutput } from '../log-queue.ts';
 import type { Operations } from '../operations.ts';
 import { UsageError } from '../options.ts';
 import { packageVersion } from '../version.ts';
@@ -66,10 +67,12 @@ async function prepareOperations(log: Log): Promise<Operations> {
   return createOperations(log, packageVersion());
 }
 
-function openLog(config: Config, { interactive }: Terminal): Log {
+function openLog(config: Config, { interactive, err }: Terminal): Log {
   if (config.log === 'none') return silentLog;
   const format = config.log ?? (interactive ? 'pretty' : 'json');
-  return createLog({ format, level: config.logLevel, clock: systemClock, sink: standardOutput() });
+  const onFailure = ({ message }: Error): void =>
+    err(`Cannot write the log to standard output: ${message}; it is tried again each second\n`);
+  return createLog({ format, level: config.logLevel, clock: systemClock, sink: standardOutput(), onFailure });
 }
 
 interface Stop {

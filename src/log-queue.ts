@@ -1,0 +1,124 @@
+import { fstatSync, write } from 'node:fs';
+import { Writable } from 'node:stream';
+
+/** A `Writable`, or less: takes `bytes`, and says how many of them it took where that was not all. */
+export interface LogSink {
+  write(bytes: Uint8Array, done: (error?: Error | null, taken?: number) => void): unknown;
+}
+
+const logBytesMax = 1024 * 1024;
+/** Security events are kept beyond that; a log that nobody takes for days must still not take all of the memory. */
+const alwaysBytesMax = 16 * 1024 * 1024;
+const flushBytes = 64 * 1024;
+const batchBytes = 72 * 1024;
+const retryMs = 1000;
+/** A write for each line would cost a lone caller more than all the rest of a request. */
+const flushMs = 20;
+
+/**
+ * Gathers lines and writes them one batch at a time. `always`: the line is kept even when too many wait. What the sink
+ * does not take is offered again, from the byte on that it did not take.
+ */
+export function createQueue(sink: LogSink, tellDropped: (count: number) => void, tellFailure: (error: Error) => void) {
+  // A stream that fails does not only tell its caller.
+  if (sink instanceof Writable && !sink.listeners('error').includes(ignore)) sink.on('error', ignore);
+  // Lines as bytes: text that grows line by line would be put together in the end, when no cache holds it any more.
+  let batch = Buffer.allocUnsafe(batchBytes);
+  let length = 0;
+  let writing = false;
+  let scheduled = false;
+  let failed = false;
+  let dropped = 0;
+  let told = 0;
+  let whenEmpty: (() => void) | undefined;
+  const flush = (): void => {
+    scheduled = false;
+    if (writing) return;
+    if (length === 0) {
+      whenEmpty?.();
+      return;
+    }
+    // A copy, since the sink may keep it.
+    const lines = Buffer.from(batch.subarray(0, length));
+    if (batch.length > batchBytes) batch = Buffer.allocUnsafe(batchBytes);
+    length = 0;
+    writing = true;
+    offer(lines);
+  };
+  const offer = (lines: Buffer): void => {
+    sink.write(lines, (error, taken = 0) => {
+      if (error instanceof Error) {
+        if (!failed) tellFailure(error);
+        failed = true;
+        setTimeout(offer, retryMs, lines.subarray(taken)).unref();
+        return;
+      }
+      failed = false;
+      written();
+    });
+  };
+  const written = (): void => {
+    writing = false;
+    if (dropped > told) {
+      const count = dropped - told;
+      told = dropped;
+      tellDropped(count);
+    }
+    if (length === 0 || length >= flushBytes || whenEmpty !== undefined) flush();
+    else schedule();
+  };
+  const schedule = (): void => {
+    if (!scheduled) setTimeout(flush, flushMs);
+    scheduled = true;
+  };
+  return {
+    add(line: string, always: boolean): void {
+      if (length > (always ? alwaysBytesMax : logBytesMax)) {
+        dropped += 1;
+        return;
+      }
+      // UTF-8 takes at most three bytes for each unit of a string.
+      const needed = length + 3 * line.length;
+      if (needed > batch.length) {
+        const larger = Buffer.allocUnsafe(2 * needed);
+        batch.copy(larger, 0, 0, length);
+        batch = larger;
+      }
+      length += batch.write(line, length);
+      if (length >= flushBytes) flush();
+      else schedule();
+    },
+    get dropped(): number {
+      return dropped;
+    },
+    close(timeoutMs: number): Promise<void> {
+      return new Promise((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs);
+        whenEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+        flush();
+      });
+    },
+  };
+}
+
+/**
+ * Standard output, without ever blocking the loop: Node.js writes to pipes and sockets without waiting, but to files
+ * and terminals it waits, so those are written to in the thread pool.
+ */
+export function standardOutput(): LogSink {
+  const kind = fstatSync(1);
+  return kind.isFIFO() || kind.isSocket() ? process.stdout : { write: (bytes, done) => writeOut(bytes, 0, done) };
+}
+
+function writeOut(bytes: Uint8Array, taken: number, done: (error: Error | null, taken: number) => void): void {
+  write(1, bytes, taken, (error, count) => {
+    const all = taken + count;
+    if (error !== null || all === bytes.length) done(error, all);
+    else writeOut(bytes, all, done);
+  });
+}
+
+function ignore(): void {}
