@@ -10,11 +10,11 @@ export interface PasswordOwner {
 
 /** What is wrong with a normalised password; nothing for a good one. No rule asks for kinds of characters. */
 export function passwordIssues(password: string, owner: PasswordOwner, lengthMin: number): Issue[] {
-  if ([...password].length < lengthMin) {
-    return [issue('too_short', `must have at least ${lengthMin} characters`)];
-  }
   if (Buffer.byteLength(password) > limits.passwordBytesMax) {
     return [issue('too_long', `must have at most ${limits.passwordBytesMax} bytes`)];
+  }
+  if ([...password].length < lengthMin) {
+    return [issue('too_short', `must have at least ${lengthMin} characters`)];
   }
   if (worth(password, [...partsOf(owner.name), ...partsOf(owner.email)]) < worthMin) {
     return [issue('too_common', 'must not be a common password, a pattern, or your name or e-mail')];
@@ -31,9 +31,10 @@ const wordWorth = 2;
 /** Of what a guesser would try first anyway: own names, sequences, years, what stood before. */
 const patternWorth = 1;
 
-/** UTF-16 code units that are looked at, in all and at a time: the work grows with both, and holds up others. */
+/** UTF-16 code units that are looked at, in all, at a time, and of what is known: the work grows with each. */
 const lookedAtMax = 128;
 const pieceLengthMax = 64;
+const ownTextMax = 400;
 
 const sequences = [
   'abcdefghijklmnopqrstuvwxyz',
@@ -83,6 +84,6 @@ function pieceWorth(piece: string, plain: string, ownWords: readonly string[]): 
 }
 
 function partsOf(known: string): string[] {
-  const text = known.normalize('NFC').toLowerCase();
+  const text = known.slice(0, ownTextMax).normalize('NFC').toLowerCase();
   return [text, ...text.split(/[^\p{L}\p{N}]+/u)].filter((part) => part.length >= 3);
 }

@@ -43,8 +43,7 @@ export class Passwords {
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
   verify(password: string, phc: string | undefined): Promise<boolean> {
-    // Longer than any that was ever hashed: it costs what others cost, but is not worth normalising.
-    const candidate = Buffer.byteLength(password) > limits.passwordBytesMax * 3 ? '' : normalise(password);
+    const candidate = normalise(password);
     const expected = phc === undefined ? undefined : parsePhc(phc);
     return this.#enqueue(
       async () => (await verifyScrypt(candidate, expected ?? this.#nobody)) && expected !== undefined,
@@ -66,8 +65,10 @@ export class Passwords {
 /**
  * One form for what looks the same, whichever keyboard it was typed on: RFC 8265 §4.2.2 (OpaqueString), that is NFC,
  * and every space an ASCII one. NFKC would make different characters the same, and shorten what was chosen.
+ * What stays too long thereafter is left as it is: to put its accents in order would take the square of its length.
  */
 function normalise(password: string): string {
+  if (Buffer.byteLength(password) > limits.passwordBytesMax * 3) return password;
   return password.replace(/\p{Zs}/gu, ' ').normalize('NFC');
 }
 

@@ -154,6 +154,18 @@ test('1,024 bytes at most, and no password takes long to check', () => {
   assert.ok(user < 200_000, `${user} µs for 50 passwords`);
 });
 
+test('accents in the wrong order, which take the square of their number to put in order, are too many first', async () => {
+  const marks = `a${'\u0300'.repeat(30_000)}${'\u0316'.repeat(30_000)}`;
+  const passwords = setUp();
+  const started = process.cpuUsage();
+  assert.deepEqual(passwords.check(marks, owner).map(({ code }) => code), ['too_long']);
+  assert.deepEqual(passwords.check('xK9#mQ2pLw7@vB4', { name: marks, email: marks }), []);
+  assert.deepEqual(passwords.check('xK9#mQ2pLw7@vB4', { name: 'abc '.repeat(100_000), email: '' }), []);
+  assert.equal(await passwords.verify(marks, await passwords.hash('x')), false);
+  const { user } = process.cpuUsage(started);
+  assert.ok(user < 300_000, `${user} µs`);
+});
+
 test('an issue says where the password stands, and never what it is', () => {
   const [issue] = setUp().check('hunter2', owner);
   assert.equal(issue?.pointer, '/password');
