@@ -1,3 +1,4 @@
+import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Config, Environment, SecretName } from '../config.ts';
 import { readConfig, readOption } from '../config.ts';
@@ -53,6 +54,8 @@ export interface Call {
   read<T>(option: Option<T>): T;
   /** All of the server's options together. @throws UsageError */
   config(): Config;
+  /** The option that says where `path` is: what it names is there, or within it, or above it. */
+  placing(path: string): Option<unknown> | undefined;
 }
 
 /**
@@ -84,11 +87,18 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
     throw new UsageError(`Cannot run cairn ${command.name}: ${problem}`);
   }
   const { environment } = terminal;
+  const read = <T>(option: Option<T>): T => readOption(option, flags, environment);
   return {
     terminal,
     operands,
-    read: (option) => readOption(option, flags, environment),
+    read,
     config: () => readConfig(flags, environment),
+    placing: (path) =>
+      command.options.find((option) => {
+        const place = /^(DIRECTORY|FILE)$/.test(option.placeholder) ? read(option) : undefined;
+        const ways = typeof place === 'string' ? [relative(place, path), relative(path, place)] : [];
+        return ways.some((way) => !way.startsWith('..'));
+      }),
   };
 }
 

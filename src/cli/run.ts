@@ -4,7 +4,7 @@ import { secrets, variableOf } from '../config.ts';
 import { UsageError, type Option } from '../options.ts';
 import { errorCode } from '../store/files.ts';
 import { LockedError, StoreDamageError } from '../store/store.ts';
-import { exitCodes, parseCall, type Command, type ExitCode, type Terminal } from './command.ts';
+import { exitCodes, parseCall, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
 export async function run(
@@ -13,25 +13,36 @@ export async function run(
   words: readonly string[],
   terminal: Terminal,
 ): Promise<ExitCode> {
+  let call: Call | undefined;
   try {
     const [first = '', second = ''] = words;
     if (first === '--version') {
       terminal.out(`cairn ${version()} on Node.js ${process.version}\n`);
       return exitCodes.done;
     }
-    if (first === '--help' || first === '-h' || first === 'help') {
+    if (isHelp(first) || first === 'help') {
       terminal.out(overview(commands));
       return exitCodes.done;
     }
+    const family = commands.filter(({ name }) => name.startsWith(`${first} `));
+    if (family.length > 0 && isHelp(second)) {
+      terminal.out(overview(family));
+      return exitCodes.done;
+    }
     const [command, rest] = findCommand(commands, first, second, words);
-    if (rest.includes('--help') || rest.includes('-h')) {
+    if (rest.some(isHelp)) {
       terminal.out(describe(command));
       return exitCodes.done;
     }
-    return await command.run(parseCall(command, rest, terminal));
+    call = parseCall(command, rest, terminal);
+    return await command.run(call);
   } catch (error) {
-    return fail(error, terminal);
+    return fail(error, terminal, call);
   }
+}
+
+function isHelp(word: string): boolean {
+  return word === '--help' || word === '-h';
 }
 
 /** Without a command, `serve` is meant: the first in the list. */
@@ -58,7 +69,8 @@ function overview(commands: readonly Command[]): string {
   const lines = commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`);
   return (
     'Usage: cairn [COMMAND] [OPTIONS]\n\n' +
-    `Commands; without one, serve is meant:\n${lines.join('')}\n` +
+    `Commands:\n${lines.join('')}\n` +
+    'Without a command, serve is meant.\n' +
     'cairn COMMAND --help tells the options of a command, cairn --version the version.\n' +
     `Exit codes: ${exitCodes.done} done, ${exitCodes.usage} wrong usage, ${exitCodes.bug} a bug, ` +
     `${exitCodes.io} disk or network, ${exitCodes.busy} in use, ${exitCodes.config} damaged data or set-up.\n`
@@ -87,18 +99,18 @@ function usage(command: Command): string {
   return [command.name, ...command.operands].join(' ');
 }
 
-function fail(error: unknown, terminal: Terminal): ExitCode {
+function fail(error: unknown, terminal: Terminal, call: Call | undefined): ExitCode {
   const code = codeOf(error);
   if (code === undefined) {
     const told = error instanceof Error ? error.stack : String(error);
     terminal.err(`Cannot go on, which is a bug of Cairn's: ${told}\n`);
     return exitCodes.bug;
   }
-  terminal.err(`${messageOf(error)}\n`);
+  terminal.err(`${messageOf(error, call)}\n`);
   return code;
 }
 
-function messageOf(error: unknown): string {
+function messageOf(error: unknown, call: Call | undefined): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof CairnError && error.issues !== undefined) {
     return error.issues.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`).join('\n');
@@ -106,8 +118,26 @@ function messageOf(error: unknown): string {
   if (error instanceof StoreDamageError && error.label !== 'S4') {
     return `${error.message}; "cairn check --repair" keeps what can be read`;
   }
-  if (errorCode(error) === 'EADDRINUSE') return `Cannot serve: ${error.message}; --port takes another one`;
-  return error.message.startsWith('Cannot ') ? error.message : `Cannot go on: ${error.message}`;
+  return error.message.startsWith('Cannot ') ? error.message : refusalOf(error, call);
+}
+
+/** What to do where the system refuses a file or a directory. */
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: '; run this as the owner of the files, or name another place',
+  EROFS: '; the file system is read-only: name another place',
+  ENOTDIR: '; it has to be a directory',
+};
+
+/** Names the option whose file or directory the system refused. */
+function refusalOf(error: Error, call: Call | undefined): string {
+  const path = 'path' in error ? error.path : 'resource' in error ? error.resource : undefined;
+  const option = typeof path === 'string' ? call?.placing(path) : undefined;
+  const head = option === undefined ? 'Cannot go on' : `Cannot use --${option.name}`;
+  const code = errorCode(error) ?? '';
+  if (code !== 'ERR_ACCESS_DENIED') return `${head}: ${error.message}${remedies[code] ?? ''}`;
+  const variable = option === undefined ? 'CAIRN_DATA, CAIRN_TLS_CERT and CAIRN_TLS_KEY' : variableOf(option.name);
+  return `${head}: this run is locked down, and ${JSON.stringify(path)} is not among what "cairn flags" saw; ` +
+    `set ${variable} instead of giving an argument`;
 }
 
 /** Any other operating error comes of what was asked for. */

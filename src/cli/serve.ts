@@ -10,6 +10,7 @@ import { createLog, silentLog, type Log } from '../log.ts';
 import { standardOutput } from '../log-queue.ts';
 import type { Operations } from '../operations.ts';
 import { UsageError } from '../options.ts';
+import { errorCode } from '../store/files.ts';
 import { packageVersion } from '../version.ts';
 import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
 
@@ -39,10 +40,10 @@ export const serve: Command = {
       try {
         await tellPassword(app, config, terminal);
         if (operations !== undefined && config.opsPort !== undefined) {
-          const port = await operations.listen(app, config.opsPort, config.opsHost);
+          const port = await bound('ops-', operations.listen(app, config.opsPort, config.opsHost));
           log.message('notice', `Operations are served at ${urlOf('http', config.opsHost, port)}`);
         }
-        const port = await app.listen({ port: config.port, host: config.host, tls });
+        const port = await bound('', app.listen({ port: config.port, host: config.host, tls }));
         const line = `Cairn serves ${urlOf(tls === undefined ? 'http' : 'https', config.host, port)}`;
         if (config.log === 'none') terminal.out(`${line}\n`);
         else log.message('notice', line);
@@ -60,6 +61,26 @@ export const serve: Command = {
     }
   },
 };
+
+const bindRemedies: Readonly<Record<string, readonly [option: string, remedy: string]>> = {
+  EADDRINUSE: ['port', 'name another one, or stop what listens there'],
+  EACCES: ['port', 'name one above 1023, or give this user the right to it'],
+  EADDRNOTAVAIL: ['host', 'name an address of this machine'],
+  EAFNOSUPPORT: ['host', 'name an address of this machine'],
+  ENOTFOUND: ['host', 'name an address of this machine'],
+};
+
+/** Waits for a port, and names the option to change where there is none. @throws what binding throws */
+async function bound(prefix: '' | 'ops-', listening: Promise<number>): Promise<number> {
+  try {
+    return await listening;
+  } catch (error) {
+    const [option, remedy] = bindRemedies[errorCode(error) ?? ''] ?? [];
+    if (!(error instanceof Error) || option === undefined) throw error;
+    error.message = `Cannot use --${prefix}${option}: ${error.message}; ${remedy}`;
+    throw error;
+  }
+}
 
 /** Loaded only where there is such a listener. */
 async function prepareOperations(log: Log): Promise<Operations> {
@@ -103,9 +124,11 @@ function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => 
 async function readTls({ certFile, keyFile }: TlsFiles): Promise<TlsTexts> {
   try {
     const tls = { cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') };
+    if (tls.key.includes('ENCRYPTED')) throw new UsageError('the key is encrypted: "openssl pkey" writes it in the clear');
     if (new X509Certificate(tls.cert).checkPrivateKey(createPrivateKey(tls.key))) return tls;
     throw new UsageError('the key is not the one of the certificate');
   } catch (error) {
+    if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
     const problem = error instanceof Error ? error.message : String(error);
     throw new UsageError(`Cannot use --tls-cert and --tls-key: ${problem}`);
   }

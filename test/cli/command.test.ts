@@ -33,8 +33,11 @@ const commands = [
   command('refuse', [], () => {
     throw new CairnError('store_failed', 'Cannot start the store: it is locked');
   }),
-  command('listen', [], () => {
-    throw Object.assign(new Error('listen EADDRINUSE: it is in use'), { syscall: 'listen', code: 'EADDRINUSE' });
+  command('open', ['CODE', 'PATH'], ({ operands: [code = '', path = ''] }) => {
+    throw Object.assign(new Error(`${code}: no, open '${path}'`), { syscall: 'open', code, path });
+  }),
+  command('reach', ['PATH'], ({ operands: [resource = ''] }) => {
+    throw Object.assign(new Error('Access is restricted'), { code: 'ERR_ACCESS_DENIED', resource });
   }),
   command('fail', [], () => {
     throw Object.assign(new Error('EACCES: permission denied, open \'x\''), { syscall: 'open', code: 'EACCES' });
@@ -105,14 +108,31 @@ test('wrong usage is one line that says what is wrong, and exit code 64', async 
 test('failures have exit codes of their own, and only a bug shows its stack', async () => {
   assert.deepEqual(await call('refuse'), { code: 74, out: '', err: 'Cannot start the store: it is locked\n' });
   assert.deepEqual(await call('fail'), {
-    code: 74, out: '', err: "Cannot go on: EACCES: permission denied, open 'x'\n",
-  });
-  assert.deepEqual(await call('listen'), {
-    code: 75, out: '', err: 'Cannot serve: listen EADDRINUSE: it is in use; --port takes another one\n',
+    code: 74,
+    out: '',
+    err: "Cannot go on: EACCES: permission denied, open 'x'; run this as the owner of the files, or name another place\n",
   });
   const bug = await call('break');
   assert.equal(bug.code, 70);
   assert.match(bug.err, /^Cannot go on, which is a bug of Cairn's: SyntaxError: .*\n {4}at /);
+});
+
+const denied: readonly [words: string, message: RegExp][] = [
+  ['open EACCES d/lock --data d', /^Cannot use --data: EACCES: no, open 'd\/lock'; run this as the owner of the files/],
+  ['open EROFS d/lock --data d', /^Cannot use --data: EROFS: no, open 'd\/lock'; the file system is read-only/],
+  ['open ENOTDIR a --data a/b', /^Cannot use --data: ENOTDIR: no, open 'a'; it has to be a directory\n$/],
+  ['open ENOENT p --password-file p', /^Cannot use --password-file: ENOENT: no, open 'p'\n$/],
+  ['open EACCES x --data d', /^Cannot go on: EACCES: no, open 'x'; run this as/],
+  ['reach d/lock --data d', /^Cannot use --data: this run is locked down, and "d\/lock" .* set CAIRN_DATA instead of/],
+  ['reach x', /^Cannot go on: this run is locked down, and "x" is not .*CAIRN_DATA, CAIRN_TLS_CERT/],
+];
+
+test('what a system refuses is told with the option that it is about, and with what to do', async () => {
+  for (const [words, message] of denied) {
+    const { code, err } = await call(words);
+    assert.match(err, message);
+    assert.equal(code, 74);
+  }
 });
 
 test('--version and --help say what there is', async () => {
@@ -124,6 +144,10 @@ test('--version and --help say what there is', async () => {
   assert.match(help, /^Usage: cairn user add \[OPTIONS\]\n\nDoes user add\.\n/);
   assert.match(help, /--port PORT, CAIRN_PORT\n {6}port to listen on; 0 takes any free one \(default: 3000\)\n/);
   assert.match(help, /--loud\n/);
+  const family = await call('user --help');
+  assert.equal(family.code, 0);
+  assert.match(family.out, /user add .*Does user add\n.*user list .*Does user list\n/);
+  assert.doesNotMatch(family.out, /copy/);
 });
 
 test('a password comes from a file, from standard input, or from a terminal that does not show it', async (t) => {

@@ -106,18 +106,32 @@ test('what keeps a server from starting is one line and an exit code of its own'
   writeFileSync(join(directory, 'file'), '');
   const taken = cairn(t, ['--data', join(directory, 'a'), '--port', '0', '--log=none']);
   const [, base = ''] = await taken.find(/^Cairn serves (.*)\n$/);
+  const { port } = new URL(base);
+  const encrypted = '-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n';
+  writeFileSync(join(directory, 'encrypted'), encrypted);
   const damaged = join(directory, 'damaged');
   const outcomes = await Promise.all([
     cairn(t, ['--port', 'x']),
-    cairn(t, ['--data', join(directory, 'b'), '--port', new URL(base).port]),
+    cairn(t, ['--data', join(directory, 'b'), '--port', port]),
     cairn(t, ['--data', join(directory, 'file'), '--port', '0']),
     cairn(t, ['--data', damagedStore(damaged), '--port', '0']),
     cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'file')]),
     cairn(t, ['--tls-cert', 'absent.pem', '--tls-key', 'absent.pem', '--data', join(directory, 'c')]),
+    cairn(t, ['--data', join(directory, 'd'), '--port', '0', '--ops-port', port]),
+    cairn(t, ['--data', join(directory, 'e'), '--port', '0', '--host', '203.0.113.1']),
+    cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
   ].map(async (running) => ({ code: await running.ended, err: running.err })));
-  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64]);
+  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
-  assert.match(outcomes[3]?.err ?? '', /; "cairn check --repair" keeps what can be read\n$/);
+  const told: readonly [index: number, message: RegExp][] = [
+    [1, /^Cannot use --port: listen EADDRINUSE.*; name another one/m],
+    [2, /^Cannot use --data: ENOTDIR.*; it has to be a directory$/m],
+    [3, /; "cairn check --repair" keeps what can be read\n$/],
+    [6, /^Cannot use --ops-port: listen EADDRINUSE.*; name another one/m],
+    [7, /^Cannot use --host: listen EADDRNOTAVAIL.*203\.0\.113\.1; name an address of this machine$/m],
+    [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
+  ];
+  for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
 });
 
 /** A directory whose snapshot says something that it cannot mean. */
