@@ -74,11 +74,12 @@ export class Committer {
 
   /** See `Store.write`. */
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    if (!this.full || this.#stopped !== undefined) return this.#write(work);
-    return this.#events.hasRoom().then((room) => {
-      if (room) this.full = false;
-      return this.#write(work);
-    });
+    return this.full ? this.askForRoom().then(() => this.#write(work)) : this.#write(work);
+  }
+
+  /** Whether a full disk still is one. */
+  async askForRoom(): Promise<void> {
+    if (this.#stopped === undefined && (await this.#events.hasRoom())) this.full = false;
   }
 
   #write<T>(work: (transaction: Transaction) => T): Promise<T> {

@@ -151,6 +151,8 @@ class RecordStore implements OfflineStore {
 
   status(): StoreStatus {
     const { sequence, groups, commits, full } = this.#committer;
+    // Who asks whether it is ready may keep all writes away until it is.
+    if (full) void this.#committer.askForRoom();
     const collections = [...this.#tables.values()].map(({ name, size }) => ({ name, records: size }));
     const state = this.#failure !== undefined ? 'failed' : full ? 'full' : 'writable';
     return { state, sequence, groups, commits, collections, ...this.#journal.status() };

@@ -118,7 +118,7 @@ export interface Store {
   checkpoint(): Promise<void>;
   /** Checkpoints, marks the stop as clean, unlocks. Writes that wait are answered first. */
   close(): Promise<void>;
-  /** How it is doing, for metrics and for readiness. */
+  /** How it is doing, for metrics and for readiness. Where it is full, it then looks whether it still is. */
   status(): StoreStatus;
 }
 

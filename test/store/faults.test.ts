@@ -52,6 +52,19 @@ describe('a store on a full disk', () => {
     await store.close();
   });
 
+  it('takes everything again when it is asked how it is, though nobody writes', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 2000 });
+    disk.capacity = 0;
+    await assert.rejects(store.write((tx) => tx.insert(people, person('ann'))), { code: 'storage_full' });
+    disk.capacity = Number.POSITIVE_INFINITY;
+    clock.advance(2000);
+    assert.equal(store.status().state, 'full');
+    await turns(10);
+    assert.equal(store.status().state, 'writable');
+    await store.close();
+  });
+
   it('cuts off what was taken of a refused write', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
