@@ -30,6 +30,8 @@ export class NodeFiles implements Files {
   syncsDirectories = true;
   /** Kept open, so that a lack of descriptors never stands between a rename and its sync. */
   #handle: FileHandle | undefined;
+  /** To whom files are given that root makes: else the server, another user, could not read them. */
+  #owner: { readonly uid: number; readonly gid: number } | undefined;
 
   constructor(directory: string) {
     this.directory = directory;
@@ -40,6 +42,10 @@ export class NodeFiles implements Files {
     // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
     if (process.platform === 'win32') return;
     this.#handle ??= await open(this.directory, O_RDONLY);
+    if (process.getuid?.() === 0) {
+      const owner = await this.#handle.stat();
+      if (owner.uid !== 0) this.#owner = owner;
+    }
     try {
       await this.#handle.sync();
     } catch (error) {
@@ -65,6 +71,10 @@ export class NodeFiles implements Files {
     const exclusive = mode === 'exclusive' ? O_EXCL : O_TRUNC;
     const flags = mode === 'read' ? O_RDONLY : O_WRONLY | O_CREAT | exclusive | through;
     const handle = await open(join(this.directory, name), flags, 0o600);
+    if (this.#owner !== undefined && mode !== 'read') {
+      // Denied where the directory is another machine's, or by the permission model: then root keeps them.
+      await handle.chown(this.#owner.uid, this.#owner.gid).catch(() => undefined);
+    }
     return {
       read: async (buffer, position) => (await handle.read(buffer, 0, buffer.length, position)).bytesRead,
       // The handle's own `write` does the same through a few more promises, which a lone caller waits for.

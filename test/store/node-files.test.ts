@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { createApp } from '../../src/app.ts';
 import { NodeFiles } from '../../src/store/node-files.ts';
 import { isLockedRun } from '../support/locked.ts';
 
@@ -29,3 +30,16 @@ test(
     await assert.rejects(new NodeFiles('/proc/nothing/here').prepare(), { code: 'ENOENT' });
   },
 );
+
+const asRoot = { skip: (process.getuid?.() !== 0 || isLockedRun) && 'only root makes files for another user' };
+test('what root makes in the directory of another user belongs to that user', asRoot, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  chownSync(directory, 1234, 5678);
+  const app = await createApp({ directory });
+  const ownersOf = (): string[] =>
+    readdirSync(directory).map((name) => statSync(join(directory, name))).map(({ uid, gid }) => `${uid}:${gid}`);
+  assert.deepEqual(new Set(ownersOf()), new Set(['1234:5678']), 'lock, journal, keys and reserve');
+  await app.close();
+  assert.deepEqual(new Set(ownersOf()), new Set(['1234:5678']), 'snapshots');
+});
