@@ -76,7 +76,7 @@ export const options = {
 
 /** What must not be seen by others on the machine: environment, or a file named by the environment, never a flag. */
 export const secrets = {
-  CAIRN_SECRET: 'signing key, at least 32 bytes; without it one is made and kept in the data directory',
+  CAIRN_SECRET: 'signing key, from 32 to 1024 bytes; without it one is made and kept in the data directory',
   CAIRN_ADMIN_PASSWORD: 'password of the administrator that the first start makes; without it one is generated',
 } as const;
 export type SecretName = keyof typeof secrets;
@@ -135,8 +135,10 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new UsageError('Cannot use --tls-cert and --tls-key: each needs the other');
   }
-  if (config.sessionIdleSeconds > config.sessionLifetimeSeconds) {
-    throw new UsageError('Cannot use --session-idle: must not be longer than --session-max');
+  const { sessionIdleSeconds: idle, sessionLifetimeSeconds: max } = config;
+  if (idle > max) {
+    const lengths = `${idle} s are more than ${max} s`;
+    throw new UsageError(`Cannot use --session-idle: must not be longer than --session-max (${lengths})`);
   }
   if (config.auth === 'none' && !isLoopback(config.host)) {
     throw new UsageError('Cannot use --auth: none is allowed only with --host 127.0.0.1, ::1 or localhost');
@@ -198,9 +200,10 @@ function readSecret(name: SecretName, environment: Environment): string | undefi
 
 function readSigningKey(environment: Environment): string | undefined {
   const secret = readSecret('CAIRN_SECRET', environment);
-  const bytes = Buffer.byteLength(secret ?? '');
-  if (secret !== undefined && bytes < limits.keyBytesMin) {
-    throw new UsageError(`Cannot use CAIRN_SECRET: must be at least ${limits.keyBytesMin} bytes, and has ${bytes}`);
-  }
-  return secret;
+  if (secret === undefined) return undefined;
+  const { keyBytesMin, keyBytesMax } = limits;
+  const bytes = Buffer.byteLength(secret);
+  if (bytes >= keyBytesMin && bytes <= keyBytesMax) return secret;
+  const source = environment['CAIRN_SECRET'] ? 'CAIRN_SECRET' : 'CAIRN_SECRET_FILE';
+  throw new UsageError(`Cannot use ${source}: must have from ${keyBytesMin} to ${keyBytesMax} bytes, and has ${bytes}`);
 }

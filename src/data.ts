@@ -1,4 +1,6 @@
-import { keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing } from './auth/keys.ts';
+import {
+  KeyRingError, keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing,
+} from './auth/keys.ts';
 import { Passwords } from './auth/passwords.ts';
 import { Throttle } from './auth/throttle.ts';
 import { limits } from './base/limits.ts';
@@ -35,10 +37,20 @@ export async function loadKeyRing({ files, secret, clock, random }: KeySource): 
   if (secret !== undefined) return keyRingOfSecret(secret, clock.now());
   if (files === undefined) return newKeyRing(random, clock.now());
   const content = await readWhole(files, keyFile);
-  if (content !== undefined) return parseKeyRing(content);
+  if (content !== undefined) return parseKeyFile(content);
   const ring = newKeyRing(random, clock.now());
   await saveKeyRing(files, ring);
   return ring;
+}
+
+/** @throws KeyRingError that also says what to do about the file */
+export function parseKeyFile(content: Buffer): KeyRing {
+  try {
+    return parseKeyRing(content);
+  } catch (error) {
+    if (!(error instanceof KeyRingError)) throw error;
+    throw new KeyRingError(`${error.message}; put ${keyFile} back from a backup, or remove it for new keys`);
+  }
 }
 
 /** Puts `ring` in the place of the one in the file, durably and as a whole. */

@@ -80,6 +80,7 @@ test('options that contradict each other are refused', () => {
     [[['tls-cert', 'a.pem']], /--tls-cert and --tls-key: each needs the other/],
     [[['tls-key', 'a.pem']], /--tls-cert and --tls-key: each needs the other/],
     [[['session-idle', '2h'], ['session-max', '1h']], /--session-idle: must not be longer than --session-max/],
+    [[['session-max', '1h']], /--session-idle: .* --session-max \(43200 s are more than 3600 s\)/],
     [[['auth', 'none'], ['host', '0.0.0.0']], /--auth: none is allowed only with --host 127.0.0.1/],
     [[['auth', 'none'], ['host', '127.example']], /--auth: none/],
   ];
@@ -93,6 +94,8 @@ test('secrets come from a variable or a file, never both, and are never quoted',
   t.after(() => rmSync(directory, { recursive: true }));
   const file = join(directory, 'secret');
   const secret = 'ä'.repeat(16);
+  const short = join(directory, 'short');
+  writeFileSync(short, 'abc');
   writeFileSync(file, `${secret}\n`);
   assert.equal(readConfig(none, { CAIRN_SECRET: secret }).secret, secret);
   assert.equal(readConfig(none, { CAIRN_SECRET_FILE: file }).secret, secret);
@@ -106,7 +109,9 @@ test('secrets come from a variable or a file, never both, and are never quoted',
     return 'nothing was thrown';
   };
   const cases: readonly [Record<string, string>, RegExp][] = [
-    [{ CAIRN_SECRET: 'hunter2hunter2' }, /^Cannot use CAIRN_SECRET: must be at least 32 bytes, and has 14$/],
+    [{ CAIRN_SECRET: 'hunter2hunter2' }, /^Cannot use CAIRN_SECRET: must have from 32 to 1024 bytes, and has 14$/],
+    [{ CAIRN_SECRET: 'x'.repeat(1025) }, /^Cannot use CAIRN_SECRET: .*, and has 1025$/],
+    [{ CAIRN_SECRET_FILE: short }, /^Cannot use CAIRN_SECRET_FILE: .*, and has 3$/],
     [{ CAIRN_SECRET: secret, CAIRN_SECRET_FILE: file }, /^Cannot use CAIRN_SECRET_FILE: CAIRN_SECRET is set as well$/],
     [{ CAIRN_SECRET_FILE: join(directory, 'absent') }, /^Cannot use CAIRN_SECRET_FILE: .*\(ENOENT\)$/],
   ];

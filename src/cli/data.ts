@@ -1,17 +1,18 @@
-import { resolve } from 'node:path';
-import { parseKeyRing } from '../auth/keys.ts';
+import { relative, resolve } from 'node:path';
 import { InvariantError } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { keyFile, openData } from '../data.ts';
-import { flagOnly, toggle } from '../options.ts';
+import { keyFile, openData, parseKeyFile } from '../data.ts';
+import { flagOnly, toggle, UsageError } from '../options.ts';
 import { readWhole } from '../store/files.ts';
+import { journalNumber } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { copyStore, type Count } from '../store/offline.ts';
 import { exitCodes, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
 import { checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, type Finding } from './findings.ts';
 import { dataDirectory, existingDirectory } from './offline.ts';
+import { checkTls } from './tls.ts';
 
 const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
 
@@ -21,13 +22,15 @@ export const dataCommands: readonly Command[] = [
     name: 'check',
     summary: 'Verifies every data file and what is around them; also beside a running server, without --repair',
     operands: [],
-    options: [options.data, repair],
+    options: [options.data, options.tlsCert, options.tlsKey, repair],
     secrets: ['CAIRN_SECRET'],
     async run(call) {
       const directory = await dataDirectory(call);
+      const { secret, tls } = call.config();
+      const now = systemClock.now();
       const around = [checkNodeVersion(process.version), ...checkAlgorithms()];
-      around.push(...(await checkDirectory(directory, systemClock.now())));
-      around.push(await checkKeys(directory, call.config().secret));
+      around.push(...(await checkDirectory(directory, now)), await checkKeys(directory, secret));
+      if (tls !== undefined) around.push(await checkTls(tls, now));
       const code = await checkStore(directory, call.terminal, call.read(repair));
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
@@ -38,7 +41,11 @@ export const dataCommands: readonly Command[] = [
     summary: 'Copies the data, keys included, to a new or empty directory; also beside a running server',
     operands: ['DIR'],
     options: [options.data],
-    run: async (call) => copy(call, await dataDirectory(call), operandOf(call), false),
+    async run(call) {
+      const [source, target] = [await dataDirectory(call), operandOf(call)];
+      if (relative(source, target).startsWith('..')) return copy(call, source, target, false);
+      throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
+    },
   },
   {
     name: 'restore',
@@ -55,10 +62,17 @@ export const dataCommands: readonly Command[] = [
 /** A ring that cannot be used is told by the rule that it breaks, never by what is in it. */
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
   if (secret !== undefined) return checkSecret(secret);
-  const content = await readWhole(new NodeFiles(directory), keyFile);
-  if (content === undefined) return { level: 'ok', text: 'There are no keys yet: the first start makes one' };
+  const files = new NodeFiles(directory);
+  const content = await readWhole(files, keyFile);
+  if (content === undefined) {
+    if ((await files.list()).every((name) => journalNumber(name) === undefined)) {
+      return { level: 'ok', text: 'There are no keys yet: the first start makes one' };
+    }
+    const text = `There is no ${keyFile} beside the data: without CAIRN_SECRET a start makes new keys, and tokens end`;
+    return { level: 'warning', text };
+  }
   try {
-    const { keys } = parseKeyRing(content);
+    const { keys } = parseKeyFile(content);
     return { level: 'ok', text: `Of the keys, 1 signs and ${keys.length - 1} verify` };
   } catch (error) {
     return { level: 'failure', text: error instanceof Error ? error.message : 'The keys cannot be read' };

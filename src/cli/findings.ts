@@ -66,6 +66,9 @@ export function checkAlgorithms(): Finding[] {
     actual === expected ? ok(name) : failure(`${name} gives a wrong answer: do not trust this machine`));
 }
 
+/** What Cairn makes in a data directory. What else is there is not looked at. */
+const ownName = /^(lock|reserve|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\.(tmp|damaged-\w+))?$/;
+
 /** What operators get wrong around a data directory that exists. `now`: milliseconds since the Unix epoch. */
 export async function checkDirectory(directory: string, now: number): Promise<Finding[]> {
   const findings: Finding[] = [];
@@ -75,13 +78,15 @@ export async function checkDirectory(directory: string, now: number): Promise<Fi
   const room = bavail * bsize >= freeBytesMin ? ok : warning;
   findings.push(room(`${freeMiB} MiB are free for the data`));
   findings.push(await checkDirectorySync(directory));
-  const names = ['.', ...(await readdir(directory))];
+  const names = ['.', ...(await readdir(directory)).filter((name) => ownName.test(name))];
   const entries = await Promise.all(names.map(async (name) => ({ name, ...(await stat(join(directory, name))) })));
   const loose = entries.filter(({ mode }) => process.platform !== 'win32' && (mode & 0o077) !== 0);
   for (const { name, mode } of loose) {
     const octal = (mode & 0o777).toString(8).padStart(4, '0');
     const what = name === '.' ? 'The data directory' : name;
-    findings.push(failure(`${what} can be read by other users of this machine (mode ${octal}): chmod go= it`));
+    // Of a directory, names and sizes alone are seen where its files are their owner's.
+    const level = loose.every((entry) => entry.name === '.') ? warning : failure;
+    findings.push(level(`${what} can be read by other users of this machine (mode ${octal}): chmod go= it`));
   }
   if (loose.length === 0) findings.push(ok('Only its owner can read the data'));
   const newest = Math.max(...entries.map(({ mtimeMs }) => mtimeMs));

@@ -1,18 +1,16 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
 import { systemClock } from '../base/system.ts';
-import { options, unknownVariables, type Config, type TlsFiles } from '../config.ts';
+import { options, unknownVariables, type Config } from '../config.ts';
 import { isLoopback } from '../http/caller.ts';
-import type { TlsTexts } from '../http/server.ts';
 import { createLog, silentLog, type Log } from '../log.ts';
 import { standardOutput } from '../log-queue.ts';
 import type { Operations } from '../operations.ts';
-import { UsageError } from '../options.ts';
 import { errorCode } from '../store/files.ts';
 import { packageVersion } from '../version.ts';
 import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
+import { readTls } from './tls.ts';
 
 /** How long the log may take for its last lines. */
 const logCloseMs = 1000;
@@ -118,20 +116,6 @@ function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => 
     process.on(signal, listener);
   }
   return { stopped, fail: () => stop({ code: exitCodes.io, reason: 'nothing can be written any more' }) };
-}
-
-/** @throws UsageError where a file is not what it should be, or the two do not fit each other */
-async function readTls({ certFile, keyFile }: TlsFiles): Promise<TlsTexts> {
-  try {
-    const tls = { cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') };
-    if (tls.key.includes('ENCRYPTED')) throw new UsageError('the key is encrypted: "openssl pkey" writes it in the clear');
-    if (new X509Certificate(tls.cert).checkPrivateKey(createPrivateKey(tls.key))) return tls;
-    throw new UsageError('the key is not the one of the certificate');
-  } catch (error) {
-    if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
-    const problem = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${problem}`);
-  }
 }
 
 /** What is wrong with the new files is logged, and the former ones stay in use. */

@@ -110,7 +110,8 @@ test('failures have exit codes of their own, and only a bug shows its stack', as
   assert.deepEqual(await call('fail'), {
     code: 74,
     out: '',
-    err: "Cannot go on: EACCES: permission denied, open 'x'; run this as the owner of the files, or name another place\n",
+    err: "Cannot go on: EACCES: permission denied, open 'x'; " +
+      'run this as the owner of the files, or name another place\n',
   });
   const bug = await call('break');
   assert.equal(bug.code, 70);

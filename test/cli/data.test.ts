@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp, type App } from '../../src/app.ts';
 import { dataCommands } from '../../src/cli/data.ts';
+import { keyCommands } from '../../src/cli/keys.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
@@ -105,8 +106,24 @@ test('check fails for keys that cannot be used and modes that let others in, and
   const { code, out, err } = await cairn(directory, 'check');
   assert.equal(code, 78);
   assert.match(out, /^failure {2}keys\.json can be read by other users/m);
-  assert.match(out, /^failure {2}Cannot use the secret: it must have from 32 to 1024 bytes$/m);
+  assert.match(out, /^failure {2}Cannot use the secret: it must have from 32 to 1024 bytes; put keys\.json back/m);
   assert.ok(!(out + err).includes(secret.slice(0, 20)));
+});
+
+test('keys that are missing or unreadable are told with what to do about them', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  writeFileSync(join(directory, 'keys.json'), '{}');
+  const broken = await cairn(directory, 'check');
+  assert.equal(broken.code, 78);
+  assert.match(broken.out, /^failure {2}Cannot read the key ring: .*keys\.json.*remove it/m);
+  const listed = await runCommand(keyCommands, ['keys', 'list', '--data', directory]);
+  assert.equal(listed.code, 78);
+  assert.match(listed.err, /^Cannot read the key ring: .*keys\.json.*remove it.*\n$/);
+  rmSync(join(directory, 'keys.json'));
+  const { code, out } = await cairn(directory, 'check');
+  assert.equal(code, 0);
+  assert.match(out, /^warning {2}There is no keys\.json beside the data: /m);
 });
 
 test('a configured key: too short is refused, too simple is told', async (t) => {
@@ -126,7 +143,7 @@ test('what is no store, or in use, is one line', async (t) => {
   await app.close();
   const empty = join(temporaryDirectory(t), 'empty');
   mkdirSync(empty);
-  const nothing = await cairn(empty, 'backup', join(empty, 'copy'));
+  const nothing = await cairn(empty, 'backup', `${empty}-copy`);
   assert.equal(nothing.code, 64);
   assert.match(nothing.err, /^Cannot read .*empty: no store is there\n$/);
   const target = join(empty, 'target');
@@ -136,6 +153,9 @@ test('what is no store, or in use, is one line', async (t) => {
   assert.ok(!existsSync(target), 'it made a directory for nothing');
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
+  const within = await cairn(directory, 'backup', join(directory, 'copy'));
+  assert.equal(within.code, 64);
+  assert.match(within.err, /^Cannot copy to ".*copy": it is in the data directory\n$/);
   const absent = await cairn(target, 'restore', join(empty, 'absent'));
   assert.equal(absent.code, 64);
   assert.match(absent.err, /^Cannot use the backup ".*absent": there is no such directory\n$/);

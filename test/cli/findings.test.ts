@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -32,8 +32,11 @@ test('a directory: modes that let others in, and a clock that is behind', async 
     (await checkDirectory(directory, now)).filter(({ level }) => level === 'failure').map(({ text }) => text);
   assert.deepEqual(await failures(written), []);
   assert.match((await failures(written - 3_600_000)).join(), /^The clock is behind the newest file/);
-  chmodSync(file, 0o640);
+  writeFileSync(join(directory, '.gitignore'), '*', { mode: 0o644 });
+  utimesSync(join(directory, '.gitignore'), written, written);
   chmodSync(directory, 0o755);
+  assert.deepEqual(await failures(written), [], 'no file can be read, and what is not ours is not our concern');
+  chmodSync(file, 0o640);
   assert.deepEqual(await failures(written), [
     'The data directory can be read by other users of this machine (mode 0755): chmod go= it',
     'users.json can be read by other users of this machine (mode 0640): chmod go= it',

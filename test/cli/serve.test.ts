@@ -101,6 +101,24 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
   assert.equal(await greetedBy(Number(port)), 'second');
 });
 
+test('check looks at the certificate that the options name', async (t) => {
+  const directory = temporaryDirectory(t);
+  if (makeCertificate(directory, 'ending') === undefined) return t.skip('there is no openssl here');
+  const data = join(directory, 'data');
+  mkdirSync(data, { mode: 0o700 });
+  const check = async (cert: string, key: string): Promise<[number | null, string]> => {
+    const files = ['--tls-cert', join(directory, cert), '--tls-key', join(directory, key)];
+    const running = cairn(t, ['check', '--data', data, ...files]);
+    return [await running.ended, running.out];
+  };
+  const [code, out] = await check('ending.crt', 'ending.key');
+  assert.equal(code, 0, out);
+  assert.match(out, /^warning {2}The certificate ends on 20\d\d-\d\d-\d\d/m);
+  const [wrongCode, wrong] = await check('ending.crt', 'ending.crt');
+  assert.equal(wrongCode, 78);
+  assert.match(wrong, /^failure {2}Cannot use --tls-cert and --tls-key: /m);
+});
+
 test('what keeps a server from starting is one line and an exit code of its own', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'file'), '');
