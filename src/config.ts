@@ -84,11 +84,6 @@ export type SecretName = keyof typeof secrets;
 /** What the options came to, by the names that `AppOptions` has for them. Times are in seconds, sizes in bytes. */
 export type Config = ReturnType<typeof readConfig>;
 
-export interface TlsFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
-
 /** Variables by name; what `process.env` is. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 

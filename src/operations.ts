@@ -8,32 +8,27 @@ import { apiFields } from './http/replies.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer } from './http/server.ts';
 import type { Log, RequestEntry } from './log.ts';
-import type { StoreStatus } from './store/store.ts';
-
-/** The operations listener, which nobody but operators should reach, and what is counted for it. */
-export interface Operations {
-  /** The log, with what goes through it counted. */
-  readonly log: Log;
-  /** @throws what binding throws */
-  listen(app: ObservedApp, port: number, host: string): Promise<number>;
-  close(): Promise<void>;
-}
 
 type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
 
+/** The operations listener, which nobody but operators should reach, and what is counted for it. */
+export type Operations = ReturnType<typeof createOperations>;
+
 /** `version`: Cairn's own. */
-export function createOperations(log: Log, version: string): Operations {
+export function createOperations(log: Log, version: string) {
   const metrics = createMetrics(version);
   let server: HttpServer | undefined;
   return {
+    /** The log, with what goes through it counted. */
     log: meteredLog(log, metrics),
-    listen(app, port, host) {
+    /** @throws what binding throws */
+    listen(app: ObservedApp, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, metrics, log);
       const nextId = createRequestIds(systemRandom);
       server = new HttpServer({ handle, refuse: refusal, clock: systemClock, nextId });
       return server.listen(port, host);
     },
-    async close() {
+    async close(): Promise<void> {
       metrics.close();
       await server?.drain(0);
     },
@@ -50,8 +45,7 @@ function operationsHandle(app: ObservedApp, metrics: Metrics, log: Log): Handle 
     },
     '/metrics': () => {
       const dropped = counter('cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped);
-      const families = [...loadFamilies(app.load()), ...storeFamilies(app.store.status()), dropped];
-      return text(200, metrics.render(families), metricsContentType);
+      return text(200, metrics.render([...appFamilies(app), dropped]), metricsContentType);
     },
   };
   return ({ method, target, id }) => {
@@ -85,20 +79,17 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
   return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
 }
 
-function loadFamilies({ inFlight, connections }: ReturnType<App['load']>): Family[] {
-  return [
-    gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
-    gauge('cairn_http_connections', 'Open connections', connections),
-  ];
-}
-
-function storeFamilies(status: StoreStatus): Family[] {
+function appFamilies(app: ObservedApp): Family[] {
+  const { inFlight, connections } = app.load();
+  const status = app.store.status();
   const records = status.collections.map(({ name, records: value }) => ({ labels: { collection: name }, value }));
   const states = ['writable', 'full', 'failed'].map((state) => ({
     labels: { state },
     value: status.state === state ? 1 : 0,
   }));
   return [
+    gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
+    gauge('cairn_http_connections', 'Open connections', connections),
     { name: 'cairn_store_records', kind: 'gauge', help: 'Records by collection', samples: records },
     { name: 'cairn_store_state', kind: 'gauge', help: 'Whether the store takes writes', samples: states },
     counter('cairn_store_groups_total', 'Group commits, each of which is one sync', status.groups),
@@ -115,15 +106,7 @@ function storeFamilies(status: StoreStatus): Family[] {
  * Figures about the running server in Prometheus' text format 0.0.4: per family a `# HELP` and a `# TYPE` line, then
  * its samples as `name{label="value"} number`. They are served on the operations listener only.
  */
-interface Metrics {
-  request(entry: RequestEntry): void;
-  /** Counts something that happened, by a name of Cairn's own. */
-  event(name: string): void;
-  /** The whole page; `more` are the figures that others know: the store, the listener. */
-  render(more: readonly Family[]): string;
-  /** Stops the timer that measures the loop's delay. */
-  close(): void;
-}
+type Metrics = ReturnType<typeof createMetrics>;
 
 /** One metric with all its samples. */
 interface Family {
@@ -147,21 +130,21 @@ const loopResolutionMs = 20;
 const nanosecondsPerSecond = 1e9;
 
 interface RouteFigures {
-  /** Requests by method, then by status. */
-  readonly requests: Map<string, Map<number, number>>;
+  /** Requests by method and status, with a space between. */
+  readonly requests: Map<string, number>;
   /** How many took at most so long, per bucket and not added up; the last one is for all longer ones. */
   readonly buckets: number[];
   seconds: number;
   count: number;
 }
 
-export function createMetrics(version: string): Metrics {
+export function createMetrics(version: string) {
   const routes = new Map<string, RouteFigures>();
   const events = new Map<string, number>();
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
   return {
-    request(entry) {
+    request(entry: RequestEntry): void {
       const route = entry.route ?? '';
       let figures = routes.get(route);
       if (figures === undefined) {
@@ -170,10 +153,11 @@ export function createMetrics(version: string): Metrics {
       }
       countRequest(figures, entry);
     },
-    event(name) {
+    event(name: string): void {
       events.set(name, (events.get(name) ?? 0) + 1);
     },
-    render(more) {
+    /** The whole page; `more` are the figures that others know: the store, the listener. */
+    render(more: readonly Family[]): string {
       const samples = [...events].map(([event, value]) => ({ labels: { event }, value }));
       const families = [
         gauge('cairn_info', 'The version that runs', 1, { version, node: process.version }),
@@ -187,9 +171,8 @@ export function createMetrics(version: string): Metrics {
       delay.reset();
       return families.map(renderFamily).join('');
     },
-    close: () => {
-      delay.disable();
-    },
+    /** Stops the timer that measures the loop's delay. */
+    close: () => void delay.disable(),
   };
 }
 
@@ -205,13 +188,8 @@ export function counter(name: string, help: string, value: number): Family {
 
 /** A caller may invent methods, so unknown ones share a label; routes are the table's own. */
 function countRequest(figures: RouteFigures, { method, status, durationMs }: RequestEntry): void {
-  const known = knownMethods.has(method) ? method : 'other';
-  let statuses = figures.requests.get(known);
-  if (statuses === undefined) {
-    statuses = new Map();
-    figures.requests.set(known, statuses);
-  }
-  statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  const key = `${knownMethods.has(method) ? method : 'other'} ${status}`;
+  figures.requests.set(key, (figures.requests.get(key) ?? 0) + 1);
   const seconds = durationMs / 1000;
   let bucket = 0;
   while (bucket < bucketsSeconds.length && seconds > (bucketsSeconds[bucket] ?? 0)) bucket += 1;
@@ -223,14 +201,12 @@ function countRequest(figures: RouteFigures, { method, status, durationMs }: Req
 const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 function requestFamily(routes: ReadonlyMap<string, RouteFigures>): Family {
-  const samples: Sample[] = [];
-  for (const [route, { requests }] of routes) {
-    for (const [method, statuses] of requests) {
-      for (const [status, value] of statuses) {
-        samples.push({ labels: { method, route, status: String(status) }, value });
-      }
-    }
-  }
+  const samples = [...routes].flatMap(([route, { requests }]) =>
+    Array.from(requests, ([key, value]) => {
+      const [method = '', status = ''] = key.split(' ');
+      return { labels: { method, route, status }, value };
+    }),
+  );
   return { name: 'cairn_http_requests_total', kind: 'counter', help: 'Requests that were answered', samples };
 }
 

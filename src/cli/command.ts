@@ -1,7 +1,8 @@
+import { stat } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Config, Environment, SecretName } from '../config.ts';
-import { readConfig, readOption } from '../config.ts';
+import { options, readConfig, readOption } from '../config.ts';
 import type { Option } from '../options.ts';
 import { UsageError } from '../options.ts';
 
@@ -32,7 +33,8 @@ export interface Command {
   readonly options: readonly Option<unknown>[];
   /** The secrets of the environment that matter to it; absent: none does. */
   readonly secrets?: readonly SecretName[];
-  run(call: Call): Promise<ExitCode>;
+  /** Nothing returned: all is done. */
+  run(call: Call): Promise<ExitCode | void>;
 }
 
 /** Where a command reads and writes: a process's own streams, or a test's. */
@@ -68,7 +70,9 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
   const operands: string[] = [];
   const parsed = parseArgs({
     args: [...words],
-    options: Object.fromEntries(command.options.map((option) => [option.name, { type: typeOf(option) }])),
+    options: Object.fromEntries(
+      command.options.map((option) => [option.name, { type: isSwitch(option) ? 'boolean' : 'string' }]),
+    ),
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -102,10 +106,6 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
   };
 }
 
-function typeOf(option: Option<unknown>): 'boolean' | 'string' {
-  return isSwitch(option) ? 'boolean' : 'string';
-}
-
 function isSwitch({ placeholder }: Option<unknown>): boolean {
   return placeholder === '';
 }
@@ -127,4 +127,16 @@ function unknownOption(rawName: string, command: Command): UsageError {
     ? 'secrets are never arguments, where others could see them; use the environment or a file'
     : `there is no such option; see cairn ${command.name} --help`;
   return new UsageError(`Cannot use ${rawName}: ${reason}`);
+}
+
+/** The data directory, which is there: a slip in its name must not make a new one. @throws UsageError */
+export function dataDirectory(call: Call): Promise<string> {
+  return existingDirectory('--data', call.read(options.data));
+}
+
+/** @throws UsageError naming `what` where it is no directory */
+export async function existingDirectory(what: string, directory: string): Promise<string> {
+  const found = await stat(directory).catch(() => undefined);
+  if (found?.isDirectory() === true) return directory;
+  throw new UsageError(`Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`);
 }

@@ -1,10 +1,39 @@
+import { openApi } from '../api/openapi.ts';
+import { routeTable } from '../api/routes.ts';
+import { packageVersion } from '../version.ts';
 import type { Command } from './command.ts';
 import { dataCommands } from './data.ts';
 import { flags } from './flags.ts';
 import { keyCommands } from './keys.ts';
-import { routeCommands } from './routes.ts';
 import { serve } from './serve.ts';
 import { userCommands } from './user.ts';
+
+/** What can be asked for, without a server. */
+const routeCommands: readonly Command[] = [
+  {
+    name: 'routes',
+    summary: 'Shows the route table: method, path, who may, what it does',
+    operands: [],
+    options: [],
+    async run({ terminal }) {
+      const routes = [...routeTable().values()];
+      const rows = routes.map(({ method, path, access, summary }) => [method, path, access, summary]);
+      const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+      for (const row of rows) {
+        terminal.out(`${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}\n`);
+      }
+    },
+  },
+  {
+    name: 'openapi',
+    summary: 'Prints the OpenAPI document',
+    operands: [],
+    options: [],
+    async run({ terminal }) {
+      terminal.out(`${JSON.stringify(openApi(routeTable(), packageVersion()), null, 2)}\n`);
+    },
+  },
+];
 
 /** All there are, in the order of the help; the first one is meant where none is named. */
 export const commands: readonly Command[] = [

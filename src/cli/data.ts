@@ -9,9 +9,12 @@ import { journalNumber } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { copyStore, type Count } from '../store/offline.ts';
-import { exitCodes, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
-import { checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, type Finding } from './findings.ts';
-import { dataDirectory, existingDirectory } from './offline.ts';
+import {
+  dataDirectory, existingDirectory, exitCodes, type Call, type Command, type ExitCode, type Terminal,
+} from './command.ts';
+import {
+  checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, failure, ok, warning, type Finding,
+} from './findings.ts';
 import { checkTls } from './tls.ts';
 
 const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
@@ -52,7 +55,7 @@ export const dataCommands: readonly Command[] = [
     summary: 'Copies a backup to a new or empty data directory',
     operands: ['DIR'],
     options: [options.data],
-    run: async (call) => {
+    async run(call) {
       const source = await existingDirectory('the backup', operandOf(call));
       return copy(call, source, call.read(options.data), true);
     },
@@ -66,16 +69,15 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   const content = await readWhole(files, keyFile);
   if (content === undefined) {
     if ((await files.list()).every((name) => journalNumber(name) === undefined)) {
-      return { level: 'ok', text: 'There are no keys yet: the first start makes one' };
+      return ok('There are no keys yet: the first start makes one');
     }
-    const text = `There is no ${keyFile} beside the data: without CAIRN_SECRET a start makes new keys, and tokens end`;
-    return { level: 'warning', text };
+    return warning(`There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`);
   }
   try {
     const { keys } = parseKeyFile(content);
-    return { level: 'ok', text: `Of the keys, 1 signs and ${keys.length - 1} verify` };
+    return ok(`Of the keys, 1 signs and ${keys.length - 1} verify`);
   } catch (error) {
-    return { level: 'failure', text: error instanceof Error ? error.message : 'The keys cannot be read' };
+    return failure(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -83,11 +85,11 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
   const { store } = openData({ directory }, noRing);
   const report = repairs ? await store.repair(progress(terminal)) : { ...(await store.check()), lost: [], aside: [] };
   const { damage, notices, lost, aside, collections } = report;
-  for (const { message } of damage) tell(terminal, { level: repairs ? 'warning' : 'failure', text: message });
+  for (const { message } of damage) tell(terminal, (repairs ? warning : failure)(message));
   for (const text of notices) tell(terminal, { level: 'warning', text });
-  for (const text of lost) tell(terminal, { level: 'warning', text: `lost: ${text}` });
-  for (const name of aside) tell(terminal, { level: 'ok', text: `kept as it was: ${name}` });
-  for (const collection of collections) tell(terminal, { level: 'ok', text: counted(collection) });
+  for (const text of lost) tell(terminal, warning(`lost: ${text}`));
+  for (const name of aside) tell(terminal, ok(`kept as it was: ${name}`));
+  for (const collection of collections) tell(terminal, ok(counted(collection)));
   const sound = damage.length === 0;
   if (repairs) terminal.out(sound ? 'Nothing was damaged, and nothing is changed\n' : 'The store is repaired\n');
   if (repairs || sound) return exitCodes.done;
@@ -97,7 +99,7 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
   return exitCodes.config;
 }
 
-async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<ExitCode> {
+async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<void> {
   const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), {
     restores,
     clock: systemClock,
@@ -109,7 +111,6 @@ async function copy({ terminal }: Call, source: string, target: string, restores
   for (const collection of collections) terminal.out(`${counted(collection)}\n`);
   const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n`);
-  return exitCodes.done;
 }
 
 const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operand);

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { options, secrets } from '../config.ts';
 import { UsageError } from '../options.ts';
 import type { Command } from './command.ts';
-import { exitCodes } from './command.ts';
 
 /** What Cairn never needs, whatever it is asked to do. */
 const hardening = [
@@ -51,7 +50,6 @@ export const flags: Command = {
       ...hardening,
     ];
     call.terminal.out(`${lines.join('\n')}\n`);
-    return exitCodes.done;
   },
 };
 

@@ -6,8 +6,7 @@ import { loadKeyRing, saveKeyRing } from '../data.ts';
 import { UsageError } from '../options.ts';
 import type { Files } from '../store/files.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import { exitCodes, type Call, type Command } from './command.ts';
-import { dataDirectory } from './offline.ts';
+import { dataDirectory, type Call, type Command } from './command.ts';
 
 /** The keys that sign tokens; they are public by their ids alone. Both commands work beside a running server. */
 export const keyCommands: readonly Command[] = [
@@ -21,7 +20,6 @@ export const keyCommands: readonly Command[] = [
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
         call.terminal.out(`${kid}\tmade ${timeOf(createdAt)}\t${state}\n`);
       }
-      return exitCodes.done;
     },
   },
   {
@@ -36,7 +34,6 @@ export const keyCommands: readonly Command[] = [
         return rotated.keys[0].kid;
       });
       call.terminal.out(`${kid} signs from now on; a running server takes it up on SIGHUP\n`);
-      return exitCodes.done;
     },
   },
 ];

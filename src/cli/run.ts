@@ -20,22 +20,19 @@ export async function run(
       terminal.out(`cairn ${version()} on Node.js ${process.version}\n`);
       return exitCodes.done;
     }
-    if (isHelp(first) || first === 'help') {
-      terminal.out(overview(commands));
-      return exitCodes.done;
-    }
     const family = commands.filter(({ name }) => name.startsWith(`${first} `));
-    if (family.length > 0 && isHelp(second)) {
-      terminal.out(overview(family));
+    const isOfFamily = family.length > 0 && isHelp(second);
+    if (isHelp(first) || first === 'help' || isOfFamily) {
+      terminal.out(overview(isOfFamily ? family : commands));
       return exitCodes.done;
     }
-    const [command, rest] = findCommand(commands, first, second, words);
+    const [command, rest] = findCommand(commands, family, words);
     if (rest.some(isHelp)) {
       terminal.out(describe(command));
       return exitCodes.done;
     }
     call = parseCall(command, rest, terminal);
-    return await command.run(call);
+    return (await command.run(call)) ?? exitCodes.done;
   } catch (error) {
     return fail(error, terminal, call);
   }
@@ -48,18 +45,18 @@ function isHelp(word: string): boolean {
 /** Without a command, `serve` is meant: the first in the list. */
 function findCommand(
   commands: readonly Command[],
-  first: string,
-  second: string,
+  family: readonly Command[],
   words: readonly string[],
 ): [Command, readonly string[]] {
+  const [first = '', second = ''] = words;
   const [serve] = commands;
   if (serve !== undefined && (first === '' || first.startsWith('-'))) return [serve, words];
   for (const command of commands) {
     if (command.name === first) return [command, words.slice(1)];
     if (command.name === `${first} ${second}`) return [command, words.slice(2)];
   }
-  const family = commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [`cairn ${name}`] : []));
-  const hint = family.length > 0 ? `say ${family.join(', ')}` : 'see cairn --help';
+  const known = family.map(({ name }) => `cairn ${name}`).join(', ');
+  const hint = known === '' ? 'see cairn --help' : `say ${known}`;
   throw new UsageError(`Cannot run cairn ${JSON.stringify(first).slice(1, -1)}: there is no such command; ${hint}`);
 }
 

@@ -1,10 +1,12 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { TlsFiles } from '../config.ts';
+import type { Config } from '../config.ts';
 import type { TlsTexts } from '../http/server.ts';
 import { UsageError } from '../options.ts';
 import { errorCode } from '../store/files.ts';
-import type { Finding } from './findings.ts';
+import { failure, ok, warning, type Finding } from './findings.ts';
+
+type TlsFiles = NonNullable<Config['tls']>;
 
 /** So long before its end, a certificate should have been renewed. */
 const renewalMs = 14 * 24 * 60 * 60 * 1000;
@@ -29,9 +31,9 @@ export async function checkTls(files: TlsFiles, now: number): Promise<Finding> {
     const { validTo } = new X509Certificate((await readTls(files)).cert);
     const left = Date.parse(validTo) - now;
     const date = new Date(validTo).toISOString().slice(0, 10);
-    if (left < 0) return { level: 'failure', text: `The certificate ended on ${date}` };
-    return { level: left < renewalMs ? 'warning' : 'ok', text: `The certificate ends on ${date}` };
+    if (left < 0) return failure(`The certificate ended on ${date}`);
+    return (left < renewalMs ? warning : ok)(`The certificate ends on ${date}`);
   } catch (error) {
-    return { level: 'failure', text: error instanceof Error ? error.message : String(error) };
+    return failure(error instanceof Error ? error.message : String(error));
   }
 }

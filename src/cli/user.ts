@@ -1,4 +1,4 @@
-import type { App } from '../app.ts';
+import { createApp, type App } from '../app.ts';
 import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
@@ -6,14 +6,16 @@ import { choice, flagOnly, option, optional, text, UsageError } from '../options
 import { unconditional } from '../resources/precondition.ts';
 import type { UserRecord } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
-import { exitCodes, type Command } from './command.ts';
-import { offline, offlineOptions } from './offline.ts';
+import { dataDirectory, type Call, type Command } from './command.ts';
 import { passwordFile, readPassword } from './password.ts';
 
 const name = flagOnly(
   optional('name', "the person's name; without it, what stands before the @", text('NAME')),
 );
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
+
+/** The options of a command that works on a data directory while no server does. */
+const offlineOptions = [options.data, options.passwordMin, options.scryptCost] as const;
 
 /** Users without a server: for the first ones, and for those whose password is lost. */
 export const userCommands: readonly Command[] = [
@@ -29,7 +31,6 @@ export const userCommands: readonly Command[] = [
       const password = await readPassword(call);
       const user = await offline(call, (app) => app.users.create(everybody, { ...fields, password }));
       call.terminal.out(line(user));
-      return exitCodes.done;
     },
   },
   {
@@ -43,7 +44,6 @@ export const userCommands: readonly Command[] = [
         for (const block of view.blocks()) call.terminal.out(block.map(line).join(''));
         view.close();
       });
-      return exitCodes.done;
     },
   },
   {
@@ -54,7 +54,6 @@ export const userCommands: readonly Command[] = [
     async run(call) {
       const password = await readPassword(call);
       await offline(call, (app) => change(app, call.operands[0], { password }));
-      return exitCodes.done;
     },
   },
   {
@@ -65,7 +64,6 @@ export const userCommands: readonly Command[] = [
     async run(call) {
       const [email, newRole = ''] = call.operands;
       await offline(call, (app) => change(app, email, { role: newRole }));
-      return exitCodes.done;
     },
   },
 ];
@@ -79,4 +77,23 @@ async function change(app: App, email = '', fields: JsonObject): Promise<void> {
 
 function line({ id, role: has, email, name: called }: UserRecord): string {
   return `${id}\t${has}\t${email}\t${called}\n`;
+}
+
+/**
+ * Opens the data directory, lets `work` use it without serving anybody, and closes it again.
+ * @throws LockedError while a server has the directory, UsageError where there is none
+ */
+async function offline<T>(call: Call, work: (app: App) => Promise<T> | T): Promise<T> {
+  const directory = await dataDirectory(call);
+  const app = await createApp({
+    directory,
+    passwordLengthMin: call.read(options.passwordMin),
+    scryptCost: call.read(options.scryptCost),
+    page: false,
+  });
+  try {
+    return await work(app);
+  } finally {
+    await app.close();
+  }
 }
