@@ -11,6 +11,7 @@ import {
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
+import { RawClient } from './http/raw.ts';
 import { checkAnswer } from './support/contract.ts';
 
 const json = { 'Content-Type': 'application/json' };
@@ -73,6 +74,10 @@ test('an app answers for a server that is already there', async (t) => {
   const { port } = server.address() as AddressInfo;
   assert.equal(await (await fetch(`http://127.0.0.1:${port}/own`)).text(), 'own');
   assert.equal(await (await fetch(`http://127.0.0.1:${port}/items`)).text(), '[]');
+  const upgrade = 'GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n';
+  const client = new RawClient(port).send(upgrade);
+  assert.equal((await client.reply()).fields.get('connection'), 'close');
+  assert.equal(await client.rest(), '', 'what would follow an Upgrade is not read');
 });
 
 test('the data outlives the app, and its directory is free again', async (t) => {

@@ -217,7 +217,10 @@ export class Exchanger {
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
     const unreadable = connection.failure !== undefined && exchange.isArriving;
     const last = connection.requests >= this.#limits.requestsPerConnectionMax;
-    if (last || unreadable || this.draining || exchange.lingers) connection.closing = true;
+    // Upgrade is ignored (RFC 9110 §7.8), but behind it Node's parser drops the rest of the packet, and would then take
+    // for a request what may be the content of one that was dropped.
+    const upgrade = exchange.fields.get('upgrade') !== undefined;
+    if (last || unreadable || upgrade || this.draining || exchange.lingers) connection.closing = true;
     const { onAnswered, clock } = this.#options;
     let streaming: Promise<void> | undefined;
     try {

@@ -154,7 +154,7 @@ test('1,024 bytes at most, and no password takes long to check', () => {
   assert.ok(user < 200_000, `${user} µs for 50 passwords`);
 });
 
-test('accents in the wrong order, which take the square of their number to put in order, are too many first', async () => {
+test('accents out of order, which take the square of their number to put in order, are too many first', async () => {
   const marks = `a${'\u0300'.repeat(30_000)}${'\u0316'.repeat(30_000)}`;
   const passwords = setUp();
   const started = process.cpuUsage();

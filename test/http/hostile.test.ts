@@ -153,14 +153,35 @@ answers('odd but legitimate', [
   ['Content-Length 0 with GET', `${get}Content-Length: 0\r\n\r\n`, 200],
   ['content in chunks', `${chunked}3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n`, 200],
   ['trailers', `${chunked}3\r\nabc\r\n0\r\nX: y\r\n\r\n`, 200],
-  ['Upgrade to h2c', `${get}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n`, 200],
-  ['Upgrade to websocket', `${get}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`, 200],
   ['a method override', `${get}X-HTTP-Method-Override: DELETE\r\n\r\n`, 200],
   ['a field called __proto__', `${get}__proto__: x\r\nconstructor: y\r\n\r\n`, 200],
   ['100-continue', `${post}Expect: 100-Continue\r\nContent-Length: 3\r\n\r\nabc`, 100, 200],
   ['content that nobody reads', `POST /ignore ${host}Content-Length: 3\r\n\r\nabc`, 200],
   ['100 fields', `${get}${'X: 1\r\n'.repeat(98)}\r\n`, 200],
 ]);
+/** Node's parser throws away what stands behind such a request in its packet, and takes what follows for requests. */
+const upgrades: readonly Row[] = [
+  ['h2c', `${get}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n`],
+  ['websocket', `${get}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
+  ['something behind content', `${post}Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\nabc`],
+  ['something behind chunks', `${chunked.slice(0, -2)}Connection: upgrade\r\nUpgrade: x\r\n\r\n0\r\n\r\n`],
+  ['nothing in particular', `${get}Upgrade: x\r\n\r\n`],
+];
+for (const gatheringConnectionsMin of [0, 100]) {
+  for (const [what, bytes] of upgrades) {
+    const name = `Upgrade to ${what} is ignored and ends the connection: content behind it is no request`;
+    test(`${name} (${gatheringConnectionsMin})`, async () => {
+      const { server, port } = await startListener({ limits: { gatheringConnectionsMin } });
+      const client = new RawClient(port).send(`${bytes}POST /echo ${host}Content-Length: ${get.length + 2}\r\n\r\n`);
+      const reply = await client.reply();
+      assert.deepEqual([reply.status, reply.fields.get('connection')], [200, 'close']);
+      client.send(`${get}\r\n`);
+      assert.equal(await client.rest(), '');
+      await server.drain(0);
+    });
+  }
+}
+
 answers('known, but not here', [
   ['TRACE', `TRACE /items/1 ${host}\r\n`, 405],
   ['DELETE', `DELETE /items/1 ${host}\r\n`, 405],
