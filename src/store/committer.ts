@@ -50,6 +50,8 @@ export class Committer {
   #pendingBytes = 0;
   #stopped: (() => CairnError) | undefined;
   #failed = false;
+  /** While the work of a transaction runs. */
+  #deciding = false;
   /** Called when nothing waits any more. */
   #drained = (): void => undefined;
   /** Of the last commit that is durable and published. */
@@ -86,6 +88,7 @@ export class Committer {
     // What is thrown in here rejects the promise; there is one, since every write pays for it.
     return new Promise((resolve, reject) => {
       if (this.#stopped !== undefined) throw this.#stopped();
+      invariant(!this.#deciding, 'a write is begun inside the work of another');
       if (this.#pending >= limits.pendingTransactionsMax || this.#pendingBytes >= limits.pendingBytesMax) {
         throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
       }
@@ -131,6 +134,7 @@ export class Committer {
 
   #decide<T>(transaction: PendingTransaction, work: (transaction: Transaction) => T): T {
     const { changes } = transaction;
+    this.#deciding = true;
     try {
       const result = work(transaction);
       invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
@@ -140,6 +144,7 @@ export class Committer {
       if (changes.length > 0) this.#layAnew();
       throw error;
     } finally {
+      this.#deciding = false;
       transaction.end();
     }
   }

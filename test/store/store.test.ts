@@ -155,6 +155,21 @@ for (const [kind, options] of kinds) {
       await assert.rejects(store.write((tx) => tx.insert(people, person('x'))), { code: 'draining' });
     });
 
+    it("refuses a write inside another's work, which goes on unharmed", async () => {
+      const { store, people } = await startStore(options());
+      let inner: Promise<unknown> | undefined;
+      await store.write((tx) => {
+        inner = assert.rejects(store.write((nested) => nested.insert(people, person('bob'))), InvariantError);
+        tx.insert(people, person('ann'));
+      });
+      await inner;
+      await assert.rejects(store.write(() => assert.fail('no')), /no/);
+      await store.write((tx) => tx.insert(people, person('cat')));
+      const found = all(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`);
+      assert.deepEqual(found, ['1 1 ann', '2 2 cat']);
+      await store.close();
+    });
+
     it('answers what waits before it closes', async () => {
       const { store, people } = await startStore(options());
       const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.insert(people, person(`p${n}`))));
