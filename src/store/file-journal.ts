@@ -2,7 +2,7 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { isExhausted, replaceFile, temporaryName, type Files } from './files.ts';
+import { isExhausted, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import type { TornTail } from './journal-reader.ts';
@@ -147,7 +147,7 @@ export class FileJournal implements Journal {
     this.#holdLock();
     await journal.publish();
     await this.#files.syncDirectory();
-    await this.#retire(found.obsolete.filter((name) => name !== temporaryName(journal.name)));
+    await this.#retire(found.obsolete);
     this.#tables = tables;
     this.#collections = collections;
     this.#sequence = sequence;

@@ -13,9 +13,11 @@ export interface Files {
   close(): Promise<void>;
   /** The names in the directory, in no order; none where it is absent. */
   list(): Promise<string[]>;
-  /** Rejects with `code` ENOENT (`read`) or EEXIST (`exclusive`) among others. New files have mode 0600. */
+  /** Rejects with `code` ENOENT (`read`) or EEXIST (`exclusive`, `journal`) among others. New files have mode 0600. */
   open(name: string, mode: OpenMode): Promise<OpenFile>;
   rename(from: string, to: string): Promise<void>;
+  /** Rejects where there is a file under the new name, as far as the file system can tell. */
+  renameNew(from: string, to: string): Promise<void>;
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;
@@ -24,7 +26,7 @@ export interface Files {
 }
 
 /**
- * `replace` makes the file or empties it; `exclusive` makes it and fails where it exists; `journal` is `replace` for a
+ * `replace` makes the file or empties it; `exclusive` makes it and fails where it exists; `journal` is that for a
  * file whose every write is followed by a sync, so that an implementation may do both in one call.
  */
 export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal';
@@ -34,6 +36,7 @@ export interface OpenFile {
   read(buffer: Uint8Array, position: number): Promise<number>;
   /** Bytes written, which may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
+  /** Cuts off what is beyond, durably. */
   truncate(size: number): Promise<void>;
   /** Makes earlier writes durable. Never to be called again on a file after it has failed. */
   sync(): Promise<void>;

@@ -59,7 +59,7 @@ export class JournalFile {
   async publish(): Promise<void> {
     await this.#writeCopied();
     await this.#file.sync();
-    await this.#files.rename(temporaryName(this.name), this.name);
+    await this.#files.renameNew(temporaryName(this.name), this.name);
   }
 
   /**
@@ -77,7 +77,6 @@ export class JournalFile {
       if (!isExhausted(error)) throw error;
       this.#padded = 0;
       await this.#file.truncate(this.size);
-      await this.#file.sync();
       throw new CairnError('storage_full', 'Cannot write: the disk has no room left', { cause: error });
     }
     await this.#file.sync();

@@ -1,9 +1,9 @@
 import { constants, existsSync, statSync, write } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
-const { O_CREAT, O_EXCL, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
+const { O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 
 /** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
@@ -34,11 +34,12 @@ export class NodeFiles implements Files {
   #owner: { readonly uid: number; readonly gid: number } | undefined;
 
   constructor(directory: string) {
-    this.directory = directory;
+    // Once: the process may go elsewhere.
+    this.directory = resolve(directory);
   }
 
   async prepare(): Promise<void> {
-    await makeDirectory(resolve(this.directory));
+    await makeDirectory(this.directory);
     // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
     if (process.platform === 'win32') return;
     this.#handle ??= await open(this.directory, O_RDONLY);
@@ -68,9 +69,15 @@ export class NodeFiles implements Files {
 
   async open(name: string, mode: OpenMode): Promise<OpenFile> {
     const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : constants.O_SYNC;
-    const exclusive = mode === 'exclusive' ? O_EXCL : O_TRUNC;
-    const flags = mode === 'read' ? O_RDONLY : O_WRONLY | O_CREAT | exclusive | through;
-    const handle = await open(join(this.directory, name), flags, 0o600);
+    const exclusive = mode === 'replace' ? O_TRUNC : O_EXCL;
+    // A pipe that is read would hold up the open until somebody writes to it.
+    const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | O_CREAT | exclusive | through;
+    const path = join(this.directory, name);
+    const handle = await open(path, flags, 0o600);
+    if (mode === 'read' && !(await handle.stat()).isFile()) {
+      await handle.close();
+      throw Object.assign(new Error(`Cannot read ${path}: it is not a file`), { code: 'EINVAL', syscall: 'open' });
+    }
     if (this.#owner !== undefined && mode !== 'read') {
       // Denied where the directory is another machine's, or by the permission model: then root keeps them.
       await handle.chown(this.#owner.uid, this.#owner.gid).catch(() => undefined);
@@ -85,7 +92,11 @@ export class NodeFiles implements Files {
             else reject(error);
           });
         }),
-      truncate: (size) => handle.truncate(size),
+      truncate: async (size) => {
+        await handle.truncate(size);
+        // Writing through covers no truncation. Where syncs are denied, the next write takes it along.
+        if (this.syncsDirectories) await handle.sync();
+      },
       sync: () => (through === 0 ? handle.datasync() : Promise.resolve()),
       close: () => handle.close(),
     };
@@ -104,6 +115,18 @@ export class NodeFiles implements Files {
     }
   }
 
+  async renameNew(from: string, to: string): Promise<void> {
+    try {
+      await link(join(this.directory, from), join(this.directory, to));
+    } catch (error) {
+      // Some file systems have no links: there, whoever comes between these two calls is not seen.
+      if (this.identity(to) !== undefined) throw error;
+      return this.rename(from, to);
+    }
+    // A name that stays is a temporary one, which the next start removes.
+    await this.remove(from).catch(() => undefined);
+  }
+
   remove(name: string): Promise<void> {
     return unlink(join(this.directory, name));
   }
@@ -120,7 +143,7 @@ export class NodeFiles implements Files {
 
   identity(name: string): string | undefined {
     const stats = statSync(join(this.directory, name), { throwIfNoEntry: false });
-    // An inode number may be given to the next file; its time of change then differs.
-    return stats && `${stats.ino}-${stats.mtimeMs}`;
+    // An inode number may be given to the next file, which is younger. Not every file system keeps the time of birth.
+    return stats && `${stats.ino}-${stats.birthtimeMs || stats.mtimeMs}`;
   }
 }

@@ -8,7 +8,7 @@
  *   N2    snapshots without a journal                                 refused: their journal is missing
  *   S1    a snapshot is damaged                                       refused
  *   S2    a snapshot is well-formed, but its digest differs           refused as edited; `repair` accepts it
- *   S3    a snapshot of another epoch                                 refused: it belongs to another store
+ *   S3    a snapshot of another epoch; or without one, a journal      refused: it belongs to another store
  *   S4    a snapshot or journal of a newer format                     refused
  *   S5    the manifest lists a snapshot, and there is none, or an     refused: it is missing or was replaced
  *         older one
@@ -65,6 +65,11 @@ export interface Replayed {
 
 const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.\d{1,15}|reserve)\.tmp$/;
 
+/** A frozen process may wake and publish a journal that it had begun: the number of that one counts, too. */
+export function highestJournal(names: readonly string[]): number {
+  return Math.max(0, ...names.map((name) => journalNumber(name) ?? Number(temporaryPattern.exec(name)?.[1] ?? 0)));
+}
+
 /**
  * Reads the snapshots into `tables`, to which it adds the carried collections, and finds the journals that are needed.
  * @throws StoreDamageError
@@ -74,8 +79,6 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>): Pr
   const numbers = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
-  // A frozen process may wake and publish a journal that it had begun: its number is never used again.
-  const journal = Math.max(newest, ...temporary.map((name) => Number(temporaryPattern.exec(name)?.[1] ?? 0)));
   const obsolete = [...numbers.map(journalName), ...temporary];
   const last = newest === 0 ? undefined : await JournalReader.open(files, newest);
   for (const name of last?.manifest.collections.keys() ?? []) {
@@ -88,8 +91,16 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>): Pr
   const { collections, snapshotBytes } = await readSnapshots(files, tables, last?.manifest);
   const after = Math.min(last?.manifest.after ?? 0, ...Array.from(collections.values(), ({ through }) => through));
   for (const name of tables.keys()) if (!collections.has(name)) collections.set(name, { through: after, file: false });
+  // Without a snapshot nothing else tells that a journal was put before another store's.
+  const alone = ![...collections.values()].some(({ file }) => file);
+  for (const number of alone ? numbers.slice(0, -1) : []) {
+    const older = await JournalReader.open(files, number).catch(() => last);
+    if (older?.manifest.epoch === last?.manifest.epoch) continue;
+    throw new StoreDamageError('S3', journalName(newest), 0, `its epoch is not that of ${journalName(number)}`);
+  }
   const journals = last === undefined ? [] : await withPredecessors(files, numbers, last, after);
-  return { epoch: last?.manifest.epoch, after, journal, collections, snapshotBytes, journals, obsolete };
+  const { epoch } = last?.manifest ?? {};
+  return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete };
 }
 
 async function readSnapshots(

@@ -6,7 +6,7 @@ import { type Files, readWhole, replaceFile } from './files.ts';
 import { decodeLine, journalName, journalNumber, parseObject } from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
 import { countsOf, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
-import { applyChange } from './recovery.ts';
+import { applyChange, highestJournal } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
 import { type AnyTable, carriedTable, isCount } from './table.ts';
 
@@ -50,7 +50,7 @@ export async function repairFiles(
       await replaceFile(files, copy, bytes);
       aside.push(copy);
     }
-    await writeStore(files, tables, { epoch, sequence, journal: (journals.at(-1) ?? 0) + 1 }, options);
+    await writeStore(files, tables, { epoch, sequence, journal: highestJournal(names) + 1 }, options);
     for (const number of journals) await files.remove(journalName(number));
     return { ...found, lost, aside, collections: countsOf(tables) };
   });

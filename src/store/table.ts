@@ -129,9 +129,9 @@ function isStored(record: JsonObject): record is JsonObject & StoredRecord {
   return isCount(record['id']) && record['id'] > 0 && isCount(record['revision']);
 }
 
-/** Whether `value` is an integer from 0 to 2^53 - 1. */
+/** Whether `value` is an integer from 0 to 2^52: whoever counts on from it stays among the numbers that are exact. */
 export function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 52;
 }
 
 /** Whether a collection may have this name: it becomes a file's, also where it was read from a file. */

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
+import type { OpenFile, OpenMode } from '../../src/store/files.ts';
 import { LockedError } from '../../src/store/store.ts';
-import { makeStore, person, processTable, startStore, thisProcess, type Opened } from './fixtures.ts';
+import { all, makeStore, person, processTable, startStore, thisProcess, type Opened } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 const options = { reserveBytes: 4000 };
@@ -114,6 +115,32 @@ describe('the fence', () => {
     // What it wrote was read by the process that replaced it; whether it was is not known to the caller.
     assert.equal(outcome.status, 'rejected');
     assert.deepEqual(found, ['ann', 'bob', 'dan']);
+  });
+
+  it('keeps a process that wakes from putting its journal in the place of its successor\'s', async () => {
+    let second: Opened | undefined;
+    class Disk extends SimulatedDisk {
+      override async open(name: string, mode: OpenMode): Promise<OpenFile> {
+        if (name === 'journal-2.jsonl.tmp' && second === undefined) {
+          second = makeStore({ ...options, files: this, processes: gone });
+          await second.store.start();
+        }
+        return super.open(name, mode);
+      }
+    }
+    const disk = new Disk();
+    const first = await startStore({ ...options, files: disk, processes: processTable(other) });
+    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    await first.store.checkpoint();
+    assert.ok(second !== undefined);
+    const { store, people } = second;
+    await store.write((tx) => tx.insert(people, person('bob')));
+    const late = first.store.write((tx) => tx.insert(first.people, person('cat')));
+    await assert.rejects(late, { code: 'outcome_unknown' });
+    await store.write((tx) => tx.insert(people, person('dan')));
+    await disk.remove('lock');
+    const third = await startStore({ ...options, files: disk });
+    assert.deepEqual(all(third.people).map(({ name }) => name), ['ann', 'bob', 'dan']);
   });
 
   it('stops a process whose successor has begun a journal', async () => {

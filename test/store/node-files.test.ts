@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict';
-import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -7,6 +18,7 @@ import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
 import { NodeFiles } from '../../src/store/node-files.ts';
 import { isLockedRun } from '../support/locked.ts';
+import { person, startStore } from './fixtures.ts';
 
 test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
   const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
@@ -42,4 +54,42 @@ test('what root makes in the directory of another user belongs to that user', as
   assert.deepEqual(new Set(ownersOf()), new Set(['1234:5678']), 'lock, journal, keys and reserve');
   await app.close();
   assert.deepEqual(new Set(ownersOf()), new Set(['1234:5678']), 'snapshots');
+});
+
+test('a pipe or a directory in the place of a file is named, and waited for by nobody', onLinux, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  mkdirSync(join(directory, 'directory'));
+  execFileSync('mkfifo', [join(directory, 'pipe')]);
+  for (const name of ['directory', 'pipe']) {
+    const message = `Cannot read ${join(directory, name)}: it is not a file`;
+    await assert.rejects(new NodeFiles(directory).open(name, 'read'), { message });
+  }
+});
+
+test('a store goes on when its lock is touched, and when the process goes to another directory', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  const before = process.cwd();
+  t.after(() => {
+    process.chdir(before);
+    rmSync(directory, { recursive: true });
+  });
+  process.chdir(directory);
+  const { store, people } = await startStore({ directory: 'data' });
+  process.chdir(before);
+  utimesSync(join(directory, 'data', 'lock'), 1, 1);
+  await store.write((tx) => tx.insert(people, person('ann')));
+  await store.close();
+});
+
+test('a file is not put in the place of another one', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const files = new NodeFiles(directory);
+  for (const name of ['a', 'b']) writeFileSync(join(directory, name), name);
+  await assert.rejects(files.renameNew('a', 'b'));
+  await files.renameNew('a', 'c');
+  const content = readdirSync(directory).map((name) => name + readFileSync(join(directory, name), 'utf8'));
+  assert.deepEqual(content, ['bb', 'ca']);
+  await assert.rejects(files.open('c', 'journal'), { code: 'EEXIST' });
 });

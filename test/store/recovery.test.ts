@@ -20,7 +20,7 @@ import {
   write,
   type Content,
 } from './content.ts';
-import { makeStore, person, processTable, seededRandom, steppingClock } from './fixtures.ts';
+import { makeStore, person, processTable, seededRandom, startStore, steppingClock } from './fixtures.ts';
 import { stateOf } from './model.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
@@ -77,6 +77,16 @@ describe('what a start makes of what it finds', () => {
     await refused(rehash(foreign, 'people.json'), 'S3', 'people.json');
   });
 
+  it('S3: without a snapshot to tell, a journal of another store beside ours is refused', async () => {
+    const content = await killedAfter(write('a', 'b'));
+    const disk = new SimulatedDisk();
+    for (const _ of [1, 2]) {
+      await startStore({ ...options, files: disk, random: seededRandom(2) });
+      await disk.remove('lock');
+    }
+    await refused(new Map([...disk.content(), ...content]), 'S3', 'journal-2.jsonl');
+  });
+
   it('S4: a newer format is refused, with file and byte', async () => {
     const content = await stoppedAfter(write('a'));
     const newer = (text: string): string => text.replace('"format":1', '"format":2');
@@ -101,10 +111,18 @@ describe('what a start makes of what it finds', () => {
     const after = before.disk.content();
     // As if only one of the two renames had reached the disk.
     const renames = before.disk.operations.slice(operations).filter(({ kind }) => kind === 'rename');
-    assert.equal(renames.length, 3);
+    assert.equal(renames.length, 2);
     const mixed = new Map(content).set('people.json', after.get('people.json') ?? Buffer.alloc(0));
     const opened = await start(mixed);
     assert.equal(stateOf(opened), stateOf(before));
+  });
+
+  it('S1: a number from which nothing could be counted on is refused', async () => {
+    const content = await stoppedAfter(write('a', 'b'));
+    for (const number of [2 ** 53 - 1, 2 ** 53]) {
+      const edited = edit(content, 'people.json', (text) => text.replace('{"id":2,', `{"id":${number},`));
+      await refused(rehash(edited, 'people.json'), 'S1', 'people.json');
+    }
   });
 
   it('S7: a snapshot that goes further than the journals is refused', async () => {

@@ -79,7 +79,7 @@ export class SimulatedDisk implements Files {
     this.#meet({ operation: 'open', name });
     let inode = this.#names.get(name);
     if (mode === 'read' && inode === undefined) throw failure('ENOENT');
-    if (mode === 'exclusive' && inode !== undefined) throw failure('EEXIST');
+    if ((mode === 'exclusive' || mode === 'journal') && inode !== undefined) throw failure('EEXIST');
     if (inode === undefined) {
       inode = this.#newInode(Buffer.alloc(0));
       this.#names.set(name, inode);
@@ -97,6 +97,16 @@ export class SimulatedDisk implements Files {
     this.#names.delete(from);
     this.#names.set(to, inode);
     this.operations.push({ kind: 'rename', from, to, inode });
+  }
+
+  /** A link and a removal. */
+  async renameNew(from: string, to: string): Promise<void> {
+    this.#meet({ operation: 'rename', name: from });
+    const inode = this.#names.get(from);
+    if (inode === undefined || this.#names.has(to)) throw failure(inode === undefined ? 'ENOENT' : 'EEXIST');
+    this.#names.set(to, inode);
+    this.operations.push({ kind: 'create', name: to, inode });
+    await this.remove(from).catch(() => undefined);
   }
 
   async remove(name: string): Promise<void> {
@@ -143,10 +153,12 @@ export class SimulatedDisk implements Files {
       truncate: async (size) => {
         this.#meet({ operation: 'truncate', name });
         this.#truncate(inode, size);
+        this.operations.push({ kind: 'sync', inode });
       },
       sync: async () => {
         this.#meet({ operation: 'sync', name });
-        this.operations.push({ kind: 'sync', inode });
+        // As with O_DSYNC: nothing is left to do for it.
+        if (mode !== 'journal' || !this.writesThrough) this.operations.push({ kind: 'sync', inode });
       },
       close: async () => {
         this.#meet({ operation: 'close', name });
