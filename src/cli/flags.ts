@@ -15,8 +15,8 @@ const hardening = [
   '--disable-warning=ExperimentalWarning',
 ] as const;
 
-/** Where Linux tells which process is which; the lock on the data directory tells a dead holder from a living one. */
-const processTable = '/proc';
+/** What Linux tells of this process alone, for the lock: all of `/proc` has links to the whole disk in it. */
+const ownIdentity = ['/proc/sys/kernel/random/boot_id', '/proc/self/ns/pid', '/proc/self/stat'];
 
 /**
  * The flags under which Node.js allows this program its own files only: its code, its data, its certificate. They
@@ -36,7 +36,8 @@ export const flags: Command = {
       Object.keys(secrets).map((name) => environment[`${name}_FILE`] || undefined),
     );
     // Each once: Node.js 20 aborts at a path that it has been told already, as of a certificate and key in one file.
-    const reads = new Set([program, resolve(program, '../package.json'), content, processTable].concat(
+    const reads = new Set([program, resolve(program, '../package.json'), content].concat(
+      ownIdentity,
       files.flatMap((file) => (file === undefined ? [] : [resolve(file)])),
     ));
     const spaced = [...reads].find((path) => /[\s,]/.test(path));

@@ -170,7 +170,7 @@ export const systemProcesses: ProcessTable = {
     } catch (error) {
       if (errorCode(error) === 'ESRCH') return undefined;
     }
-    return startTime(String(pid));
+    return startTime(pid === process.pid ? 'self' : String(pid));
   },
   claim: async (directory) => {
     const place = onLinux ? quietly(() => statSync(directory, { bigint: true })) : null;

@@ -44,6 +44,8 @@ const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs
 test('what a server needs not is out of its reach', () => {
   const attempts = {
     'another file': `await import('node:fs').then((fs) => fs.readFileSync('/etc/hostname'))`,
+    'a link to all': `await import('node:fs').then((fs) => fs.readFileSync('/proc/self/root/etc/hostname'))`,
+    'another process': `await import('node:fs').then((fs) => fs.readFileSync('/proc/1/stat'))`,
     'writing beside the data': `await import('node:fs').then((fs) => fs.writeFileSync(${JSON.stringify(main)}, ''))`,
     'a process': `await import('node:child_process').then((processes) => processes.spawnSync('true'))`,
     'a worker': `await import('node:worker_threads').then(({ Worker }) => new Worker('0', { eval: true }))`,
