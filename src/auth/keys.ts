@@ -58,13 +58,13 @@ export function newKeyRing(random: Random, now: number): KeyRing {
 /** A new random key signs from now on; the one before retires, and keys whose tokens have all ended leave. */
 export function rotateKeyRing(ring: KeyRing, random: Random, now: number, lifetimeSeconds: number): KeyRing {
   const older = ring.keys.map((key) => (key.retiredAt === undefined ? { ...key, retiredAt: now } : key));
-  const kept = older.filter((key) => verifiesAt(key, now, lifetimeSeconds));
+  const kept = older.filter((key) => now < verifiesUntil(key, lifetimeSeconds));
   return { keys: [makeKey(random(limits.keyBytesMin), now, undefined), ...kept] };
 }
 
-/** Whether `key` may still verify at `now` (ms), where the tokens that it signed lived for `lifetimeSeconds`. */
-export function verifiesAt(key: Key, now: number, lifetimeSeconds: number): boolean {
-  return key.retiredAt === undefined || now < key.retiredAt + lifetimeSeconds * 1000;
+/** When the last token of `key` has ended, in milliseconds since the epoch, if they lived for `lifetimeSeconds`. */
+export function verifiesUntil({ retiredAt = Infinity }: Key, lifetimeSeconds: number): number {
+  return retiredAt + lifetimeSeconds * 1000;
 }
 
 /** The content of the ring file. It holds the secrets. */

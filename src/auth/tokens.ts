@@ -4,7 +4,7 @@ import type { Clock, Random } from '../base/system.ts';
 import type { Role, TokenBearer } from './access.ts';
 import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
-import { verifiesAt, type KeyRing } from './keys.ts';
+import { verifiesUntil, type KeyRing } from './keys.ts';
 
 export interface TokenOptions {
   readonly ring: KeyRing;
@@ -40,9 +40,9 @@ export class Tokens {
 
   /** @throws CairnError `invalid_token`, which never says why */
   verify(token: string): TokenBearer {
-    const now = this.#options.clock.now();
-    const claims = this.#verified.get(token) ?? this.#verifyNew(token, now);
-    if (claims !== undefined && claims.from <= now / 1000 && now / 1000 < claims.until) return claims.bearer;
+    const now = this.#options.clock.now() / 1000;
+    const claims = this.#verified.get(token) ?? this.#verifyNew(token);
+    if (claims !== undefined && claims.from <= now && now < claims.until) return claims.bearer;
     throw new CairnError('invalid_token', 'Cannot accept the access token: it is not valid, or has expired');
   }
 
@@ -52,11 +52,15 @@ export class Tokens {
     this.#verified.clear();
   }
 
-  #verifyNew(token: string, now: number): Claims | undefined {
+  #verifyNew(token: string): Claims | undefined {
+    const { lifetimeSeconds } = this.#options;
     const signed = verifyJws(token, this.#ring.keys);
-    if (signed === undefined || !verifiesAt(signed.key, now, this.#options.lifetimeSeconds)) return undefined;
-    const claims = parseClaims(signed.payload);
-    if (claims === undefined) return undefined;
+    if (signed === undefined) return undefined;
+    const claimed = parseClaims(signed.payload);
+    if (claimed === undefined) return undefined;
+    // A retired key's word ends with it, also where it is remembered.
+    const until = Math.min(claimed.until, verifiesUntil(signed.key, lifetimeSeconds) / 1000);
+    const claims = { bearer: claimed.bearer, from: claimed.from, until };
     if (this.#verified.size >= limits.verifiedTokensMax) this.#verified.clear();
     this.#verified.set(token, claims);
     return claims;

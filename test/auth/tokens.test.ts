@@ -269,8 +269,10 @@ test('tokens survive a rotation until they end; then their key is gone, for old 
   tokens.verify(before);
   const forger = new Tokens({ ring: first, clock, random, lifetimeSeconds: 900 });
   clock.advance(899);
-  tokens.verify(forger.issue({ userId: 1, role: 'admin' }).token);
+  const used = forger.issue({ userId: 1, role: 'admin' }).token;
+  tokens.verify(used);
   clock.advance(1);
+  assert.throws(() => tokens.verify(used), { code: 'invalid_token' }, 'also one that was verified before');
   assert.throws(() => tokens.verify(forger.issue({ userId: 1, role: 'admin' }).token), { code: 'invalid_token' });
   assert.equal(rotateKeyRing(second, random, clock.now(), 900).keys.length, 2, 'the retired key leaves');
 });
