@@ -131,14 +131,14 @@ function presence(
   // Cut short while it was written. If its writer were there, our claim would have been refused.
   if (holder === undefined) return claimed ? undefined : 'the lock file is cut short';
   const { host, boot, namespace, pid, started } = holder;
-  if (host !== self.host) return 'it runs on another machine, or in another container';
+  if (host !== self.host) return 'it is on another machine, or in another container';
   const known = typeof boot === 'string' && typeof namespace === 'string' && self.boot !== null;
   if (!known && !claimed) return 'without reading /proc it cannot be told whether it is gone';
   if (known && boot !== self.boot) return undefined;
-  if (known && namespace !== self.namespace) return 'it runs in another container';
+  if (known && namespace !== self.namespace) return 'it is in another container';
   const now = typeof pid === 'number' ? processes.started(pid) : undefined;
   if (now === undefined || (now !== null && typeof started === 'string' && now !== started)) return undefined;
-  return 'it is running';
+  return now === started ? 'it is running' : 'a process has its number, and when that one began is not shown';
 }
 
 async function heldBy(files: Files, reason: string): Promise<LockedError> {
@@ -146,10 +146,10 @@ async function heldBy(files: Files, reason: string): Promise<LockedError> {
   const who = holder
     ? `process ${String(holder['pid'])} on ${String(holder['host'])} since ${String(holder['since'])}`
     : 'another process';
-  return new LockedError(
-    `Cannot open the store: ${who} holds it (${reason}). If that process is gone, remove the file ` +
-      `"${lockName}" in ${files.directory}`,
-  );
+  const remedy = reason.startsWith('it is running')
+    ? ': stop it first'
+    : `. If that process is gone, remove the file "${lockName}" in ${files.directory}`;
+  return new LockedError(`Cannot open the store: ${who} holds it (${reason})${remedy}`);
 }
 
 /**

@@ -46,6 +46,7 @@ describe('the lock', () => {
   const kept: [string, ProcessIdentity, ProcessTable, RegExp][] = [
     ['a process that runs', other, alive, /process 8 on box since 2025-\S+ holds it \(it is running\)/],
     ['this very process', thisProcess, gone, /process 7 on box .* \(it is running\)/],
+    ['a process of that number, perhaps', { ...other, started: null }, alive, /a process has its number/],
     ['another machine', { ...other, host: 'far' }, gone, /process 8 on far .* another machine/],
     ['another container', { ...other, namespace: 'n2' }, gone, /another container/],
     ['a process that cannot be looked up', { ...other, boot: null }, gone, /without reading \/proc/],
@@ -59,7 +60,10 @@ describe('the lock', () => {
       await assert.rejects(store.start(), (error) => {
         assert.ok(error instanceof LockedError, String(error));
         assert.match(error.message, message);
-        assert.match(error.message, /^Cannot open the store: .* remove the file "lock" in simulated$/);
+        const remedy = /running/.test(message.source)
+          ? /^Cannot open the store: .*\(it is running[^)]*\): stop it first$/
+          : /^Cannot open the store: .*\. If that process is gone, remove the file "lock" in simulated$/;
+        assert.match(error.message, remedy);
         return true;
       });
       await first.store.write((tx) => tx.insert(first.people, person('bob')));
