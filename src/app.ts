@@ -69,7 +69,7 @@ export interface App {
   /** Why requests should go elsewhere now, such as `draining`; `undefined` when they need not. */
   unready(): Unready | undefined;
   /** What the listeners are busy with. */
-  load(): { readonly inFlight: number; readonly connections: number };
+  load(): { readonly inFlight: number; readonly connections: number; readonly refused: number };
   /** For an existing `node:http` server: `createServer(app.handler)`. */
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /** Asks without a port. */
@@ -144,6 +144,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     load: () => ({
       inFlight: servers.reduce((sum, server) => sum + server.inFlight, exchanger.inFlight),
       connections: servers.reduce((sum, server) => sum + server.connections, 0),
+      refused: servers.reduce((sum, server) => sum + server.refused, 0),
     }),
     handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
     inject: (request) => inject(dispatch, refusal, exchange.nextId, request),

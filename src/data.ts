@@ -103,7 +103,7 @@ export function openData(options: DataOptions, ring: () => KeyRing): Data {
       log.message('error', 'The store has failed', { reason: error instanceof Error ? error.message : '' });
       options.onFailure?.();
     },
-    onNotice: (notice) => log.message('warn', `The store says: ${notice}`),
+    onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
 
   const passwords = new Passwords({

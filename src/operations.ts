@@ -8,6 +8,7 @@ import { apiFields } from './http/replies.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer } from './http/server.ts';
 import type { Log, RequestEntry } from './log.ts';
+import { auditEvents } from './resources/audit.ts';
 
 type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
 
@@ -80,7 +81,7 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
 }
 
 function appFamilies(app: ObservedApp): Family[] {
-  const { inFlight, connections } = app.load();
+  const { inFlight, connections, refused } = app.load();
   const status = app.store.status();
   const records = status.collections.map(({ name, records: value }) => ({ labels: { collection: name }, value }));
   const states = ['writable', 'full', 'failed'].map((state) => ({
@@ -90,6 +91,7 @@ function appFamilies(app: ObservedApp): Family[] {
   return [
     gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
     gauge('cairn_http_connections', 'Open connections', connections),
+    counter('cairn_http_connections_refused_total', 'Connections that found a cap reached', refused),
     { name: 'cairn_store_records', kind: 'gauge', help: 'Records by collection', samples: records },
     { name: 'cairn_store_state', kind: 'gauge', help: 'Whether the store takes writes', samples: states },
     counter('cairn_store_groups_total', 'Group commits, each of which is one sync', status.groups),
@@ -140,7 +142,8 @@ interface RouteFigures {
 
 export function createMetrics(version: string) {
   const routes = new Map<string, RouteFigures>();
-  const events = new Map<string, number>();
+  // Each is there before it happens: an increase from nothing would be none.
+  const events = new Map<string, number>([...auditEvents, 'keys_rotated'].map((event) => [event, 0]));
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
   return {
@@ -236,12 +239,15 @@ function delayFamily(delay: IntervalHistogram): Family {
   return { name: 'cairn_event_loop_delay_seconds', kind: 'gauge', help, samples };
 }
 
+const startedSeconds = systemClock.now() / 1000 - process.uptime();
+
 function processFamilies(): Family[] {
   const { rss, heapUsed } = process.memoryUsage();
   const { user, system } = process.cpuUsage();
   return [
     gauge('process_resident_memory_bytes', 'Memory that the process holds', rss),
     gauge('cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed),
+    gauge('process_start_time_seconds', 'When the process began, since the Unix epoch', startedSeconds),
     counter('process_cpu_seconds_total', 'Time that the processors spent here', (user + system) / 1e6),
   ];
 }

@@ -29,6 +29,9 @@ test('requests are counted by method, route and status, and timed by route', (t)
   assert.equal(value('cairn_http_request_duration_seconds_count', { route }), 3);
   assert.equal(value('cairn_http_request_duration_seconds_sum', { route }), 60.0037);
   assert.equal(value('cairn_events_total', { event: 'login' }), 2);
+  assert.equal(value('cairn_events_total', { event: 'login_failed' }), 0, 'known before it happens');
+  const begun = Date.now() / 1000 - (value('process_start_time_seconds', {}) ?? 0);
+  assert.ok(Math.abs(begun - process.uptime()) < 1, String(begun));
   assert.equal(value('cairn_info', { version: '1.2.3', node: process.version }), 1);
 });
 

@@ -121,9 +121,7 @@ function counted({ name, records }: Count): string {
 
 /** What takes long says so, where a person waits. */
 function progress({ interactive, err }: Terminal): (step: string) => void {
-  return (step) => {
-    if (interactive) err(`${step} …\n`);
-  };
+  return (step) => (interactive ? err(`${step} …\n`) : undefined);
 }
 
 function tell({ out }: Terminal, { level, text }: Finding): void {

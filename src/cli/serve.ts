@@ -47,7 +47,7 @@ export const serve: Command = {
         else log.message('notice', line);
         warnOfSetUp(config, log);
         process.on('SIGHUP', () => void reload(app, config, log));
-        const { code, reason } = await stop.stopped;
+        const [code, reason] = await stop.stopped;
         log.message('notice', `Cairn stops: ${reason}`);
         return code;
       } finally {
@@ -60,12 +60,10 @@ export const serve: Command = {
   },
 };
 
-const bindRemedies: Readonly<Record<string, readonly [option: string, remedy: string]>> = {
-  EADDRINUSE: ['port', 'name another one, or stop what listens there'],
-  EACCES: ['port', 'name one above 1023, or give this user the right to it'],
-  EADDRNOTAVAIL: ['host', 'name an address of this machine'],
-  EAFNOSUPPORT: ['host', 'name an address of this machine'],
-  ENOTFOUND: ['host', 'name an address of this machine'],
+/** What to do about a port. Other refusals are about the address. */
+const portRemedies: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'name another one, or stop what listens there',
+  EACCES: 'name one above 1023, or give this user the right to it',
 };
 
 /** Waits for a port, and names the option to change where there is none. @throws what binding throws */
@@ -73,9 +71,10 @@ async function bound(prefix: '' | 'ops-', listening: Promise<number>): Promise<n
   try {
     return await listening;
   } catch (error) {
-    const [option, remedy] = bindRemedies[errorCode(error) ?? ''] ?? [];
-    if (!(error instanceof Error) || option === undefined) throw error;
-    error.message = `Cannot use --${prefix}${option}: ${error.message}; ${remedy}`;
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    const remedy = portRemedies[errorCode(error) ?? ''];
+    const option = `--${prefix}${remedy === undefined ? 'host' : 'port'}`;
+    error.message = `Cannot use ${option}: ${error.message}; ${remedy ?? 'name an address of this machine'}`;
     throw error;
   }
 }
@@ -94,10 +93,7 @@ function openLog(config: Config, { interactive, err }: Terminal): Log {
   return createLog({ format, level: config.logLevel, clock: systemClock, sink: standardOutput(), onFailure });
 }
 
-interface Stop {
-  readonly code: ExitCode;
-  readonly reason: string;
-}
+type Stop = readonly [code: ExitCode, reason: string];
 
 /** For so long a signal is taken for the same one: runners such as npm pass on what the terminal sent already. */
 const sameSignalMs = 1000;
@@ -110,12 +106,12 @@ function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => 
   });
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const listener = (): void => {
-      stop({ code: exitCodes.done, reason: signal });
+      stop([exitCodes.done, signal]);
       setTimeout(() => process.off(signal, listener), sameSignalMs).unref();
     };
     process.on(signal, listener);
   }
-  return { stopped, fail: () => stop({ code: exitCodes.io, reason: 'nothing can be written any more' }) };
+  return { stopped, fail: () => stop([exitCodes.io, 'nothing can be written any more']) };
 }
 
 /** What is wrong with the new files is logged, and the former ones stay in use. */

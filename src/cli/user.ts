@@ -53,7 +53,8 @@ export const userCommands: readonly Command[] = [
     options: [...offlineOptions, passwordFile],
     async run(call) {
       const password = await readPassword(call);
-      await offline(call, (app) => change(app, call.operands[0], { password }));
+      const { email } = await offline(call, (app) => change(app, call.operands[0], { password }));
+      call.terminal.out(`${email} has a new password, and has to sign in again\n`);
     },
   },
   {
@@ -62,17 +63,18 @@ export const userCommands: readonly Command[] = [
     operands: ['EMAIL', 'ROLE'],
     options: [options.data],
     async run(call) {
-      const [email, newRole = ''] = call.operands;
-      await offline(call, (app) => change(app, email, { role: newRole }));
+      const [given, newRole = ''] = call.operands;
+      const { email, role: has } = await offline(call, (app) => change(app, given, { role: newRole }));
+      call.terminal.out(`${email} has the role ${has} now\n`);
     },
   },
 ];
 
 /** @throws UsageError where nobody has this address, CairnError as `Users.change` */
-async function change(app: App, email = '', fields: JsonObject): Promise<void> {
+async function change(app: App, email = '', fields: JsonObject): Promise<UserRecord> {
   const user = app.users.records.find('email', emailKey(email));
   if (user === undefined) throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
-  await app.users.change(everybody, user.id, fields, 'patch', unconditional);
+  return (await app.users.change(everybody, user.id, fields, 'patch', unconditional)).record;
 }
 
 function line({ id, role: has, email, name: called }: UserRecord): string {

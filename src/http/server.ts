@@ -43,6 +43,8 @@ export class HttpServer {
   readonly #isProxy: (address: string) => boolean;
   readonly #sockets = new Set<Socket>();
   readonly #perNetwork = new Map<string, number>();
+  /** Connections that found one of the caps reached. */
+  refused = 0;
 
   constructor(options: ServerOptions) {
     this.#limits = { ...limits, ...options.limits };
@@ -67,7 +69,10 @@ export class HttpServer {
       // A TLS socket is counted when it connects, before its handshake has cost anything.
       .on('connection', (socket: Socket) => this.#admit(socket))
       // Whoever is idle makes room for whoever is not.
-      .on('drop', () => this.#server.closeIdleConnections())
+      .on('drop', () => {
+        this.refused += 1;
+        this.#server.closeIdleConnections();
+      })
       // An accept that fails, with no descriptor left perhaps, concerns one caller and not the server.
       .on('error', () => undefined);
   }
@@ -135,7 +140,10 @@ export class HttpServer {
     const address = plainAddress(socket.remoteAddress ?? '');
     const network = networkOf(address);
     const count = (this.#perNetwork.get(network) ?? 0) + 1;
-    if (count > this.#limits.connectionsPerAddressMax && !this.#isProxy(address)) return void socket.destroy();
+    if (count > this.#limits.connectionsPerAddressMax && !this.#isProxy(address)) {
+      this.refused += 1;
+      return void socket.destroy();
+    }
     this.#perNetwork.set(network, count);
     this.#sockets.add(socket);
     this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;

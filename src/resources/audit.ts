@@ -1,16 +1,18 @@
 /** What happened to accounts, credentials and sessions, for whoever keeps a record of it. Never told: a secret. */
-export type AuditEvent =
-  | 'login'
-  | 'login_failed'
-  | 'login_throttled'
-  | 'logout'
-  | 'refresh_token_reused'
-  | 'session_ended'
-  | 'password_changed'
-  | 'email_changed'
-  | 'role_changed'
-  | 'user_created'
-  | 'user_removed';
+export const auditEvents = [
+  'login',
+  'login_failed',
+  'login_throttled',
+  'logout',
+  'refresh_token_reused',
+  'session_ended',
+  'password_changed',
+  'email_changed',
+  'role_changed',
+  'user_created',
+  'user_removed',
+] as const;
+export type AuditEvent = (typeof auditEvents)[number];
 
 export type Audit = (
   event: AuditEvent,

@@ -18,7 +18,7 @@ export interface FileJournalOptions {
   readonly processes: ProcessTable;
   readonly reserveBytes: number;
   /** What an operator should know, one sentence each. */
-  readonly onNotice: (notice: string) => void;
+  readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
 /** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
@@ -274,7 +274,7 @@ export class FileJournal implements Journal {
 
   #postpone(error: unknown): void {
     this.#checkpointAt = this.#bytes + limits.checkpointBytesMin;
-    this.#options.onNotice(`a checkpoint was put off: ${reasonOf(error)}`);
+    this.#options.onNotice(`a checkpoint was put off: ${reasonOf(error)}`, 'error');
   }
 }
 

@@ -27,8 +27,8 @@ export interface StoreOptions {
    * should drain and exit with 74 (EX_IOERR).
    */
   readonly onFailure?: (error: unknown) => void;
-  /** Takes what an operator should know, one sentence each; it may name files. */
-  readonly onNotice?: (notice: string) => void;
+  /** Takes what an operator should know, one sentence each; it may name files. `error`: something has to be done. */
+  readonly onNotice?: (notice: string, level?: 'warn' | 'error') => void;
 }
 
 /** A store that has not started can be looked after, with its collections registered. */
@@ -171,7 +171,7 @@ class RecordStore implements OfflineStore {
   }
 
   #runOutOfRoom(): void {
-    this.#options.onNotice?.('the disk is full: only removals are taken until there is room');
+    this.#options.onNotice?.('the disk is full: only removals are taken until there is room', 'error');
     this.#askedForRoom = this.#options.clock.elapsed();
     this.#madeRoom = this.#askedForRoom;
     void this.#journal.setReserve(true).then(() => this.checkpoint().catch(() => undefined));

@@ -33,10 +33,14 @@ test('users are added, listed and changed without a server', async (t) => {
   });
   assert.equal((await cairn(directory, 'user add bob@example.org --name Bob', `${password}\n`)).code, 0);
   assert.equal(await signIn(directory, 'ada@example.org', password), 201);
-  assert.equal((await cairn(directory, 'user set-password ada@example.org', 'another good password')).code, 0);
+  assert.deepEqual(await cairn(directory, 'user set-password ada@example.org', 'another good password'), {
+    code: 0, out: 'Ada@example.org has a new password, and has to sign in again\n', err: '',
+  });
   assert.equal(await signIn(directory, 'ada@example.org', password), 401);
   assert.equal(await signIn(directory, 'ada@example.org', 'another good password'), 201);
-  assert.equal((await cairn(directory, 'user set-role bob@example.org admin')).code, 0);
+  assert.deepEqual(await cairn(directory, 'user set-role bob@example.org admin'), {
+    code: 0, out: 'bob@example.org has the role admin now\n', err: '',
+  });
   const { out } = await cairn(directory, 'user list');
   assert.equal(out, '1\tadmin\tAda@example.org\tAda\n2\tadmin\tbob@example.org\tBob\n');
 });

@@ -402,6 +402,7 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
     for (let flood = 0; flood < 15; flood += 1) clients.push(new RawClient(listener.port));
     for (const client of clients.slice(5)) await client.closed;
     assert.equal(listener.server.connections, 5);
+    assert.equal(listener.server.refused, 15);
     for (const client of clients) client.socket.destroy();
     while (listener.server.connections > 0) await delay(5);
     await assertServes(listener);

@@ -54,12 +54,18 @@ describe('a store on a full disk', () => {
 
   it('takes everything again when it is asked how it is, though nobody writes', async () => {
     const disk = new SimulatedDisk();
-    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 2000 });
+    const told: string[] = [];
+    const onNotice = (notice: string, level = ''): void => void told.push(`${level}: ${notice}`);
+    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 2000, onNotice });
     disk.capacity = 0;
     await assert.rejects(store.write((tx) => tx.insert(people, person('ann'))), { code: 'storage_full' });
+    await turns(20);
     disk.capacity = Number.POSITIVE_INFINITY;
     clock.advance(2000);
     assert.equal(store.status().state, 'full');
+    for (const what of ['the disk is full', 'a checkpoint was put off']) {
+      assert.ok(told.some((line) => line.startsWith(`error: ${what}`)), told.join());
+    }
     await turns(10);
     assert.equal(store.status().state, 'writable');
     await store.close();
