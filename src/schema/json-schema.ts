@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
-import type { Field, Rule, Shape } from './field.ts';
+import type { Access, Field, Rule, Shape } from './field.ts';
 import { emailLengthMax, textPattern } from './rules.ts';
 
 /** `representation`: what is shown; `selection`: the same under `fields=`; the others: bodies that are sent. */
@@ -8,7 +8,7 @@ export type Purpose = 'representation' | 'selection' | 'create' | 'replace' | 'p
 
 /** JSON Schema 2020-12 for a resource of this shape. Lengths there are code points too (Validation §6.3.1). */
 export function jsonSchema(shape: Shape, purpose: Purpose): JsonObject {
-  const members = Object.entries(shape).filter(([, field]) => takesPart(field, purpose));
+  const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut[purpose]);
   const required = members.filter(([, field]) => isRequired(field, purpose)).map(([name]) => name);
   return {
     type: 'object',
@@ -61,29 +61,17 @@ export function ruleSchema(rule: Rule): JsonObject {
   }
 }
 
-function takesPart(field: Field, purpose: Purpose): boolean {
-  switch (purpose) {
-    case 'representation':
-    case 'selection':
-      return field.access !== 'write-only';
-    case 'create':
-      return field.access !== 'read-only';
-    case 'replace':
-    case 'patch':
-      return true;
-    default:
-      return unreachable(purpose);
-  }
-}
+/** Which fields each purpose leaves out. */
+const leftOut: Readonly<Record<Purpose, Access | undefined>> = {
+  representation: 'write-only',
+  selection: 'write-only',
+  create: 'read-only',
+  replace: undefined,
+  patch: undefined,
+};
 
 function isRequired(field: Field, purpose: Purpose): boolean {
   if (purpose === 'patch' || purpose === 'selection') return false;
   if (purpose === 'representation') return field.presence !== 'optional';
   return field.presence === 'required' && field.access !== 'read-only';
-}
-
-/** What a resource of this shape looks like, for the examples of an OpenAPI document. */
-export function example(shape: Shape, purpose: Purpose): JsonObject {
-  const members = Object.entries(shape).filter(([, field]) => takesPart(field, purpose));
-  return Object.fromEntries(members.map(([name, field]) => [name, field.example]));
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as fields from '../../src/schema/field.ts';
-import { example, jsonSchema, type Purpose } from '../../src/schema/json-schema.ts';
+import { jsonSchema, type Purpose } from '../../src/schema/json-schema.ts';
 import { fieldValue, readableNames, representationWriter } from '../../src/schema/representation.ts';
 
 const user = {
@@ -80,11 +80,6 @@ describe('the JSON Schema of a resource', () => {
     const pattern = new RegExp(String(fieldValue(fieldSchema('name'), 'pattern')), 'u');
     assert.ok(pattern.test('Größe 😀 שלום'));
     for (const bad of ['\0', '\n', '\x7f', '\u202e', '\u2066']) assert.ok(!pattern.test(`a${bad}b`));
-  });
-
-  test('comes with an example for each purpose', () => {
-    assert.deepEqual(Object.keys(example(user, 'representation')), ['id', 'name', 'email', 'role', 'age', 'seenAt']);
-    assert.equal(example(user, 'create')['name'], 'Ada');
   });
 });
 
