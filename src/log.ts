@@ -1,5 +1,5 @@
 import { networkOf } from './base/network.ts';
-import type { Clock } from './base/system.ts';
+import { systemClock, type Clock } from './base/system.ts';
 import { createQueue, type LogSink } from './log-queue.ts';
 import type { AuditEvent } from './resources/audit.ts';
 
@@ -54,7 +54,8 @@ const repeatedMax = 1000;
 export interface LogOptions {
   readonly format: 'pretty' | 'json';
   readonly level: LogLevel;
-  readonly clock: Clock;
+  /** The machine's if absent. */
+  readonly clock?: Clock | undefined;
   /** Where lines go, such as a stream. It may be slow, and it may fail: the server goes on, and tries it again. */
   readonly sink: LogSink;
   /** Told once when the sink begins to fail. */
@@ -72,7 +73,7 @@ export const silentLog: Log = {
   close: () => Promise.resolve(),
 };
 
-export function createLog({ format, level, clock, sink, onFailure = ignore }: LogOptions): Log {
+export function createLog({ format, level, clock = systemClock, sink, onFailure = ignore }: LogOptions): Log {
   const least = severity[level];
   const tellDropped = (lines: number): void =>
     message('warn', 'Lines were dropped: the log was not taken fast enough', { lines });
