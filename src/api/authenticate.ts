@@ -35,7 +35,7 @@ export interface Authenticators {
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
   if (!by.required) {
-    refuseForeignHost(request);
+    refuseForeigners(request);
     if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
     // A session is one that a person has begun, also here.
     if (route.access !== 'session') return route.access === 'public' ? anonymous : everybody;
@@ -59,9 +59,12 @@ function bearerToken(authorization: string): string {
 
 const scheme = 'bearer ';
 
-/** A page of another site can give its own name this machine's address, and would then pass for a local one. */
-function refuseForeignHost({ fields }: Request): void {
-  if (isLoopback(hostOf(fields.get('host') ?? ''))) return;
+/**
+ * A page of another site can give its own name this machine's address, and would then pass for a local one; and an
+ * embedder's own server may be reached from other machines.
+ */
+function refuseForeigners({ fields, address }: Request): void {
+  if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address)) return;
   throw new CairnError('misdirected_request', 'Cannot answer without authentication but for a loopback host');
 }
 

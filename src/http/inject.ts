@@ -5,13 +5,15 @@ import type { Handle, Refuse, Request } from './message.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
-  readonly method?: string;
+  /** `GET` if absent. */
+  readonly method?: string | undefined;
   /** In origin-form, such as `/items/1`. */
   readonly target: string;
-  readonly fields?: Readonly<Record<string, string>>;
-  readonly body?: string | Buffer;
-  readonly address?: string;
-  readonly encrypted?: boolean;
+  readonly fields?: Readonly<Record<string, string>> | undefined;
+  readonly body?: string | Uint8Array | undefined;
+  /** The caller's; `127.0.0.1` if absent. */
+  readonly address?: string | undefined;
+  readonly encrypted?: boolean | undefined;
 }
 
 /** A reply with all of its body gathered. */
@@ -22,7 +24,8 @@ export interface PlainReply {
 }
 
 /**
- * Asks a handler without a socket or a port: the request passes the same checks as one that arrived on a connection.
+ * Asks a handler without a socket or a port. The head is checked like one that arrived on a connection, but for what
+ * Node's parser would have refused before: characters in names and values of fields, sizes, lengths that are wrong.
  * `Host` is `localhost` and `Content-Length` is right, unless `fields` say otherwise.
  */
 export async function inject(
