@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
@@ -9,13 +10,12 @@ import { serviceHandlers, type Services, type Unready } from './api/service-hand
 import { everybody } from './auth/access.ts';
 import type { KeyRing } from './auth/keys.ts';
 import { Tokens } from './auth/tokens.ts';
-import { invariant } from './base/errors.ts';
-import { limits } from './base/limits.ts';
+import { CairnError, invariant } from './base/errors.ts';
 import { Slices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
-import { loadKeyRing, openData, type Data, type DataOptions } from './data.ts';
+import { loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
-import { Exchanger, type Answered, type ExchangerOptions } from './http/exchanger.ts';
+import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import type { Handle } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
@@ -34,20 +34,8 @@ export interface AppOptions extends DataOptions {
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
   /** The signing key, at least 32 bytes of UTF-8; absent: made at the first start and kept in the directory. */
   readonly secret?: string | undefined;
-  /** `none` makes every caller an administrator, and the app listens on loopback hosts alone. */
-  readonly auth?: 'required' | 'none' | undefined;
-  readonly registration?: 'open' | 'closed' | undefined;
-  readonly requireIfMatch?: boolean | undefined;
+  /** Addresses and networks such as `10.0.0.0/8` whose `X-Forwarded-For` and `-Proto` are believed; none if absent. */
   readonly trustedProxies?: readonly string[] | undefined;
-  readonly corsOrigins?: readonly string[] | undefined;
-  readonly accessTokenLifetimeSeconds?: number | undefined;
-  readonly bodyBytesMax?: number | undefined;
-  readonly connectionsMax?: number | undefined;
-  readonly connectionsPerAddressMax?: number | undefined;
-  /** How long `close` takes new connections still, so that load balancers can notice; 0 if absent. */
-  readonly shutdownGraceSeconds?: number | undefined;
-  /** How long `close` then waits for requests in flight. */
-  readonly shutdownTimeoutSeconds?: number | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;
 }
@@ -76,8 +64,13 @@ export interface App {
   inject(request: PlainRequest): Promise<PlainReply>;
   /** Signs and verifies with what the key file holds now. @throws KeyRingError, and nothing has changed */
   reloadKeys(): Promise<void>;
-  /** Stops accepting, answers what is in flight, writes snapshots and lets the directory go. */
+  /**
+   * Stops accepting, answers what is in flight through any entrance, writes snapshots and lets the directory go. After
+   * that everything but `/livez` is 503.
+   */
   close(): Promise<void>;
+  /** The same, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined } = {
@@ -86,16 +79,27 @@ const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined
   failed: 'store_failed',
 };
 
+const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
+
+/** Where nobody gave a log. A fault has to leave a trace, and nothing else is anybody's business. */
+const faultLog: Log = {
+  ...silentLog,
+  message(level, message, details) {
+    if (level === 'error') process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
+  },
+};
+
 /**
  * Opens the store and puts the application together.
- * @throws StoreDamageError, LockedError, KeyRingError where the directory cannot be used, RangeError for a network
- *   that is none, CairnError `validation_failed` for an administrator who breaks the rules of users
+ * @throws StoreDamageError, LockedError, KeyRingError where the directory cannot be used, RangeError for an option that
+ *   is not allowed, InvariantError for a collection that contradicts itself or another one, CairnError
+ *   `validation_failed` for an administrator who breaks the rules of users
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
-  const { clock = systemClock, random = systemRandom, log = silentLog } = options;
+  const { clock = systemClock, random = systemRandom, log = faultLog } = options;
   const proxies = options.trustedProxies && parseTrustedProxies(options.trustedProxies);
   const data = openData({ ...options, clock, random, log }, () => ring);
-  const { files, store, users } = data;
+  const { settings, files, store, users } = data;
   const keySource = { files, secret: options.secret, clock, random };
   let ring: KeyRing;
   let generatedPassword: string | undefined;
@@ -107,47 +111,68 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     await store.close();
     throw error;
   }
-  const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: options.accessTokenLifetimeSeconds ?? 900 });
-  let closing = false;
-  const unready = (): Unready | undefined => (closing ? 'draining' : unreadyBy[store.status().state]);
+  const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
+  let closed: Promise<void> | undefined;
+  let stops = false;
+  let injected = 0;
+  const unready = (): Unready | undefined => (closed ? 'draining' : unreadyBy[store.status().state]);
   const dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, log);
+  const handle: Handle = (request) =>
+    stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : dispatch(request);
   const exchange: ExchangerOptions = {
-    handle: dispatch,
+    handle,
     refuse: refusal,
     clock,
     nextId: createRequestIds(random),
     proxies,
     unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
-    onAnswered: (answered) => logAnswered(log, answered),
+    onAnswered({ request, status, bytes, durationMs }) {
+      if (request === undefined) return;
+      const { id, method, route, userId } = request;
+      log.request({ id, method, route, status, durationMs, bytes, userId });
+    },
   };
   const exchanger = new Exchanger(exchange);
   const servers: HttpServer[] = [];
-  const connectionLimits = {
-    connectionsMax: options.connectionsMax ?? limits.connectionsMax,
-    connectionsPerAddressMax: options.connectionsPerAddressMax ?? limits.connectionsPerAddressMax,
-  };
+  async function stop(): Promise<void> {
+    const graceMs = settings.shutdownGraceSeconds * 1000;
+    const timeoutMs = settings.shutdownTimeoutSeconds * 1000;
+    const deadline = systemClock.elapsed() + graceMs + timeoutMs;
+    await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
+    stops = true;
+    while (exchanger.inFlight + injected > 0 && systemClock.elapsed() < deadline) await sleep(10);
+    await store.close();
+  }
+  const close = (): Promise<void> => (closed ??= stop());
   return {
     generatedPassword,
     store,
     users,
     async listen({ port, host, tls }) {
-      invariant(options.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
-      const server = new HttpServer({ ...exchange, tls, limits: connectionLimits });
-      const bound = await server.listen(port, host);
+      invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
+      invariant(closed === undefined, 'an app that is closed does not listen');
+      const server = new HttpServer({ ...exchange, tls, limits: settings });
       servers.push(server);
-      return bound;
+      return server.listen(port, host);
     },
     renewTls(tls) {
       for (const server of servers) server.renewTls(tls);
     },
     unready,
     load: () => ({
-      inFlight: servers.reduce((sum, server) => sum + server.inFlight, exchanger.inFlight),
+      inFlight: servers.reduce((sum, server) => sum + server.inFlight, exchanger.inFlight + injected),
       connections: servers.reduce((sum, server) => sum + server.connections, 0),
       refused: servers.reduce((sum, server) => sum + server.refused, 0),
     }),
     handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
-    inject: (request) => inject(dispatch, refusal, exchange.nextId, request),
+    async inject(request) {
+      injected += 1;
+      try {
+        return await inject(handle, refusal, exchange.nextId, request);
+      } finally {
+        injected -= 1;
+      }
+    },
     async reloadKeys() {
       const read = await loadKeyRing(keySource);
       const { kid } = read.keys[0];
@@ -155,13 +180,8 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       ring = read;
       tokens.setRing(ring);
     },
-    async close() {
-      closing = true;
-      const graceMs = (options.shutdownGraceSeconds ?? 0) * 1000;
-      const timeoutMs = (options.shutdownTimeoutSeconds ?? limits.drainTimeoutMs / 1000) * 1000;
-      await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
-      await store.close();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 
@@ -169,12 +189,12 @@ type AppServices = Data & Omit<Services, 'pages' | 'description'>;
 
 /** The route table with what does each of its operations, and the pipeline over them. */
 function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, log: Log): Handle {
-  const { store, users, items, others } = services;
-  const files = loadAssets(options.auth === 'none');
+  const { settings, store, users, items, others } = services;
+  const files = loadAssets(settings.auth === 'none');
   const pages = options.page === false ? undefined : { files, contentSecurityPolicy };
   const collectionOptions = {
     epoch: () => store.epoch,
-    requireIfMatch: options.requireIfMatch ?? false,
+    requireIfMatch: settings.requireIfMatch,
     slices: new Slices(clock),
   };
   const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
@@ -182,18 +202,17 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
   let described: Promise<string> | undefined;
   const description = (): Promise<string> => (described ??= describe(endpoints));
   const endpoints: Endpoint[] = [
-    ...collectionEndpoints(routedUsers(options.registration ?? 'closed'), users),
+    ...collectionEndpoints(routedUsers(settings.registration), users),
     ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
     ...bind(serviceRoutes, serviceHandlers({ ...services, pages, description })),
   ];
   return createDispatch({
     ...services,
-    required: options.auth !== 'none',
-    allowedOrigins: new Set(options.corsOrigins),
-    bodyBytesMax: options.bodyBytesMax ?? limits.bodyBytesMax,
+    required: settings.auth === 'required',
+    allowedOrigins: new Set(settings.corsOrigins),
+    bodyBytesMax: settings.bodyBytesMax,
     endpoints: pages === undefined ? endpoints : [...endpoints, ...pageEndpoints(pages)],
-    onBug: (error, { id }) =>
-      log.message('error', 'A fault of the server itself', { id, stack: error instanceof Error ? error.stack : '' }),
+    onBug: (error, { id }) => logFault(log, 'A fault of the server itself', error, id),
   });
 }
 
@@ -209,13 +228,13 @@ async function ensureAdministrator(users: Users, options: AppOptions, random: Ra
   const { administrator } = options;
   if (administrator === undefined || users.records.size > 0) return undefined;
   const generated = administrator.password === undefined ? random(18).toString('base64url') : undefined;
-  const password = administrator.password ?? generated ?? '';
-  await users.create(everybody, { name: 'Administrator', email: administrator.email, role: 'admin', password });
+  const { email, password = generated ?? '' } = administrator;
+  try {
+    await users.create(everybody, { name: 'Administrator', email, role: 'admin', password });
+  } catch (error) {
+    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+    const broken = error.issues.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join(', ');
+    throw new CairnError(error.code, `Cannot make the administrator: ${broken}`, { issues: error.issues });
+  }
   return generated;
-}
-
-function logAnswered(log: Log, { request, status, bytes, durationMs }: Answered): void {
-  if (request === undefined) return;
-  const { id, method, route, userId } = request;
-  log.request({ id, method, route, status, durationMs, bytes, userId });
 }

@@ -3,19 +3,21 @@ import {
 } from './auth/keys.ts';
 import { Passwords } from './auth/passwords.ts';
 import { Throttle } from './auth/throttle.ts';
+import { invariant } from './base/errors.ts';
 import { limits } from './base/limits.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
 import { silentLog, type Log } from './log.ts';
 import type { Audit } from './resources/audit.ts';
 import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
-import type { Hooks } from './resources/hooks.ts';
+import { hookedWrite, type Hooks } from './resources/hooks.ts';
 import { items } from './resources/items.ts';
 import { Sessions } from './resources/sessions.ts';
 import { SignIn } from './resources/sign-in.ts';
 import { Users } from './resources/users.ts';
+import { settingsOf, type SomeSettings } from './settings.ts';
 import { readWhole, replaceFile, type Files } from './store/files.ts';
 import { NodeFiles } from './store/node-files.ts';
-import { openStore, type OfflineStore } from './store/open-store.ts';
+import { openStore } from './store/open-store.ts';
 
 /** The key ring in the data directory: its secrets sign every token, so it is made with mode 0600. */
 export const keyFile = 'keys.json';
@@ -58,42 +60,33 @@ export async function saveKeyRing(files: Files, ring: KeyRing): Promise<void> {
   await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(ring)));
 }
 
-export interface DataOptions {
+export interface DataOptions extends SomeSettings {
   /** Where the data files are. Absent: everything is in memory. */
   readonly directory?: string | undefined;
   /** Collections of your own beside `items` (`defineCollection`). */
   readonly collections?: readonly CollectionDeclaration[] | undefined;
+  /** What is asked before each write to users, items and own collections, and told after it. */
   readonly hooks?: Hooks | undefined;
-  readonly sessionIdleSeconds?: number | undefined;
-  readonly sessionLifetimeSeconds?: number | undefined;
-  /** Sessions that a user may have at a time; one more ends the oldest. */
-  readonly sessionsPerUser?: number | undefined;
-  readonly passwordLengthMin?: number | undefined;
-  readonly scryptCost?: number | undefined;
+  /** The machine's if absent. */
   readonly clock?: Clock | undefined;
+  /** The operating system's if absent. */
   readonly random?: Random | undefined;
+  /** Made by `createLog`. Absent: faults alone are told, on standard error. */
   readonly log?: Log | undefined;
   /** Called once when nothing can be written any more: reads go on, but the process should end. */
   readonly onFailure?: (() => void) | undefined;
 }
 
 /** The store with every collection registered, and the resources upon it. */
-export interface Data {
-  /** `undefined` where everything is in memory. */
-  readonly files: Files | undefined;
-  readonly store: OfflineStore;
-  readonly users: Users;
-  readonly sessions: Sessions;
-  readonly signIn: SignIn;
-  readonly items: CollectionResource;
-  readonly others: readonly CollectionResource[];
-}
+export type Data = ReturnType<typeof openData>;
 
-const hour = 3600;
-
-/** Puts the resources upon a store that has not started: for an application, or to check and repair its files. */
-export function openData(options: DataOptions, ring: () => KeyRing): Data {
-  const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {} } = options;
+/**
+ * Puts the resources upon a store that has not started: for an application, or to check and repair its files.
+ * @throws RangeError for a setting that is not allowed, InvariantError for collections that do not fit together
+ */
+export function openData(options: DataOptions, ring: () => KeyRing) {
+  const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {}, collections = [] } = options;
+  const settings = settingsOf(options);
   const files = options.directory === undefined ? undefined : new NodeFiles(options.directory);
   const store = openStore({
     ...(files && { files }),
@@ -108,27 +101,36 @@ export function openData(options: DataOptions, ring: () => KeyRing): Data {
 
   const passwords = new Passwords({
     random,
-    costExponent: options.scryptCost ?? 15,
-    lengthMin: options.passwordLengthMin ?? 15,
+    costExponent: settings.scryptCost,
+    lengthMin: settings.passwordLengthMin,
   });
   const sessions = new Sessions(store, {
     clock,
     random,
     lifetimes: {
-      cookie: {
-        idleSeconds: options.sessionIdleSeconds ?? 12 * hour,
-        maxSeconds: options.sessionLifetimeSeconds ?? 7 * 24 * hour,
-      },
+      cookie: { idleSeconds: settings.sessionIdleSeconds, maxSeconds: settings.sessionLifetimeSeconds },
       refresh: { idleSeconds: limits.refreshIdleSecondsMax, maxSeconds: limits.refreshLifetimeSecondsMax },
     },
-    perUserMax: options.sessionsPerUser ?? 50,
+    perUserMax: settings.sessionsPerUser,
     ring,
   });
   const throttle = new Throttle({ clock, random });
   const audit: Audit = (event, details) => log.security(event, details);
-  const users = new Users({ store, hooks, sessions, passwords, throttle, audit });
-  const itemResource = new CollectionResource(items, store, hooks);
-  const others = (options.collections ?? []).map((declared) => new CollectionResource(declared, store, hooks));
+  const write = hookedWrite(store, hooks, (error) => logFault(log, 'The hook afterWrite failed', error));
+  const users = new Users({ store, write, sessions, passwords, throttle, audit });
+  const itemResource = new CollectionResource(items, store, write);
+  const others = collections.map((declared) => new CollectionResource(declared, store, write));
+  const bySingular = new Map<string, string>();
+  for (const { name, singular } of [items, ...collections]) {
+    const other = bySingular.get(singular);
+    invariant(other === undefined, `one of "${name}" and one of "${other}" cannot both be "${singular}"`);
+    bySingular.set(singular, name);
+  }
   const signIn = new SignIn({ store, users, sessions, passwords, audit });
-  return { files, store, users, sessions, signIn, items: itemResource, others };
+  return { settings, files, store, users, sessions, signIn, items: itemResource, others };
+}
+
+/** Tells of a fault that no caller is told of. */
+export function logFault(log: Log, message: string, error: unknown, id?: string): void {
+  log.message('error', message, { id, stack: error instanceof Error ? error.stack : String(error) });
 }

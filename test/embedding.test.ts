@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test, type TestContext } from 'node:test';
 import {
-  createApp, createLog, defineCollection, integer, optional, text, type App, type Change, type Clock, type Random,
+  createApp, createLog, defaulted, defineCollection, integer, optional, text, type App, type Change, type Clock,
+  type Field, type Random, type Shape,
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
@@ -211,4 +213,120 @@ test('time and randomness are the embedder\'s, and so is the log', async (t) => 
   await log.close(1000);
   assert.match(lines, /^\{"time":"2030-01-01T00:00:00.000Z".*"event":"user_created"/);
   assert.match(lines, /"event":"login"/);
+});
+
+/** Makes a store with one shape of books, and opens it with another. */
+async function reopen(t: TestContext, before: Shape, body: object, after: Shape): Promise<string> {
+  const directory = join(temporaryDirectory(t), 'data');
+  const open = (fields: Shape): Promise<App> => {
+    const books = defineCollection({ name: 'books', singular: 'book', fields });
+    return createApp({ directory, auth: 'none', collections: [books] });
+  };
+  const first = await open(before);
+  const post = { method: 'POST', target: '/books', fields: json, body: JSON.stringify(body) };
+  assert.equal((await first.inject(post)).status, 201);
+  await first.close();
+  for (let round = 0; round < 2; round += 1) {
+    const app = await open(after);
+    const shown = (await app.inject({ target: '/books' })).body;
+    await app.close();
+    if (round === 1) return shown;
+  }
+  return '';
+}
+
+test('a field that is added as defaulted or optional reopens the store, and so does one that is gone', async (t) => {
+  const title = text();
+  const book = { title: 'Emma' };
+  const with_ = (pages: Field): Shape => ({ title, pages });
+  assert.equal(await reopen(t, { title }, book, with_(defaulted(integer(), 7))), '[{"id":1,"title":"Emma","pages":7}]');
+  assert.equal(await reopen(t, { title }, book, with_(optional(integer()))), '[{"id":1,"title":"Emma"}]');
+  const both = { ...book, pages: 1 };
+  assert.equal(await reopen(t, with_(integer()), both, { title }), '[{"id":1,"title":"Emma"}]');
+});
+
+test('a change that the stored records do not fit names record, field and remedy', async (t) => {
+  const lacking = reopen(t, { title: text() }, { title: 'Emma' }, { title: text(), pages: integer() });
+  await assert.rejects(lacking, (error: Error) => {
+    assert.equal(error.name, 'StoreDamageError');
+    assert.match(error.message, /books\.json, byte \d+: .*record 1 .*"pages".*optional or defaulted/);
+    return true;
+  });
+  const other = reopen(t, { title: text() }, { title: 'Emma' }, { title: integer() });
+  await assert.rejects(other, { name: 'StoreDamageError', message: /record 1 .*"title".*integer/ });
+});
+
+test('close waits for what the handler and inject still answer', async (t) => {
+  const app = await createApp({ auth: 'none' });
+  const server = createServer(app.handler).listen(0, '127.0.0.1');
+  t.after(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  socket.on('data', (chunk) => (received += String(chunk)));
+  const length = lamp.body.length;
+  socket.write(
+    'POST /items HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' +
+      `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`,
+  );
+  await sleep(50);
+  const injected = app.inject(lamp);
+  const closed = app.close();
+  await sleep(50);
+  socket.write(lamp.body);
+  assert.equal((await injected).status, 201);
+  await once(socket, 'close');
+  assert.match(received, /^HTTP\/1\.1 201 /);
+  await closed;
+});
+
+test('close gives up on what never comes when its time is over', async (t) => {
+  const app = await createApp({ auth: 'none', shutdownTimeoutSeconds: 1 });
+  const server = createServer(app.handler).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+  t.after(() => {
+    socket.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+  const type = 'Content-Type: application/json\r\n';
+  socket.write(`POST /items HTTP/1.1\r\nHost: localhost\r\n${type}Content-Length: 9\r\n\r\n`);
+  await sleep(50);
+  const began = performance.now();
+  await app.close();
+  const took = performance.now() - began;
+  assert.ok(took > 900 && took < 3000, `${took} ms`);
+});
+
+test('an app that is closed answers nothing but that it is', async () => {
+  const app = await createApp({ auth: 'none' });
+  await app.inject(lamp);
+  await Promise.all([app.close(), app[Symbol.asyncDispose]()]);
+  const refused = await app.inject({ target: '/items/1' });
+  assert.equal(refused.status, 503);
+  assert.match(refused.body, /"code":"draining"/);
+  assert.equal((await app.inject(lamp)).status, 503);
+  assert.equal((await app.inject({ target: '/readyz' })).status, 503);
+  assert.equal((await app.inject({ target: '/livez' })).status, 200);
+  await assert.rejects(app.listen({ port: 0, host: '127.0.0.1' }), { name: 'InvariantError', message: /closed/ });
+  await app.close();
+});
+
+test('without authentication only callers on this machine are answered, through whatever entrance', async (t) => {
+  const app = await createApp({ auth: 'none' });
+  t.after(() => app.close());
+  for (const [address, status] of [['127.0.0.1', 200], ['::1', 200], ['203.0.113.9', 421], ['', 421]] as const) {
+    assert.equal((await app.inject({ target: '/items', address })).status, status, address);
+  }
+});
+
+test('inject takes bytes of any kind, and options that are given as undefined', async (t) => {
+  const app = await createApp({ auth: 'none' });
+  t.after(() => app.close());
+  const body = new TextEncoder().encode(lamp.body);
+  assert.equal((await app.inject({ ...lamp, body, address: undefined, encrypted: undefined })).status, 201);
+  const bare = { method: undefined, target: '/items', fields: undefined, body: undefined };
+  assert.equal((await app.inject(bare)).status, 200);
 });

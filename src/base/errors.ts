@@ -78,7 +78,7 @@ export class CairnError extends Error {
   }
 }
 
-/** A broken invariant: a bug of Cairn's own, never something that input or the machine may cause. */
+/** A broken invariant: a bug of Cairn's or its embedder's, never something that input or the machine may cause. */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }

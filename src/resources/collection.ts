@@ -1,26 +1,24 @@
 import type { Access, Principal } from '../auth/access.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
-import { conformance } from '../schema/check.ts';
+import { misfitOf } from '../schema/check.ts';
 import { id, type Shape } from '../schema/field.ts';
+import { contradictionOf } from '../schema/rules.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { accept } from './accept.ts';
-import { writeWithHooks, type Hooks } from './hooks.ts';
+import type { HookedWrite } from './hooks.ts';
 import { notFound, type Precondition } from './precondition.ts';
 
-/** Who may do what with a collection's records. */
-export interface CollectionAccess {
-  readonly list: ReadAccess;
-  readonly create: ReadAccess;
-  readonly read: ReadAccess;
-  readonly replace: ChangeAccess;
-  readonly patch: ChangeAccess;
-  readonly remove: ChangeAccess;
-}
-/** Only what changes a record looks at its owner; and only a user can be `self`. */
+/** Who may do what with a collection's records. Only what changes a record looks at its owner. */
+export type CollectionAccess = {
+  readonly [operation in 'list' | 'create' | 'read']: ReadAccess;
+} & {
+  readonly [operation in (typeof changes)[number]]: ReadAccess | 'owner';
+};
 type ReadAccess = (typeof readAccess)[number];
-type ChangeAccess = ReadAccess | 'owner';
 
+const changes = ['replace', 'patch', 'remove'] as const;
+/** Only a user can be `self`. */
 const readAccess = ['public', 'optional', 'user', 'admin', 'session'] as const satisfies readonly Access[];
 
 /** A collection as data: routes, validation, storage and the OpenAPI document are all derived from it. */
@@ -40,15 +38,27 @@ export interface Entry extends StoredRecord {
   readonly [field: string]: Scalar;
 }
 
-const changes = ['replace', 'patch', 'remove'];
 const reservedFields = ['id', 'revision', 'ownerId'];
 /** `keys.json` stands beside the collections' files. */
 const reservedNames = ['keys'];
+/** What the OpenAPI document calls by these names already. */
+const reservedSingulars =
+  'user session startedSession token tokens credentials grant revocation logout dashboard counts health issue problem';
+const standardAccess: CollectionAccess = {
+  list: 'user',
+  create: 'user',
+  read: 'user',
+  replace: 'owner',
+  patch: 'owner',
+  remove: 'owner',
+};
+const declared = new WeakSet<CollectionDeclaration>();
 
 /**
  * Declares a collection of your own, `/<name>` and `/<name>/{id}`; `items` is declared by this very function.
  * Everybody who is signed in may read and create, the owner and administrators may change, unless `access` says else.
- * @throws InvariantError for a name that no path or file can have, or a field name that is taken
+ * @throws InvariantError for a name that no path or file can have or that is taken, and for a field that contradicts
+ *   its own rule
  */
 export function defineCollection(
   declaration: Omit<CollectionDeclaration, 'access'> & { readonly access?: Partial<CollectionAccess> },
@@ -57,40 +67,41 @@ export function defineCollection(
   invariant(/^[a-z][a-z0-9-]{0,62}$/.test(name), `a collection is named in lower case, not "${name}"`);
   invariant(/^[a-z][A-Za-z0-9]{0,62}$/.test(singular), `one of "${name}" is a single word, not "${singular}"`);
   invariant(!reservedNames.includes(name), `"${name}" is the name of another file`);
-  for (const field of Object.keys(fields)) {
+  const isReserved = reservedSingulars.split(' ').includes(singular);
+  invariant(!isReserved, `one of "${name}" cannot be called "${singular}": something else in the API is`);
+  for (const [field, declaration] of Object.entries(fields)) {
     invariant(!reservedFields.includes(field), `"${field}" in "${name}" is a name that every record has already`);
     invariant(/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field), `a field is named by letters and digits, not "${field}"`);
+    const { access } = declaration;
+    invariant(access === 'read-write', `"${field}" in "${name}" is ${access}, and nothing would set or show it`);
+    const contradiction = contradictionOf(declaration);
+    invariant(contradiction === undefined, `"${field}" in "${name}" has ${contradiction}`);
   }
-  const standard: CollectionAccess = {
-    list: 'user',
-    create: 'user',
-    read: 'user',
-    replace: 'owner',
-    patch: 'owner',
-    remove: 'owner',
-  };
   for (const [operation, who] of Object.entries(access ?? {})) {
-    const known = readAccess.some((one) => one === who) || (who === 'owner' && changes.includes(operation));
+    const mayBeOwner = changes.some((change) => change === operation);
+    const known = readAccess.some((one) => one === who) || (who === 'owner' && mayBeOwner);
     invariant(known, `"${operation}" in "${name}" cannot be for "${who}"`);
   }
-  return { name, singular, fields: { id: id(), ...fields }, access: { ...standard, ...access } };
+  const checked = { name, singular, fields: { id: id(), ...fields }, access: { ...standardAccess, ...access } };
+  declared.add(checked);
+  return checked;
 }
 
 /** What is done with the records of a declared collection. */
 export class CollectionResource {
   readonly declaration: CollectionDeclaration;
   readonly records: Collection<Entry>;
-  readonly #store: Store;
-  readonly #hooks: Hooks;
+  readonly #write: HookedWrite;
 
-  constructor(declaration: CollectionDeclaration, store: Store, hooks: Hooks) {
+  /** @throws InvariantError for a declaration that `defineCollection` has not checked */
+  constructor(declaration: CollectionDeclaration, store: Store, write: HookedWrite) {
+    invariant(declared.has(declaration), `"${declaration.name}" is no collection that defineCollection made`);
     this.declaration = declaration;
-    this.#store = store;
-    this.#hooks = hooks;
-    const conforms = conformance(declaration.fields);
+    this.#write = write;
+    const misfit = misfitOf(declaration.fields);
     this.records = store.collection<Entry>({
       name: declaration.name,
-      parse: (record) => (conforms(record) && isEntry(record) ? record : undefined),
+      parse: (record) => misfit(record) ?? (isEntry(record) ? record : undefined),
     });
   }
 
@@ -105,7 +116,7 @@ export class CollectionResource {
   async create(principal: Principal, body: JsonValue): Promise<Entry> {
     const fields = accept(this.declaration.fields, body, { kind: 'create' });
     const ownerId = principal.kind === 'anonymous' ? nobody : principal.userId;
-    const { after } = await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => ({
+    const { after } = await this.#write(this.declaration, principal, (transaction) => ({
       after: transaction.insert(this.records, { ownerId, ...fields }),
     }));
     return after;
@@ -119,7 +130,7 @@ export class CollectionResource {
     kind: 'replace' | 'patch',
     precondition: Precondition,
   ): Promise<{ record: Entry }> {
-    const { after } = await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => {
+    const { after } = await this.#write(this.declaration, principal, (transaction) => {
       const before = this.#target(transaction, principal, this.declaration.access[kind], id);
       precondition.demand();
       const fields = accept(this.declaration.fields, body, { kind, stored: before });
@@ -131,7 +142,7 @@ export class CollectionResource {
 
   /** @throws CairnError in the order that `Precondition` tells */
   async remove(principal: Principal, id: number, precondition: Precondition): Promise<void> {
-    await writeWithHooks(this.#store, this.#hooks, this.declaration, principal, (transaction) => {
+    await this.#write(this.declaration, principal, (transaction) => {
       const before = this.#target(transaction, principal, this.declaration.access.remove, id);
       precondition.demand();
       precondition.check(before.revision);

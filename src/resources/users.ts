@@ -4,12 +4,12 @@ import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
-import { conformance } from '../schema/check.ts';
+import { misfitOf } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text, type Input } from '../schema/field.ts';
 import { UniqueKeyError, type Collection, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
 import { accept, invalid } from './accept.ts';
 import type { Audit } from './audit.ts';
-import { writeWithHooks, type Hooks, type Written } from './hooks.ts';
+import type { HookedWrite, Written } from './hooks.ts';
 import { notFound, type Precondition } from './precondition.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 
@@ -39,7 +39,7 @@ type UserChange = Input<typeof userChangeFields>;
 
 export interface UsersParts {
   readonly store: Store;
-  readonly hooks: Hooks;
+  readonly write: HookedWrite;
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
@@ -59,10 +59,10 @@ export class Users {
 
   constructor(parts: UsersParts) {
     this.#parts = parts;
-    const conforms = conformance(userFields);
+    const misfit = misfitOf(userFields);
     this.records = parts.store.collection<UserRecord>({
       name: subject.name,
-      parse: (record) => (conforms(record) && isUser(record) ? record : undefined),
+      parse: (record) => misfit(record) ?? (isUser(record) ? record : undefined),
       unique: { email: (user) => emailKey(user.email) },
       groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
     });
@@ -152,7 +152,7 @@ export class Users {
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
   async #write<W extends Written<UserRecord>>(principal: Principal, work: (transaction: Transaction) => W): Promise<W> {
     try {
-      return await writeWithHooks(this.#parts.store, this.#parts.hooks, subject, principal, (transaction) => {
+      return await this.#parts.write(subject, principal, (transaction) => {
         this.checkActor(transaction, principal);
         return work(transaction);
       });

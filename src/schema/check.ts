@@ -8,7 +8,7 @@ import {
   type JsonValue,
   type Scalar,
 } from '../base/json.ts';
-import type { Field, Input, Representation, Shape } from './field.ts';
+import type { Field, Input, Shape } from './field.ts';
 import { faultOf } from './rules.ts';
 
 /** What is done with a body. `stored` is the record that it is for; only members that the shape shows are looked at. */
@@ -50,21 +50,16 @@ export function check<S extends Shape>(
   for (const [name, field] of Object.entries(shape)) {
     const before = member(stored, name) ?? (mode.kind === 'create' ? field.fallback : undefined);
     const after = member(document, name);
-    const readOnly = field.access === 'read-only';
-    if (readOnly || locked.includes(name)) {
-      if (Object.hasOwn(body, name) && after !== before) report(name, 'read_only', 'must be left as it is');
-      if (readOnly) continue;
-      if (isScalar(before)) value[name] = before;
-      else if (field.presence !== 'optional') report(name, 'required', 'must be given');
-    } else if (after === undefined) {
-      const kept = keepsStored(field, mode) ? before : undefined;
-      if (isScalar(kept)) value[name] = kept;
-      else if (field.presence !== 'optional') report(name, 'required', 'must be given');
-    } else {
-      const fault = after === before ? undefined : faultOf(field.rule, after);
-      if (fault !== undefined) report(name, fault.code, fault.detail);
-      else if (isScalar(after)) value[name] = Object.is(after, -0) ? 0 : after;
-    }
+    const fixed = field.access === 'read-only' || locked.includes(name);
+    if (fixed && Object.hasOwn(body, name) && after !== before) report(name, 'read_only', 'must be left as it is');
+    if (field.access === 'read-only') continue;
+    // In a patch, to leave a field out of the result is to remove it.
+    const filledIn = after === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
+    const next = fixed || filledIn ? before : after;
+    const fault = next === before || next === undefined ? undefined : faultOf(field.rule, next);
+    if (fault !== undefined) report(name, fault.code, fault.detail);
+    else if (isScalar(next)) value[name] = Object.is(next, -0) ? 0 : next;
+    else if (field.presence !== 'optional') report(name, 'required', 'must be given');
   }
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(shape, name)) report(name, 'unknown_field', 'must be left out: there is no such field');
@@ -81,20 +76,21 @@ function isComplete<S extends Shape>(shape: S, value: object): value is Input<S>
 }
 
 /**
- * A test of whether a record that was read from a file has the fields of `shape` that are shown, each of the right
- * type. Bounds are not checked: they may have been others when the record was written.
+ * Why a record that was read from a file does not fit `shape`, to follow the record's name; `undefined` where it does.
+ * Bounds are not looked at: they may have been others when the record was written. A `defaulted` field that the record
+ * is older than is filled in.
  */
-export function conformance<S extends Shape>(
-  shape: S,
-): (record: JsonObject) => record is JsonObject & Representation<S> {
+export function misfitOf(shape: Shape): (record: JsonObject) => string | undefined {
   const fields = Object.entries(shape).filter(([, field]) => field.access !== 'write-only');
-  return (record): record is JsonObject & Representation<S> => {
+  return (record) => {
     // A loop, since a start runs it for every record. What an object inherits is no scalar, so its type tells it apart.
     for (const [name, field] of fields) {
       if (hasType(field, record[name])) continue;
-      if (field.presence !== 'optional' || Object.hasOwn(record, name)) return false;
+      if (Object.hasOwn(record, name)) return `has a "${name}" that is no ${field.rule.kind} as declared`;
+      if (field.presence === 'required') return `has no "${name}": a field that is added is optional or defaulted`;
+      if (field.fallback !== undefined) Object.assign(record, { [name]: field.fallback });
     }
-    return true;
+    return undefined;
   };
 }
 
@@ -110,11 +106,6 @@ function shown(shape: Shape, record: object): JsonObject {
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;
-
-/** Whether a field that a body leaves out is filled in. In a patch, to leave it out of the result is to remove it. */
-function keepsStored(field: Field, mode: Mode): boolean {
-  return field.presence === 'defaulted' && mode.kind !== 'patch';
-}
 
 function hasType({ rule }: Field, value: unknown): boolean {
   if (rule.kind === 'number' || rule.kind === 'integer') return Number.isFinite(value);

@@ -39,14 +39,7 @@ export type Rule =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'timestamp' };
 
-/** What a resource with this shape is when it is shown. */
-export type Representation<S extends Shape> = {
-  readonly [K in keyof S as S[K] extends WriteOnly | Optional ? never : K]: S[K]['example'];
-} & {
-  readonly [K in keyof S as S[K] extends WriteOnly ? never : S[K] extends Optional ? K : never]?: S[K]['example'];
-};
-
-/** What a caller may set of it, complete: what was left out has been filled in where that is possible. */
+/** What a caller may set of such a resource, complete: what was left out has been filled in where that is possible. */
 export type Input<S extends Shape> = {
   readonly [K in keyof S as S[K] extends ReadOnly | Optional ? never : K]: S[K]['example'];
 } & {
@@ -55,9 +48,6 @@ export type Input<S extends Shape> = {
 
 interface ReadOnly {
   readonly access: 'read-only';
-}
-interface WriteOnly {
-  readonly access: 'write-only';
 }
 interface Optional {
   readonly presence: 'optional';
@@ -76,7 +66,7 @@ interface Bounds {
 /** One line of text, of `min` (0) to `max` (200) code points, without control and bidi-override characters. */
 export function text(options: Options<string> & Bounds = {}): Field<string, 'required', 'read-write'> {
   const { min = 0, max = 200 } = options;
-  return field({ kind: 'text', min, max }, 'text', options);
+  return field({ kind: 'text', min, max }, 'text'.padEnd(min, '.').slice(0, max), options);
 }
 
 /** An e-mail address by the rule of HTML's `<input type=email>`, kept as it was typed; see `emailKey`. */
@@ -95,13 +85,14 @@ export function password(
 /** A finite number from `min` to `max`, kept exactly as it was sent. */
 export function number(options: Options<number> & Bounds = {}): Field<number, 'required', 'read-write'> {
   const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = options;
-  return field({ kind: 'number', min, max }, Math.max(min, 0), options);
+  return field({ kind: 'number', min, max }, Math.min(Math.max(min, 0), max), options);
 }
 
 /** A whole number from `min` to `max`, at most what a double counts without gaps. */
 export function integer(options: Options<number> & Bounds = {}): Field<number, 'required', 'read-write'> {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = options;
-  return field({ kind: 'integer', min, max }, Math.max(min, 0), options);
+  const example = Math.min(Math.max(Math.ceil(min), 0), Math.floor(max));
+  return field({ kind: 'integer', min, max }, example, options);
 }
 
 export function boolean(options: Options<boolean> = {}): Field<boolean, 'required', 'read-write'> {
@@ -132,10 +123,13 @@ export function optional<T extends Scalar, A extends Access>(field: Field<T, 're
   return { ...field, presence: 'optional' };
 }
 
-/** On creation a field that is left out is `fallback`; a PUT that leaves it out keeps what is stored. */
+/**
+ * On creation a field that is left out is `fallback`; a PUT that leaves it out keeps what is stored. A stored record
+ * that is older than the field has it with `fallback`, too.
+ */
 export function defaulted<T extends Scalar, A extends Access>(
   field: Field<T, 'required', A>,
-  fallback: T,
+  fallback: NoInfer<T>,
 ): Field<T, 'defaulted', A> {
   return { ...field, presence: 'defaulted', fallback };
 }

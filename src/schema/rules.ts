@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
-import type { Rule } from './field.ts';
+import type { Field, Rule } from './field.ts';
 
 /** Why a value breaks a rule: an issue that does not know yet where it is. */
 export interface Fault {
@@ -50,6 +50,19 @@ export function faultOf(rule: Rule, value: JsonValue): Fault | undefined {
     default:
       return unreachable(rule);
   }
+}
+
+/** How a declared field breaks its own rule, to follow "the field has"; `undefined` where it does not. */
+export function contradictionOf({ rule, presence, example, fallback }: Field): string | undefined {
+  if ('max' in rule) {
+    const counted = rule.kind !== 'text' || [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
+    const lowest = rule.kind === 'text' ? 0 : -Infinity;
+    if (!counted || !(rule.min >= lowest && rule.max >= rule.min)) return 'bounds that no value can keep';
+  }
+  const exampleFault = faultOf(rule, example);
+  if (exampleFault !== undefined) return `an example that ${exampleFault.detail}`;
+  const fallbackFault = presence === 'defaulted' ? faultOf(rule, fallback ?? null) : undefined;
+  return fallbackFault && `a fallback that ${fallbackFault.detail}`;
 }
 
 function fault(code: string, detail: string): Fault {

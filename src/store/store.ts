@@ -37,8 +37,8 @@ export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 export interface CollectionDefinition<R extends StoredRecord> {
   /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
   readonly name: string;
-  /** Turns a record as it stands on disk into a typed one; `undefined` when it does not fit. */
-  readonly parse: (record: JsonObject & StoredRecord) => R | undefined;
+  /** Turns a record as it stands on disk into a typed one; why it does not fit, or `undefined`, where it does not. */
+  readonly parse: (record: JsonObject & StoredRecord) => R | string | undefined;
   /** Unique indexes by name: the key of a record, or `undefined` where it takes no part. */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
   /** Indexes by name whose keys several records may share. */

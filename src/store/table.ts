@@ -98,7 +98,9 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
     if (!isStored(stored)) return 'its id or revision is not a positive integer';
     const { id } = stored;
     const record = this.#parse(stored);
-    if (record === undefined) return `it does not fit the declaration of ${this.name}`;
+    if (typeof record !== 'object') {
+      return `it does not fit the declaration of ${this.name}${record === undefined ? '' : `: record ${id} ${record}`}`;
+    }
     for (const [name, index] of this.unique) {
       const key = index.key(record);
       const holder = key === undefined ? undefined : index.ids.get(key);

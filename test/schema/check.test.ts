@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseJson } from '../../src/base/json.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
-import { check, conformance } from '../../src/schema/check.ts';
+import { check, misfitOf } from '../../src/schema/check.ts';
 import type { Mode } from '../../src/schema/check.ts';
 import * as fields from '../../src/schema/field.ts';
-import type { Input, Representation } from '../../src/schema/field.ts';
+import type { Input } from '../../src/schema/field.ts';
 
 const item = {
   id: fields.id(),
@@ -23,7 +23,7 @@ const user = {
 };
 
 const storedItem = { id: 7, revision: 12, name: 'Cup', price: 4.5, owner: 3 };
-const ada: Representation<typeof user> & { passwordHash: string } = {
+const ada = {
   id: 1,
   name: 'Ada',
   email: 'ada@example.org',
@@ -171,20 +171,27 @@ describe('a merge patch', () => {
 });
 
 describe('a record from a file', () => {
-  const conforms = conformance(user);
+  const misfit = misfitOf(user);
   const record: JsonObject = { revision: 3, ...ada };
 
-  test('conforms with the fields that are shown, of the right types', () => {
-    assert.ok(conforms(record));
+  test('fits with the fields that are shown, of the right types', () => {
+    assert.equal(misfit(record), undefined);
     const { nickname: _nickname, ...bare } = record;
-    assert.ok(conforms(bare));
+    assert.equal(misfit(bare), undefined);
   });
 
-  test('does not without one of them, or with another type', () => {
-    const { role: _role, ...roleless } = record;
-    for (const bad of [roleless, { ...record, role: 'owner' }, { ...record, name: 1 }, { ...record, id: '1' }]) {
-      assert.ok(!conforms(bad), JSON.stringify(bad));
+  test('does not without one of them, or with another type, and the field is named', () => {
+    const { name: _name, ...nameless } = record;
+    assert.match(misfit(nameless) ?? '', /no "name"/);
+    for (const bad of [{ role: 'owner' }, { role: null }, { name: 1 }, { id: '1' }, { nickname: null }]) {
+      assert.match(misfit({ ...record, ...bad }) ?? '', new RegExp(`a "${Object.keys(bad)[0]}"`), JSON.stringify(bad));
     }
-    assert.ok(!conformance(item)({ id: 1, name: 'x', price: NaN }));
+    assert.match(misfitOf(item)({ id: 1, name: 'x', price: NaN }) ?? '', /"price"/);
+  });
+
+  test('that is older than a field with a default gets it', () => {
+    const { role: _role, ...older } = record;
+    assert.equal(misfit(older), undefined);
+    assert.equal(Object(older).role, 'member');
   });
 });

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test, type TestContext } from 'node:test';
+import { CairnError, createApp, type App, type AppOptions, type Hooks } from '../src/index.ts';
+import { silentLog } from '../src/log.ts';
+
+const fields = { 'Content-Type': 'application/json' };
+const lamp = { method: 'POST', target: '/items', fields, body: '{"name":"Lamp","price":24.5}' };
+
+interface Logged {
+  readonly level: string;
+  readonly message: string;
+  readonly details: unknown;
+}
+
+/** An app whose messages are kept. */
+async function open(t: TestContext, options: AppOptions): Promise<{ app: App; logged: Logged[] }> {
+  const logged: Logged[] = [];
+  const log = {
+    ...silentLog,
+    message: (level: string, message: string, details: unknown) => void logged.push({ level, message, details }),
+  };
+  const app = await createApp({ auth: 'none', log, ...options });
+  t.after(() => app.close());
+  return { app, logged };
+}
+
+/** Plain JavaScript may give hooks that would not compile. */
+const anyHooks = (hooks: object): Hooks => hooks;
+
+const faults = (logged: readonly Logged[]): string[] =>
+  logged.filter(({ level }) => level === 'error').map(({ details }) => String(Object(details).stack));
+
+test('a beforeWrite that is asynchronous, or returns something, refuses the write as a fault', async (t) => {
+  for (const beforeWrite of [
+    async () => { throw new Error('too late'); },
+    async () => undefined,
+    () => 5,
+    () => false,
+    () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(new Error('too late')) }),
+  ]) {
+    const { app, logged } = await open(t, { hooks: anyHooks({ beforeWrite }) });
+    const answer = await app.inject(lamp);
+    assert.equal(answer.status, 500);
+    assert.doesNotMatch(answer.body, /too late/);
+    assert.match(faults(logged).join(), /beforeWrite must be synchronous and return nothing/);
+    await sleep(5);
+    assert.equal((await app.inject({ target: '/items' })).body, '[]');
+  }
+});
+
+test('beforeWrite refuses with issues of its own, with a message, or not at all when it is broken', async (t) => {
+  const issues = [{ pointer: '/name', code: 'not_nice', detail: 'must be nice' }];
+  const cases: readonly [unknown, number, RegExp][] = [
+    [new CairnError('validation_failed', 'Cannot accept: no', { issues }), 422, /"code":"validation_failed".*not_nice/],
+    [new CairnError('write_refused', 'Cannot now', { issues }), 422, /"code":"write_refused".*not_nice/],
+    [new CairnError('not_found', 'Cannot find it'), 422, /Cannot find it.*write_refused|write_refused.*Cannot find it/],
+    [new Error('nobody pays that'), 422, /nobody pays that/],
+    ['a text', 422, /a rule of this installation refuses it/],
+    [undefined, 422, /a rule of this installation refuses it/],
+  ];
+  for (const [thrown, status, body] of cases) {
+    const { app, logged } = await open(t, { hooks: { beforeWrite: () => { throw thrown; } } });
+    const answer = await app.inject(lamp);
+    assert.equal(answer.status, status);
+    assert.match(answer.body, body);
+    assert.deepEqual(logged, []);
+  }
+  for (const thrown of [new TypeError('reading foo'), new ReferenceError('foo'), new RangeError('foo')]) {
+    const { app, logged } = await open(t, { hooks: { beforeWrite: () => { throw thrown; } } });
+    const answer = await app.inject(lamp);
+    assert.equal(answer.status, 500);
+    assert.doesNotMatch(answer.body, /foo/);
+    assert.match(faults(logged).join(), /foo/);
+    assert.equal((await app.inject({ target: '/items' })).body, '[]');
+  }
+});
+
+test('an afterWrite that fails is logged, and the caller is answered as ever', async (t) => {
+  const failing: readonly NonNullable<Hooks['afterWrite']>[] = [
+    () => { throw new Error('after boom'); },
+    async () => { throw new Error('after boom'); },
+    async () => { await sleep(1); throw new Error('after boom'); },
+  ];
+  for (const afterWrite of failing) {
+    const { app, logged } = await open(t, { hooks: { afterWrite } });
+    const answer = await app.inject(lamp);
+    assert.equal(answer.status, 201);
+    await sleep(10);
+    assert.match(faults(logged).join(), /after boom/);
+  }
+});
+
+test('an afterWrite that fails does not take the first password with it', async (t) => {
+  const hooks: Hooks = { afterWrite: () => { throw new Error('the mail server is down'); } };
+  const { app } = await open(t, { hooks, administrator: { email: 'ada@example.org' }, scryptCost: 1 });
+  assert.match(String(app.generatedPassword), /^[\w-]{24}$/);
+});
+
+test('hooks may be methods that know what they belong to', async (t) => {
+  class Own implements Hooks {
+    seen: number[] = [];
+    beforeWrite({ id }: { id: number }): undefined {
+      this.seen.push(id);
+    }
+    async afterWrite({ id }: { id: number }): Promise<void> {
+      this.seen.push(id);
+    }
+  }
+  const hooks = new Own();
+  const { app } = await open(t, { hooks });
+  assert.equal((await app.inject(lamp)).status, 201);
+  assert.deepEqual(hooks.seen, [1, 1]);
+});
+
+test('without a log, faults leave a trace on standard error', async (t) => {
+  let told = '';
+  t.mock.method(process.stderr, 'write', (text: string) => ((told += text), true));
+  const app = await createApp({ auth: 'none', hooks: { beforeWrite: () => { throw new TypeError('broken hook'); } } });
+  assert.equal((await app.inject(lamp)).status, 500);
+  await app.close();
+  t.mock.reset();
+  assert.match(told, /^\{.*broken hook.*hooks\.test.*\}\n$/);
+});
