@@ -4,9 +4,11 @@ import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Clock, Random } from '../base/system.ts';
 
+/** What has become of an attempt: it is told once, by one of the three. */
 export interface Attempt {
   /** The credentials were good: forgets the failures of this account from this address, and remembers the two. */
   succeeded(): void;
+  failed(): void;
   /** Nothing was tried after all, because the server was busy, say. */
   withdrawn(): void;
 }
@@ -22,6 +24,8 @@ export class Throttle {
   readonly #address = new Failures({ burst: 30, everySeconds: 10 }, limits.throttlePlaces);
   readonly #account = new Failures({ burst: 30, everySeconds: 120 }, limits.throttlePlaces);
   readonly #all = new Failures({ burst: 600, everySeconds: 0.2 }, 1);
+  /** E-mail addresses that were asked for, by whoever asked. */
+  readonly #claims = new Failures({ burst: 30, everySeconds: 10 }, limits.throttlePlaces);
   /** Where many names share a place the last one stays; who is forgotten is only no longer exempt. */
   readonly #known = new Float64Array(limits.throttlePlaces);
 
@@ -31,8 +35,8 @@ export class Throttle {
   }
 
   /**
-   * Begins an attempt on `account` from `address`, which counts as failed until it is told otherwise: so attempts at
-   * the same time count too. An attempt that is refused does not count.
+   * Begins an attempt on `account` from `address`. Those that are still being decided may all fail, so they count too;
+   * where it is they that leave no room, it is worth trying again at once. An attempt that is refused does not count.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   attempt(account: string, address: string): Attempt {
@@ -48,17 +52,20 @@ export class Throttle {
 
     const now = this.#clock.elapsed();
     const waitMs = Math.max(...counted.map(([failures, place]) => failures.waitMs(place, now)));
-    if (waitMs > 0) {
-      throw new CairnError('too_many_requests', 'Cannot check the credentials: too many attempts have failed', {
-        retryAfterSeconds: Math.ceil(waitMs / 1000),
-      });
+    if (waitMs > 0) throw tooMany('Cannot check the credentials: too many attempts have failed', waitMs);
+    if (counted.some(([failures, place]) => failures.waitMs(place, now, failures.pending(place)) > 0)) {
+      throw tooMany('Cannot check the credentials: others are being checked at this moment', 1000);
     }
-    for (const [failures, place] of counted) failures.add(place, now);
+    for (const [failures, place] of counted) failures.hold(place, 1);
     const withdrawn = () => {
-      for (const [failures, place] of counted) failures.takeBack(place);
+      for (const [failures, place] of counted) failures.hold(place, -1);
     };
     return {
       withdrawn,
+      failed: () => {
+        withdrawn();
+        for (const [failures, place] of counted) failures.add(place, this.#clock.elapsed());
+      },
       succeeded: () => {
         withdrawn();
         this.#pair.clear(pair);
@@ -67,10 +74,26 @@ export class Throttle {
     };
   }
 
+  /**
+   * Counts that `address`, or whatever tells a caller from others, asks for an e-mail address: the answer tells whether
+   * somebody has it. @throws CairnError `too_many_requests` with `retryAfterSeconds`
+   */
+  claim(address: string): void {
+    const place = this.#placeOf('claim', networkOf(address));
+    const now = this.#clock.elapsed();
+    const waitMs = this.#claims.waitMs(place, now);
+    if (waitMs > 0) throw tooMany('Cannot take an e-mail address: too many have been asked for from here', waitMs);
+    this.#claims.add(place, now);
+  }
+
   #placeOf(...parts: string[]): Place {
     const digest = createHmac('sha256', this.#key).update(parts.join('\0')).digest();
     return { index: digest.readUInt32LE(0), mark: digest.readUIntLE(4, 6) };
   }
+}
+
+function tooMany(message: string, waitMs: number): CairnError {
+  return new CairnError('too_many_requests', message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
 }
 
 /** Where a name is counted, and what tells it from others that are counted there. */
@@ -88,6 +111,8 @@ class Failures {
   readonly #spacingMs: number;
   readonly #toleranceMs: number;
   readonly #forgottenAt: Float64Array;
+  /** No more of them than passwords that are being hashed, or wait for it. */
+  readonly #pending = new Map<number, number>();
 
   /** Lets `burst` failures in a row pass, and after them one more in each `everySeconds`. */
   constructor({ burst, everySeconds }: { burst: number; everySeconds: number }, places: number) {
@@ -96,17 +121,25 @@ class Failures {
     this.#forgottenAt = new Float64Array(places);
   }
 
-  /** How long the name has to wait until it may fail again; 0 or less: it need not. */
-  waitMs(place: Place, now: number): number {
-    return this.#at(place) - this.#toleranceMs - now;
+  /** How long the name has to wait until it may fail again after `more` failures; 0 or less: it need not. */
+  waitMs(place: Place, now: number, more = 0): number {
+    return Math.max(this.#at(place), now) + more * this.#spacingMs - this.#toleranceMs - now;
   }
 
   add(place: Place, now: number): void {
     this.#set(place, Math.max(this.#at(place), now) + this.#spacingMs);
   }
 
-  takeBack(place: Place): void {
-    this.#set(place, this.#at(place) - this.#spacingMs);
+  /** Attempts whose outcome is not known yet. */
+  pending({ index }: Place): number {
+    return this.#pending.get(index) ?? 0;
+  }
+
+  /** One attempt more, or one less, of which the outcome is not known yet. */
+  hold(place: Place, change: 1 | -1): void {
+    const count = this.pending(place) + change;
+    if (count > 0) this.#pending.set(place.index, count);
+    else this.#pending.delete(place.index);
   }
 
   clear(place: Place): void {

@@ -76,15 +76,15 @@ export class Users {
   }
 
   /**
-   * Creates a user; whoever registers themselves is slowed down by `address` like someone who tries passwords.
+   * Creates a user. Whoever is no administrator is slowed down by `address`, before the password is looked at.
    * @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `too_many_requests`, `overloaded`, and what
    *   `Store.write` throws
    */
   async create(principal: Principal, body: JsonValue, address = ''): Promise<UserRecord> {
+    if (!isAdministrator(principal)) this.#parts.throttle.claim(address);
     const { password, ...fields } = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
       this.#passwordIssues(sent, { name: '', email: '' }),
     );
-    if (principal.kind === 'anonymous') this.#parts.throttle.attempt(emailKey(fields.email), address);
     const passwordHash = password === undefined ? undefined : await this.#parts.passwords.hash(password);
     const { after } = await this.#write(principal, (transaction) => ({
       after: transaction.insert(this.records, userOf(fields, passwordHash)),
@@ -110,6 +110,8 @@ export class Users {
     const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) =>
       this.#passwordIssues(sent, seen),
     );
+    const newEmail = emailKey(asked.email) !== emailKey(seen.email);
+    if (newEmail && !isAdministrator(principal)) this.#parts.throttle.claim(`signed in as ${userId}`);
     const newHash = await this.#newPasswordHash(principal, seen, asked);
     const { before, after, renewed } = await this.#write(principal, (transaction) => {
       const before = transaction.get(this.records, userId);
@@ -212,6 +214,7 @@ export class Users {
     try {
       const matches = await this.#parts.passwords.verify(password, user?.passwordHash);
       if (matches) attempt.succeeded();
+      else attempt.failed();
       return matches;
     } catch (error) {
       attempt.withdrawn();
@@ -247,7 +250,11 @@ const issue = (code: string, detail: string): Issue => ({ pointer: '/currentPass
 const wrongPassword = (): CairnError => invalid([issue('wrong_password', 'must be the current password')]);
 
 function lockedFor(principal: Principal): readonly 'role'[] {
-  return principal.kind !== 'anonymous' && principal.role === 'admin' ? [] : ['role'];
+  return isAdministrator(principal) ? [] : ['role'];
+}
+
+function isAdministrator(principal: Principal): boolean {
+  return principal.kind !== 'anonymous' && principal.role === 'admin';
 }
 
 function isSelf(principal: Principal, user: UserRecord): boolean {

@@ -209,14 +209,32 @@ test('what is wrong with a password is reported along with everything else', asy
   );
 });
 
-test('open registration slows down who makes one user after another', async (t) => {
-  const { ask } = await openTestApp(t, { registration: 'open' });
-  const statuses: number[] = [];
-  for (let count = 1; count <= 31; count += 1) {
-    const json = { name: 'Ada', email: `ada${count}@example.org` };
-    statuses.push((await ask('POST', '/users', { json })).status);
+test('open registration slows down who makes one user after another, signed in or not, and no sign-in', async (t) => {
+  const { ask, token } = await openTestApp(t, { registration: 'open' });
+  const member = { authorization: `Bearer ${await token('member')}` };
+  for (const [address, fields] of [['192.0.2.1', {}], ['192.0.2.2', member]] as const) {
+    const statuses: number[] = [];
+    for (let count = 1; count <= 31; count += 1) {
+      const json = { name: 'Ada', email: `ada${count}@${address}.example` };
+      statuses.push((await ask('POST', '/users', { json, address, fields })).status);
+    }
+    assert.deepEqual([statuses.indexOf(429), statuses.length], [30, 31]);
+    const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
+    assert.equal((await ask('POST', '/tokens', { json: credentials, address })).status, 201);
   }
-  assert.deepEqual([statuses.indexOf(429), statuses.length], [30, 31]);
+});
+
+test('who asks for one e-mail address after another, to learn which are taken, is slowed down', async (t) => {
+  const { ask, token } = await openTestApp(t);
+  const fields = { authorization: `Bearer ${await token('member')}` };
+  const codes: unknown[] = [];
+  for (let count = 1; count <= 31; count += 1) {
+    codes.push((await ask('PATCH', '/users/2', { fields, json: { email: 'admin@example.org' } })).code);
+  }
+  assert.deepEqual([codes.indexOf('too_many_requests'), codes[0]], [30, 'email_taken']);
+  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200, 'all else goes on');
+  const admin = { authorization: `Bearer ${await token('admin')}` };
+  assert.equal((await ask('PATCH', '/users/2', { fields: admin, json: { email: 'mia@example.org' } })).status, 200);
 });
 
 test('a known path with another method is told what there is', async (t) => {

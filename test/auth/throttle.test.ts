@@ -9,10 +9,10 @@ function setUp() {
   return { clock, throttle: new Throttle({ clock, random: testRandom('throttle') }) };
 }
 
-/** Seconds to wait, or 0 when the attempt was let through; it then counts as failed. */
+/** Seconds to wait, or 0 when the attempt was let through; it then fails. */
 function fail(throttle: Throttle, account: string, address: string): number {
   try {
-    throttle.attempt(account, address);
+    throttle.attempt(account, address).failed();
     return 0;
   } catch (error) {
     assert.ok(error instanceof CairnError);
@@ -104,19 +104,41 @@ test('good logins and withdrawn attempts do not count', () => {
   assert.equal(failuresUntilRefused(() => fail(throttle, 'b@example.org', '192.0.2.1')), 5);
 });
 
-test('attempts at the same time count before they are decided', () => {
+test('attempts at the same time are no more than may fail; the next one waits for them, and no longer', () => {
   const { throttle } = setUp();
-  const running = Array.from({ length: 5 }, () => throttle.attempt('a@example.org', '192.0.2.1'));
-  assert.ok(fail(throttle, 'a@example.org', '192.0.2.1') > 0);
-  running[0]?.succeeded();
   assert.equal(fail(throttle, 'a@example.org', '192.0.2.1'), 0);
+  const begin = () => throttle.attempt('a@example.org', '192.0.2.1');
+  const running = Array.from({ length: 4 }, begin);
+  assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 1, message: /are being checked at this moment/ });
+  running[0]?.withdrawn();
+  running.push(begin());
+  for (const attempt of running.slice(1)) attempt.failed();
+  assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 60, message: /attempts have failed/ });
+});
+
+test('no number of good logins at the same time holds up the one after them', () => {
+  const { throttle } = setUp();
+  for (let round = 0; round < 100; round += 1) {
+    const running = Array.from({ length: 5 }, () => throttle.attempt('a@example.org', '192.0.2.1'));
+    for (const attempt of running) attempt.succeeded();
+  }
+});
+
+test('30 e-mail addresses may be asked for from one place, then one in 10 seconds; sign-in goes on', () => {
+  const { clock, throttle } = setUp();
+  for (let index = 0; index < 30; index += 1) throttle.claim('192.0.2.1');
+  assert.throws(() => throttle.claim('192.0.2.1'), { code: 'too_many_requests', retryAfterSeconds: 10 });
+  throttle.claim('192.0.2.2');
+  clock.advance(10);
+  throttle.claim('192.0.2.1');
+  assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5);
 });
 
 test('many names take no more memory and hold up few others', () => {
   const { clock, throttle } = setUp();
   const before = process.memoryUsage().arrayBuffers;
   for (let index = 0; index < 20_000; index += 1) {
-    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`);
+    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`).failed();
     clock.advance(0.2);
   }
   assert.ok(process.memoryUsage().arrayBuffers - before < 100_000);
