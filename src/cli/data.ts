@@ -19,6 +19,10 @@ import { checkTls } from './tls.ts';
 
 const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
 
+const credentials = { collections: ['sessions'], files: [keyFile] };
+const ended =
+  'Everybody has to sign in again: there are no sessions, and the next start makes a key; replace a CAIRN_SECRET too\n';
+
 /** What looks after the data directory as a whole. */
 export const dataCommands: readonly Command[] = [
   {
@@ -52,7 +56,7 @@ export const dataCommands: readonly Command[] = [
   },
   {
     name: 'restore',
-    summary: 'Copies a backup to a new or empty data directory',
+    summary: 'Copies a backup to a new or empty data directory; everybody has to sign in again',
     operands: ['DIR'],
     options: [options.data],
     async run(call) {
@@ -83,7 +87,9 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 
 async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
   const { store } = openData({ directory }, noRing);
-  const report = repairs ? await store.repair(progress(terminal)) : { ...(await store.check()), lost: [], aside: [] };
+  const report = repairs
+    ? await store.repair({ credentials, onProgress: progress(terminal) })
+    : { ...(await store.check()), lost: [], aside: [] };
   const { damage, notices, lost, aside, collections } = report;
   for (const { message } of damage) tell(terminal, (repairs ? warning : failure)(message));
   for (const text of notices) tell(terminal, { level: 'warning', text });
@@ -92,8 +98,9 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
   for (const collection of collections) tell(terminal, ok(counted(collection)));
   const sound = damage.length === 0;
   if (repairs) terminal.out(sound ? 'Nothing was damaged, and nothing is changed\n' : 'The store is repaired\n');
-  if (repairs || sound) return exitCodes.done;
-  if (!damage.some(({ label }) => label === 'S4')) {
+  if (lost.length > 0) terminal.out(ended);
+  if (sound || (repairs && lost.length === 0)) return exitCodes.done;
+  if (!repairs && damage.every(({ repairable }) => repairable)) {
     terminal.out('"cairn check --repair" keeps what can be read; a server that is running has to stop first\n');
   }
   return exitCodes.config;
@@ -105,12 +112,12 @@ async function copy({ terminal }: Call, source: string, target: string, restores
     clock: systemClock,
     random: systemRandom,
     processes: systemProcesses,
-    alongside: [keyFile],
+    credentials,
     onProgress: progress(terminal),
   });
   for (const collection of collections) terminal.out(`${counted(collection)}\n`);
   const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
-  terminal.out(`Copied to ${target}${keys}\n`);
+  terminal.out(`Copied to ${target}${keys}\n${restores ? ended : ''}`);
 }
 
 const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operand);

@@ -112,7 +112,7 @@ function messageOf(error: unknown, call: Call | undefined): string {
   if (error instanceof CairnError && error.issues !== undefined) {
     return error.issues.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`).join('\n');
   }
-  if (error instanceof StoreDamageError && error.label !== 'S4') {
+  if (error instanceof StoreDamageError && error.repairable) {
     return `${error.message}; "cairn check --repair" keeps what can be read`;
   }
   return error.message.startsWith('Cannot ') ? error.message : refusalOf(error, call);

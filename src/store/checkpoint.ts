@@ -48,7 +48,7 @@ export class Checkpoint {
 
   /** What a manifest lists from now on. */
   get collections(): Manifest['collections'] {
-    return new Map(this.#sources.map(({ name }) => [name, { through: this.through, file: true }]));
+    return new Map(this.#sources.map(({ name, nextId }) => [name, { through: this.through, file: true, nextId }]));
   }
 
   /** Not the name that another process would use: should we be frozen and replaced, we rename only our own file. */

@@ -3,7 +3,7 @@
  *
  *   manifest   {"format":1,"journal":7,"closed":false,"epoch":"9f…","after":120,
  *               "predecessor":{"journal":6,"chain":"89abcdef"},
- *               "collections":{"items":{"through":90,"file":true}},"crc":"0c8a51f3"}
+ *               "collections":{"items":{"through":90,"file":true,"nextId":6}},"crc":"0c8a51f3"}
  *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],["sessions",17]],[…]],"crc":"…"}
  *
  * Every line ends in a line feed and is one line. The first is the manifest; then come groups.
@@ -17,8 +17,8 @@
  * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence` + 1, …; the
  *   first is one more than the last of the line above (for the first group, than `after`).
  * - A commit is an array of changes: `["collection", record]` puts a record, `["collection", id]` removes one.
- * - `collections` lists what was there when the journal was begun: up to which sequence its snapshot goes, and
- *   whether there is a snapshot at all (a new collection has none).
+ * - `collections` lists what was there when the journal was begun: up to which sequence its snapshot goes, whether
+ *   there is a snapshot at all (a new collection has none), and which id it would have given next.
  * - `predecessor` is the journal that holds what comes before `after`; null where nothing before it is needed.
  *
  * Order of barriers: a journal gets its manifest (and at a start what was replayed) in a temporary file, sync,
@@ -44,6 +44,8 @@ export interface ListedCollection {
   /** What its snapshot holds; where it has none, the sequence after which it was new. */
   readonly through: number;
   readonly file: boolean;
+  /** So that no id is given twice where the snapshot is lost; 0 where a former version did not write it. */
+  readonly nextId: number;
 }
 
 /** A line without its `crc`, as text that lacks the closing brace. */
@@ -132,8 +134,9 @@ function parseListed(collections: JsonObject): Map<string, ListedCollection> | u
   const listed = new Map<string, ListedCollection>();
   for (const [name, entry] of Object.entries(collections)) {
     if (!isCollectionName(name)) return undefined;
-    if (!isJsonObject(entry) || !isCount(entry['through']) || typeof entry['file'] !== 'boolean') return undefined;
-    listed.set(name, { through: entry['through'], file: entry['file'] });
+    const { through, file, nextId = 0 } = isJsonObject(entry) ? entry : {};
+    if (!isCount(through) || typeof file !== 'boolean' || !isCount(nextId)) return undefined;
+    listed.set(name, { through, file, nextId });
   }
   return listed;
 }

@@ -6,18 +6,27 @@ import { JournalFile } from './journal-file.ts';
 import { Lock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay, type Replayed } from './recovery.ts';
 import { StoreDamageError } from './store.ts';
-import type { AnyTable } from './table.ts';
+import { carriedTable, type AnyTable } from './table.ts';
+
+/** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
+export interface Credentials {
+  readonly collections: readonly string[];
+  /** Files beside the store's own, such as keys. */
+  readonly files: readonly string[];
+}
 
 export interface OfflineOptions extends Omit<LockOptions, 'files'> {
+  readonly credentials: Credentials;
   /** Takes a sentence for each step that may take long. */
   readonly onProgress?: (step: string) => void;
 }
 
 export interface CopyOptions extends OfflineOptions {
-  /** Gives the copy a new epoch, so that no entity tag from before matches. */
+  /**
+   * Gives the copy a new epoch, so that no entity tag from before matches, and no credentials: ids that were given
+   * since the backup are given anew, to others.
+   */
   readonly restores: boolean;
-  /** Other files to copy where they are there, such as keys. */
-  readonly alongside: readonly string[];
 }
 
 export interface CopyReport {
@@ -41,23 +50,24 @@ const attemptsMax = 5;
  *   StoreDamageError; LockedError
  */
 export async function copyStore(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
-  const { onProgress = () => undefined } = options;
-  if (!(await target.list()).every((name) => name.startsWith('.'))) {
-    throw new CairnError('write_refused', `Cannot write to ${target.directory}: it is not empty`);
-  }
+  const { restores, credentials, onProgress = () => undefined } = options;
+  await refuseFilled(target);
   onProgress(`reading ${source.directory}`);
   const { tables, epoch, sequence } = await readStore(source, () => new Map());
   // Only now: a slip in the name of the source makes no directory.
   if (epoch === undefined) throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
   return whileLocked(target, options, async () => {
+    // Another process may have had it meanwhile.
+    await refuseFilled(target);
+    if (restores) emptyTables(tables, credentials.collections, sequence);
     const alongside: string[] = [];
-    for (const name of options.alongside) {
+    for (const name of restores ? [] : credentials.files) {
       const bytes = await readWhole(source, name);
       if (bytes === undefined) continue;
       await replaceFile(target, name, bytes);
       alongside.push(name);
     }
-    const first = { epoch: options.restores ? newEpoch(options.random) : epoch, sequence, journal: 1 };
+    const first = { epoch: restores ? newEpoch(options.random) : epoch, sequence, journal: 1 };
     await writeStore(target, tables, first, options);
     onProgress(`checking ${target.directory}`);
     await readStore(target, () => new Map());
@@ -65,8 +75,22 @@ export async function copyStore(source: Files, target: Files, options: CopyOptio
   });
 }
 
+async function refuseFilled(files: Files): Promise<void> {
+  if ((await files.list()).every((name) => name.startsWith('.') || name === lockName)) return;
+  throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
+}
+
+/** Takes the records out of some of the tables; their ids stay taken. */
+export function emptyTables(tables: Map<string, AnyTable>, names: readonly string[], sequence: number): void {
+  for (const { name, nextId } of names.flatMap((each) => tables.get(each) ?? [])) {
+    const empty = carriedTable(name);
+    empty.advance(sequence, nextId);
+    tables.set(name, empty);
+  }
+}
+
 export interface ReadStore extends Replayed {
-  readonly tables: ReadonlyMap<string, AnyTable>;
+  readonly tables: Map<string, AnyTable>;
   /** `undefined` where there is no store. */
   readonly epoch: string | undefined;
 }

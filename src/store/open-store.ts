@@ -9,6 +9,7 @@ import { memoryJournal, type Journal } from './journal.ts';
 import { systemProcesses, type ProcessTable } from './lock.ts';
 import { NodeFiles } from './node-files.ts';
 import { WritableTable } from './overlay.ts';
+import type { OfflineOptions } from './offline.ts';
 import type { RepairReport } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { isCollectionName, Table, type AnyTable } from './table.ts';
@@ -39,7 +40,7 @@ export interface OfflineStore extends Store {
    * Keeps what can be read, hand edits included, in a new epoch; damaged files are copied aside first.
    * @throws LockedError
    */
-  repair(onProgress?: (step: string) => void): Promise<RepairReport>;
+  repair(options?: Partial<Pick<OfflineOptions, 'credentials' | 'onProgress'>>): Promise<RepairReport>;
 }
 
 /** Makes a store; nothing is touched before `start`. */
@@ -115,10 +116,11 @@ class RecordStore implements OfflineStore {
     return checkFiles(this.#files, () => this.#makeTables());
   }
 
-  async repair(onProgress: (step: string) => void = () => undefined): Promise<RepairReport> {
+  async repair(options: Partial<Pick<OfflineOptions, 'credentials' | 'onProgress'>> = {}): Promise<RepairReport> {
     invariant(this.#files !== undefined && this.#epoch === undefined, 'only files at rest can be repaired');
     const { repairFiles } = await import('./repair.ts');
-    return repairFiles(this.#files, () => this.#makeTables(), { ...this.#options, onProgress });
+    const credentials = { collections: [], files: [] };
+    return repairFiles(this.#files, () => this.#makeTables(), { credentials, ...this.#options, ...options });
   }
 
   async start(): Promise<void> {

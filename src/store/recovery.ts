@@ -6,6 +6,7 @@
  *   ----  ---------------------------------------------------------  --------------------------------------------
  *   N1    no journal and no snapshot: absent or empty directory       a new store with a new epoch
  *   N2    snapshots without a journal                                 refused: their journal is missing
+ *   N3    nothing but temporary snapshots                             refused: a restore or a backup was cut short
  *   S1    a snapshot is damaged                                       refused
  *   S2    a snapshot is well-formed, but its digest differs           refused as edited; `repair` accepts it
  *   S3    a snapshot of another epoch; or without one, a journal      refused: it belongs to another store
@@ -88,9 +89,15 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>): Pr
   if (last === undefined && orphan !== undefined) {
     throw new StoreDamageError('N2', orphan, 0, 'there is a snapshot, but no journal beside it');
   }
+  const begun = temporary.find((name) => name.includes('.json.'));
+  if (last === undefined && begun !== undefined) {
+    throw new StoreDamageError('N3', begun, 0, 'a restore or a backup was cut short here: empty the directory first');
+  }
   const { collections, snapshotBytes } = await readSnapshots(files, tables, last?.manifest);
   const after = Math.min(last?.manifest.after ?? 0, ...Array.from(collections.values(), ({ through }) => through));
-  for (const name of tables.keys()) if (!collections.has(name)) collections.set(name, { through: after, file: false });
+  for (const name of tables.keys()) {
+    if (!collections.has(name)) collections.set(name, { through: after, file: false, nextId: 1 });
+  }
   // Without a snapshot nothing else tells that a journal was put before another store's.
   const alone = ![...collections.values()].some(({ file }) => file);
   for (const number of alone ? numbers.slice(0, -1) : []) {
@@ -121,14 +128,14 @@ async function readSnapshots(
       if (listed !== undefined) collections.set(table.name, listed);
       continue;
     }
-    const { epoch, through } = snapshot.header;
+    const { epoch, through, nextId } = snapshot.header;
     if (epoch !== manifest.epoch) throw damage('S3', `its epoch is ${epoch}, the journal's ${manifest.epoch}`);
     if (listed === undefined) throw damage('S3', 'the journal does not list it');
     if (through < listed.through || (manifest.closed && through > listed.through)) {
       throw damage('S5', `it goes through ${through}, not ${listed.through}`);
     }
     snapshotBytes += snapshot.bytes;
-    collections.set(table.name, { through, file: true });
+    collections.set(table.name, { through, file: true, nextId });
   }
   return { collections, snapshotBytes };
 }

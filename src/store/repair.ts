@@ -3,12 +3,22 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { type CheckReport, checkFiles } from './check.ts';
 import { newEpoch } from './file-journal.ts';
 import { type Files, readWhole, replaceFile } from './files.ts';
-import { decodeLine, journalName, journalNumber, parseObject } from './journal-format.ts';
+import {
+  decodeLine,
+  journalName,
+  journalNumber,
+  parseObject,
+  type ListedCollection,
+  type Manifest,
+} from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
-import { countsOf, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
+import { countsOf, emptyTables, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
 import { applyChange, highestJournal } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
 import { type AnyTable, carriedTable, isCount } from './table.ts';
+
+/** How far the next id jumps where it cannot be known which ids were given: none may ever mean two things. */
+const idsSkipped = 1_000_000;
 
 /** What was wrong (empty where nothing was, and then nothing was written), and what is there now. */
 export interface RepairReport extends CheckReport {
@@ -20,8 +30,9 @@ export interface RepairReport extends CheckReport {
 
 /**
  * Keeps everything that can be read, hand edits included, and writes it anew with a new epoch. Files that are damaged
- * are copied aside first. After a crash it can be run again.
- * @throws LockedError; StoreDamageError for a newer format, of which this version would lose what it does not know
+ * are copied aside first. Where anything is lost, credentials end: who they stand for may be lost. After a crash it can
+ * be run again.
+ * @throws LockedError; StoreDamageError for what is not repairable
  */
 export async function repairFiles(
   files: Files,
@@ -30,8 +41,8 @@ export async function repairFiles(
 ): Promise<RepairReport> {
   return whileLocked(files, options, async () => {
     const found = await checkFiles(files, makeTables);
-    const newer = found.damage.find(({ label }) => label === 'S4');
-    if (newer !== undefined) throw newer;
+    const beyond = found.damage.find(({ repairable }) => !repairable);
+    if (beyond !== undefined) throw beyond;
     if (found.damage.length === 0) return { ...found, lost: [], aside: [] };
     const names = await files.list();
     const journals = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
@@ -40,15 +51,20 @@ export async function repairFiles(
     for (const number of journals) await salvage.readManifest(journalName(number));
     for (const table of tables.values()) await salvage.readSnapshot(table);
     for (const number of journals) await salvage.readJournal(journalName(number));
-    const sequence = Math.max(salvage.sequence, ...Array.from(tables.values(), ({ revision }) => revision));
+    const sequence = Math.max(salvage.judge(), ...Array.from(tables.values(), ({ revision }) => revision));
     const epoch = newEpoch(options.random);
     const aside: string[] = [];
-    for (const name of new Set(found.damage.map(({ file }) => file))) {
+    for (const name of new Set([...found.damage.map(({ file }) => file), ...salvage.lossy])) {
       const bytes = await readWhole(files, name);
       if (bytes === undefined) continue;
       const copy = `${name}.damaged-${epoch}`;
       await replaceFile(files, copy, bytes);
       aside.push(copy);
+    }
+    if (lost.length > 0) {
+      emptyTables(tables, options.credentials.collections, sequence);
+      for (const name of names.filter((each) => options.credentials.files.includes(each))) await files.remove(name);
+      await files.syncDirectory();
     }
     await writeStore(files, tables, { epoch, sequence, journal: highestJournal(names) + 1 }, options);
     for (const number of journals) await files.remove(journalName(number));
@@ -60,10 +76,18 @@ export async function repairFiles(
 class Salvage {
   readonly tables: Map<string, AnyTable>;
   readonly lost: string[] = [];
-  sequence = 0;
+  /** The files in which something was lost. */
+  readonly lossy = new Set<string>();
   readonly #files: Files;
-  /** What a collection's snapshot holds already. */
-  readonly #collections = new Map<string, { readonly through: number }>();
+  /** As the newest manifest says it; `through` as the snapshot says. */
+  readonly #collections = new Map<string, ListedCollection>();
+  /** `undefined` where the newest journal's first line is damaged, or there is none. */
+  #manifest: Manifest | undefined;
+  /** The last sequence in the journals. */
+  #end = 0;
+  #wholeJournals = true;
+  /** Collections of which it is not known which ids were given. */
+  readonly #uncertain = new Set<AnyTable>();
 
   constructor(files: Files, tables: Map<string, AnyTable>) {
     this.#files = files;
@@ -71,31 +95,45 @@ class Salvage {
   }
 
   async readManifest(name: string): Promise<void> {
+    this.#manifest = undefined;
     for await (const line of lines(this.#files, name)) {
-      const manifest = decodeFirst(line.bytes)?.manifest;
-      for (const [collection, listed] of manifest?.collections ?? []) {
+      this.#manifest = decodeFirst(line.bytes)?.manifest;
+      for (const [collection, listed] of this.#manifest?.collections ?? []) {
         if (!this.tables.has(collection)) this.tables.set(collection, carriedTable(collection));
+        this.tables.get(collection)?.advance(0, listed.nextId);
         this.#collections.set(collection, listed);
       }
-      this.sequence = Math.max(this.sequence, manifest?.after ?? 0);
       return;
     }
   }
 
   async readSnapshot(table: AnyTable): Promise<void> {
     const name = snapshotName(table.name);
-    const listed = this.#collections.get(table.name) ?? { through: 0 };
+    // A collection that is not listed had nothing when the journal was begun.
+    const unlisted = { through: this.#manifest?.after ?? 0, file: false, nextId: 0 };
+    const listed = this.#collections.get(table.name) ?? unlisted;
     this.#collections.set(table.name, listed);
     const bytes = await readWhole(this.#files, name);
-    if (bytes === undefined) return;
-    if (!isUtf8(bytes)) this.#lose(name, 0, 'bytes that are not UTF-8 became U+FFFD');
-    const text = bytes.toString();
+    if (bytes === undefined && !listed.file) return;
+    // Some editors put a byte order mark in front.
+    const text = (bytes?.toString() ?? '').replace(/^\uFEFF/, '');
     const whole = parseObject(text);
     const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`), table.name);
-    const { through, nextId, revision } = header ?? { ...listed, nextId: 1, revision: 0 };
-    this.#collections.set(table.name, { through });
-    this.sequence = Math.max(this.sequence, through);
+    if (header === undefined && listed.nextId === 0) this.#uncertain.add(table);
+    const claimed = Number(/^[^[]*"nextId": ?(\d{1,15})\b/.exec(text)?.[1] ?? 1);
+    const { through, nextId, revision, epoch } = header ?? { ...listed, nextId: claimed, revision: 0, epoch: '' };
+    const problems = [
+      bytes === undefined && 'it is not there',
+      bytes !== undefined && header === undefined && 'its first line is not a header',
+      bytes !== undefined && !isUtf8(bytes) && 'bytes that are not UTF-8 became U+FFFD',
+      header !== undefined && epoch !== (this.#manifest?.epoch ?? epoch) && 'it is of another store',
+      header !== undefined && whole === undefined && !/^\],"count":/m.test(text) && 'its last line is missing',
+      through < listed.through && `it ends with ${through}: what came after it is missing`,
+    ];
+    for (const problem of problems) if (problem !== false) this.#lose(name, 0, problem);
+    this.#collections.set(table.name, { ...listed, through });
     const records = whole === undefined ? this.#readLines(name, text) : whole['records'];
+    if (!Array.isArray(records)) this.#lose(name, 0, 'it has no records');
     for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
       // A record that was added by hand needs no revision of its own; its id stays in front.
       const complete = isJsonObject(record) && { id: 0, revision: through, ...record };
@@ -122,18 +160,38 @@ class Salvage {
   async readJournal(name: string): Promise<void> {
     let chain: number | undefined;
     for await (const { offset, bytes } of lines(this.#files, name)) {
+      const manifest = offset === 0 ? decodeFirst(bytes)?.manifest : undefined;
       const { sequence: first, commits } = (chain === undefined ? undefined : decodeLine(bytes, chain)?.value) ?? {};
-      if (isCount(first) && Array.isArray(commits)) {
+      if (manifest !== undefined) {
+        const known = Math.max(this.#end, Math.min(...this.#throughs()));
+        if (manifest.predecessor !== undefined && known < manifest.after) {
+          this.#loseLines(name, 0, `what was written after ${known} and before it is missing`);
+        }
+        if (manifest.epoch !== this.#manifest?.epoch) this.#loseLines(name, 0, 'it is of another store');
+        this.#end = Math.max(this.#end, manifest.after);
+      } else if (isCount(first) && Array.isArray(commits)) {
         for (const [index, commit] of commits.entries()) {
-          this.sequence = Math.max(this.sequence, first + index);
+          this.#end = Math.max(this.#end, first + index);
           const changes = Array.isArray(commit) ? commit : [commit];
           for (const change of changes) this.#apply(change, first + index, name, offset);
         }
-      } else if (offset > 0 && !isPadding(bytes)) {
-        this.#lose(name, offset, 'this line is damaged');
+      } else if (!isPadding(bytes)) {
+        this.#loseLines(name, offset, 'this line is damaged');
       }
       chain = claimedChain(bytes);
     }
+  }
+
+  /** Tells of missing journals, and skips ids where it is not known which were given. Returns the last sequence. */
+  judge(): number {
+    const furthest = Math.max(...this.#throughs());
+    if (this.#manifest === undefined) this.#loseLines('the newest journal', 0, 'there is no first line to go by');
+    else if (furthest > this.#end) this.#loseLines('the newest journal', this.#end, `it does not go on to ${furthest}`);
+    for (const table of this.#wholeJournals ? this.#uncertain : this.tables.values()) {
+      table.advance(0, table.nextId + idsSkipped);
+      this.lost.push(`${table.name}: which ids were given is not known, so the next one is ${table.nextId}`);
+    }
+    return Math.max(this.#end, furthest);
   }
 
   #apply(change: JsonValue, sequence: number, file: string, offset: number): void {
@@ -148,7 +206,17 @@ class Salvage {
     if (problem !== undefined && !gone) this.#lose(file, offset, problem);
   }
 
+  #throughs(): number[] {
+    return Array.from(this.#collections.values(), ({ through }) => through);
+  }
+
+  #loseLines(file: string, offset: number, problem: string): void {
+    this.#wholeJournals = false;
+    this.#lose(file, offset, problem);
+  }
+
   #lose(file: string, offset: number, problem: string): void {
+    this.lossy.add(file);
     this.lost.push(`${file}, byte ${Math.max(0, offset)}: ${problem}`);
   }
 }

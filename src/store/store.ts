@@ -8,12 +8,15 @@ export class StoreDamageError extends Error {
   readonly file: string;
   /** The byte at which the trouble begins. */
   readonly offset: number;
+  /** Not where a repair would only lose what is there, and what is elsewhere. */
+  readonly repairable: boolean;
 
   constructor(label: string, file: string, offset: number, problem: string) {
     super(`Cannot open the store: ${file}, byte ${offset}: ${problem} [${label}]`);
     this.label = label;
     this.file = file;
     this.offset = offset;
+    this.repairable = !['S4', 'N3'].includes(label);
   }
 }
 

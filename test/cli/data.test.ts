@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp, type App } from '../../src/app.ts';
 import { dataCommands } from '../../src/cli/data.ts';
+import type { PlainReply } from '../../src/http/inject.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
@@ -14,9 +15,33 @@ function cairn(directory: string, ...words: readonly string[]): Promise<Outcome>
 
 async function running(t: TestContext): Promise<{ directory: string; app: App }> {
   const directory = temporaryDirectory(t);
-  const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
   const app = await createApp({ directory, scryptCost: 14, administrator });
   return { directory, app };
+}
+
+const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
+
+/** What a program and a browser are known by after signing in. */
+async function signIn(app: App): Promise<Readonly<Record<string, string>>[]> {
+  const post = (target: string): Promise<PlainReply> =>
+    app.inject({
+      method: 'POST',
+      target,
+      fields: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(administrator),
+    });
+  const { access_token: token }: { access_token: string } = JSON.parse((await post('/tokens')).body);
+  const cookie = (await post('/login')).fields.get('set-cookie')?.split(';')[0] ?? '';
+  return [{ Authorization: `Bearer ${token}` }, { Cookie: cookie }];
+}
+
+/** How those who signed in before are answered by the data as they are now. */
+async function answersIn(directory: string, credentials: Awaited<ReturnType<typeof signIn>>): Promise<number[]> {
+  const app = await createApp({ directory, scryptCost: 14, administrator });
+  const targets = ['/items', '/dashboard'];
+  const replies = await Promise.all(credentials.map((fields, at) => app.inject({ target: targets[at] ?? '', fields })));
+  await app.close();
+  return replies.map(({ status }) => status);
 }
 
 async function usersIn(directory: string): Promise<string[]> {
@@ -62,6 +87,20 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   assert.match(readFileSync(file, 'utf8'), /^\{"id":1,"revision":/m);
 });
 
+test('a repair that loses anything ends all sessions and keys, says so, and does not exit with 0', async (t) => {
+  const { directory, app } = await running(t);
+  const credentials = await signIn(app);
+  await app.close();
+  assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
+  rmSync(join(directory, 'users.json'));
+  const { code, out } = await cairn(directory, 'check', '--repair');
+  assert.equal(code, 78);
+  assert.match(out, /^warning {2}lost: users\.json, byte 0: it is not there$/m);
+  assert.match(out, /^The store is repaired\nEverybody has to sign in again: .* CAIRN_SECRET/m);
+  assert.deepEqual(await answersIn(directory, credentials), [401, 401]);
+  assert.match(readFileSync(join(directory, 'users.json'), 'utf8'), /^\{"id":2,/m);
+});
+
 test('what a newer version wrote is left to that version', async (t) => {
   const { directory, app } = await running(t);
   await app.close();
@@ -76,6 +115,7 @@ test('what a newer version wrote is left to that version', async (t) => {
 
 test('a backup is taken beside a running server, says that keys are in it, and is restored', async (t) => {
   const { directory, app } = await running(t);
+  const credentials = await signIn(app);
   const backup = join(temporaryDirectory(t), 'backup');
   const taken = await cairn(directory, 'backup', backup);
   assert.equal(taken.code, 0, taken.err);
@@ -87,8 +127,10 @@ test('a backup is taken beside a running server, says that keys are in it, and i
   const restored = temporaryDirectory(t);
   const done = await cairn(restored, 'restore', backup);
   assert.equal(done.code, 0, done.err);
+  assert.match(done.out, /^Copied to .*\nEverybody has to sign in again: .* CAIRN_SECRET/m);
   assert.deepEqual(await usersIn(restored), ['Administrator']);
-  assert.equal(readFileSync(join(restored, 'keys.json'), 'utf8'), readFileSync(join(directory, 'keys.json'), 'utf8'));
+  assert.deepEqual(await answersIn(restored, credentials), [401, 401]);
+  assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
 
   const again = await cairn(restored, 'restore', backup);
   assert.equal(again.code, 64);

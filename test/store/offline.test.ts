@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Files } from '../../src/store/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/journal-format.ts';
-import { copyStore, type CopyOptions, type CopyReport, type OfflineOptions } from '../../src/store/offline.ts';
+import { copyStore, type CopyOptions, type CopyReport } from '../../src/store/offline.ts';
 import { LockedError } from '../../src/store/store.ts';
 import {
   dropLine,
@@ -22,9 +22,14 @@ import { all, makeStore, person, processTable, seededRandom, steppingClock, star
 import { stateOf } from './model.ts';
 import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
 
-const offline = (): OfflineOptions => ({ clock: steppingClock(), random: seededRandom(5), processes: processTable() });
-
-const copying = (restores: boolean): CopyOptions => ({ ...offline(), restores, alongside: ['keys.json'] });
+const credentials = { collections: ['notes'], files: ['keys.json'] };
+const copying = (restores: boolean): CopyOptions => ({
+  clock: steppingClock(),
+  random: seededRandom(5),
+  processes: processTable(),
+  credentials,
+  restores,
+});
 const backUp = (from: Files, to: Files): Promise<CopyReport> => copyStore(from, to, copying(false));
 const restore = (from: Files, to: Files): Promise<CopyReport> => copyStore(from, to, copying(true));
 
@@ -62,13 +67,16 @@ describe('check', () => {
   });
 });
 
+const without = (content: Content, name: string): Content => new Map([...content].filter(([each]) => each !== name));
+
 async function repaired(content: Content): Promise<Awaited<ReturnType<typeof start>> & { lost: readonly string[] }> {
   const disk = new SimulatedDisk(content);
-  const report = await makeStore({ ...options, files: disk, random: seededRandom(9) }).store.repair();
+  const report = await makeStore({ ...options, files: disk, random: seededRandom(9) }).store.repair({ credentials });
   assert.ok(report.damage.length > 0);
-  const damaged = report.damage.filter(({ file }) => content.has(file));
+  const told = report.lost.map((line) => line.split(', byte ')[0] ?? '');
+  const damaged = [...report.damage.map(({ file }) => file), ...told].filter((file) => content.has(file));
   const after = disk.content();
-  for (const { file } of damaged) {
+  for (const file of damaged) {
     const copy = report.aside.find((name) => name.startsWith(file));
     assert.deepEqual(after.get(copy ?? ''), content.get(file), `${file} is not kept`);
   }
@@ -130,7 +138,17 @@ describe('repair', () => {
     const middle = await repaired(edit(content, journal, (text) => text.replace('"d"', '"x"')));
     assert.equal(names(middle), 'abce');
     const offset = textOf(content, journal).split('\n').slice(0, 2).join('\n').length + 1;
-    assert.deepEqual(middle.lost, [`${journal}, byte ${offset}: this line is damaged`]);
+    assert.deepEqual(middle.lost, [
+      `${journal}, byte ${offset}: this line is damaged`,
+      'people: which ids were given is not known, so the next one is 1000006',
+      'notes: which ids were given is not known, so the next one is 1000001',
+    ]);
+
+    // A start takes a damaged last line for a torn write; here it is lost as any other.
+    const edited = edit(content, 'people.json', (text) => text.replace('"name":"a"', '"name":"A"'));
+    const last = await repaired(edit(edited, journal, (text) => text.replace('"e"', '"x"')));
+    assert.equal(names(last), 'Abcd');
+    assert.match(last.lost.join(), new RegExp(`^${journal}, byte \\d+: this line is damaged,`));
 
     const line = await repaired(edit(content, 'people.json', (text) => text.replace('{"id":1,', '{"id"!1,')));
     assert.equal(names(line), 'bcde');
@@ -175,6 +193,59 @@ describe('repair', () => {
     assert.equal(names(await repaired(noSnapshot)), 'cde');
   });
 
+  it('never gives an id again, and ends credentials where anything is lost', async () => {
+    const content = await stoppedAfter(async (opened) => {
+      await write('a', 'b', 'c')(opened);
+      await opened.store.write((tx) => tx.insert(opened.notes, { person: 3, text: "a session of c's" }));
+      await opened.store.write((tx) => tx.remove(opened.people, 3));
+    }, new Map([['keys.json', Buffer.from('{}')]]));
+    const journal = journalOf(content);
+    const old = edit(content, journal, () => {
+      const body = textOf(content, journal).replaceAll(/,"nextId":\d+/g, '').slice(0, -',"crc":"00000000"}\n'.length);
+      return encodeLine(body, 0).bytes.toString();
+    });
+    const unreadable = (text: string): string => text.replace('"collection":"people"', '"collection":"PEOPLE"');
+    const damages: [string, Content, RegExp | undefined, string, number][] = [
+      ['a byte order mark', edit(content, 'people.json', (text) => `\uFEFF${text}`), undefined, 'ab', 4],
+      ['a snapshot that is gone', without(content, 'people.json'), /^people\.json, byte 0: it is not there$/, '', 4],
+      ['an empty one', edit(content, 'people.json', () => ''), /^people\.json, byte 0: its first line/, '', 4],
+      ['one without its header', edit(content, 'people.json', dropLine(0)), /its first line is not a header$/, 'ab', 4],
+      ['one cut off after a line', edit(content, 'people.json', dropLine(-2)), /its last line is missing$/, 'ab', 4],
+      ['one without records', edit(content, 'people.json', () => '{}'), /it has no records/, '', 4],
+      ['no journal', without(content, journal), /the next one is 1000004/, 'ab', 1_000_004],
+      ['an empty journal', edit(content, journal, () => ''), /the next one is 1000004/, 'ab', 1_000_004],
+      ['a damaged one', edit(content, journal, (text) => text.replace('after', 'AFTER')), /next/, 'ab', 1_000_004],
+      ['nor a header', without(edit(content, 'people.json', unreadable), journal), /next/, 'ab', 1_000_004],
+      ['no header, a journal of a former version', edit(old, 'people.json', unreadable), /first/, 'ab', 1_000_004],
+      ['no snapshot, a journal of that version', without(old, 'people.json'), /next/, '', 1_000_001],
+    ];
+    for (const [what, damaged, lost, expected, id] of damages) {
+      const opened = await repaired(damaged);
+      assert.equal(names(opened), expected, what);
+      const next = await opened.store.write((tx) => tx.insert(opened.people, person('new')));
+      assert.equal(next.id, id, what);
+      assert.match(opened.lost.join('\n'), lost ?? /^$/m, what);
+      assert.equal(opened.notes.size, lost === undefined ? 1 : 0, what);
+      assert.equal(opened.disk.content().has('keys.json'), lost === undefined, what);
+      const note = await opened.store.write((tx) => tx.insert(opened.notes, { person: 1, text: 'new' }));
+      assert.ok(note.id > 1, what);
+    }
+  });
+
+  it('tells what files that do not belong together have lost', async () => {
+    const first = await stoppedAfter(write('a'));
+    const second = await stoppedAfter(write('b'), first);
+    const older = new Map(second).set('people.json', first.get('people.json') ?? Buffer.alloc(0));
+    const ends = /^people\.json, byte 0: it ends with 1: what came after it is missing$/;
+    assert.match((await repaired(older)).lost.join(), ends);
+    const foreign = edit(second, 'people.json', (text) => text.replace(/"epoch":"\w+"/, '"epoch":"1234"'));
+    assert.match((await repaired(foreign)).lost.join(), /^people\.json, byte 0: it is of another store$/);
+    const newer = new Map(await inBoth());
+    newer.set('people.json', (await stoppedAfter(write('f'), newer)).get('people.json') ?? Buffer.alloc(0));
+    const missing = /^the newest journal, byte 5: it does not go on to 6,people: which/;
+    assert.match((await repaired(newer)).lost.join(), missing);
+  });
+
   it('can be run again after a crash at any operation', async () => {
     const content = edit(await inBoth(), 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
     const disk = new SimulatedDisk(content);
@@ -205,6 +276,7 @@ describe('repair', () => {
 describe('backup and restore', () => {
   it('copies a running store as of one commit, keys included, and restores it with a new epoch', async () => {
     const running = await start(new Map([['keys.json', Buffer.from('{"secret":1}')]]));
+    await running.store.write((tx) => tx.insert(running.notes, { person: 1, text: 'a session' }));
     await write('a', 'b')(running);
     await running.store.checkpoint();
     await write('c')(running);
@@ -218,17 +290,21 @@ describe('backup and restore', () => {
 
     const target = new SimulatedDisk(new Map([['.gitignore', Buffer.from('*')]]));
     await restore(backup, target);
-    assert.equal(target.content().get('keys.json')?.toString(), '{"secret":1}');
     const restored = await startStore({ ...options, files: target });
     assert.equal(names(restored), 'abc');
     assert.deepEqual(restored.notices, []);
     assert.notEqual(restored.store.epoch, running.store.epoch);
     const { id } = await restored.store.write((tx) => tx.insert(restored.people, person('d')));
     assert.equal(id, 4);
+    // No credentials: ids that were given since the backup are given anew.
+    assert.ok(!target.content().has('keys.json'));
+    assert.equal(restored.notes.size, 0);
+    assert.equal((await restored.store.write((tx) => tx.insert(restored.notes, { person: 1, text: '' }))).id, 2);
     // The backup itself is a store, as after a clean stop.
     const opened = await start(backup.content());
     assert.deepEqual(all(opened.people), all(restored.people).slice(0, 3));
-    assert.equal(opened.store.status().sequence, 3);
+    assert.equal(opened.store.status().sequence, 4);
+    assert.equal(opened.notes.size, 1);
     assert.equal(opened.store.epoch, running.store.epoch);
   });
 
@@ -268,9 +344,46 @@ describe('backup and restore', () => {
     await assert.rejects(restore(new SimulatedDisk(damaged), new SimulatedDisk()), { label: 'S2' });
   });
 
+  it('writes nothing where another process has made a store meanwhile', async () => {
+    const [source, target] = [new SimulatedDisk(await inBoth()), new SimulatedDisk()];
+    let made: Promise<unknown> | undefined;
+    source.fault = ({ operation }) => {
+      if (operation === 'read') made ??= target.open('people.json', 'replace');
+      return undefined;
+    };
+    await assert.rejects(restore(source, target), { code: 'write_refused' });
+    assert.deepEqual([...target.content().keys()], ['people.json']);
+  });
+
+  it('leaves nothing that would start when it is killed before its end, and nothing to repair', async () => {
+    const target = new SimulatedDisk();
+    await restore(new SimulatedDisk(await inBoth()), target);
+    const made = (end: string): number =>
+      target.operations.findIndex((each) => each.kind === 'create' && each.name.endsWith(end));
+    const [begun, published] = [made('.json.1.tmp'), made('journal-1.jsonl')];
+    assert.ok(begun > 0 && published > begun);
+    for (let length = begun + 1; length <= published; length += 1) {
+      const left = afterCrash(target.operations.slice(0, length), new Set());
+      const { store } = makeStore({ ...options, files: new SimulatedDisk(without(left, 'lock')) });
+      await assert.rejects(store.start(), /\[N[23]\]$/, `killed after ${length} operations`);
+      const whole = [...left.keys()].some((name) => name.endsWith('.json'));
+      if (!whole) await assert.rejects(store.repair(), { label: 'N3' });
+    }
+  });
+
+  it('reads a copy back', async () => {
+    class Rots extends SimulatedDisk {
+      override async rename(from: string, to: string): Promise<void> {
+        await super.rename(from, to);
+        if (to === 'people.json') await (await this.open(to, 'replace')).write(Buffer.from('rot'), 0);
+      }
+    }
+    await assert.rejects(backUp(new SimulatedDisk(await inBoth()), new Rots()), { label: 'S1' });
+  });
+
   it('makes no file outside its directory, whatever a backup names its collections', async () => {
     for (const name of ['../people', '/etc/people', 'a/b', 'people.json', '', '__proto__', 'PEOPLE']) {
-      const collections = new Map([[name, { through: 0, file: false }]]);
+      const collections = new Map([[name, { through: 0, file: false, nextId: 1 }]]);
       const manifest = { journal: 1, closed: true, epoch: 'e', after: 0, predecessor: undefined, collections };
       const backup = new SimulatedDisk(new Map([['journal-1.jsonl', encodeLine(manifestBody(manifest), 0).bytes]]));
       const target = new SimulatedDisk();
