@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
+import { inspect, isDeepStrictEqual } from 'node:util';
 import { options } from './config.ts';
 import { integer, type Option } from './options.ts';
 
@@ -48,7 +48,8 @@ export function settingsOf(given: SomeSettings): Settings {
     // What is well formed comes back from its text as it was, and of the same type.
     const isDefault = isDeepStrictEqual(value, option.default);
     if (isDefault || isDeepStrictEqual(option.parse(`${value}${unit}`), value)) return value;
-    throw new RangeError(`Cannot use ${name} ${value}: must be ${option.allowed}`);
+    const allowed = unit === '' ? option.allowed : `a plain number (${unit}), ${option.allowed}`;
+    throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${allowed}`);
   };
   return {
     auth: read('auth', options.auth),

@@ -86,7 +86,7 @@ function ask(hooks: Hooks, change: Change): void {
   } catch (error) {
     if (faults.some((fault) => error instanceof fault)) throw error;
     if (error instanceof CairnError && passed.includes(error.code)) throw error;
-    const reason = error instanceof Error ? error.message : 'a rule of this installation refuses it';
+    const reason = (error instanceof Error && error.message) || 'a rule of this installation refuses it';
     throw new CairnError('write_refused', `Cannot write to ${change.collection}: ${reason}`, { cause: error });
   }
   if (returned === undefined) return;

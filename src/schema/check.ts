@@ -86,7 +86,7 @@ export function misfitOf(shape: Shape): (record: JsonObject) => string | undefin
     // A loop, since a start runs it for every record. What an object inherits is no scalar, so its type tells it apart.
     for (const [name, field] of fields) {
       if (hasType(field, record[name])) continue;
-      if (Object.hasOwn(record, name)) return `has a "${name}" that is no ${field.rule.kind} as declared`;
+      if (Object.hasOwn(record, name)) return `has a "${name}" that is no ${field.rule.kind}: mend it by hand`;
       if (field.presence === 'required') return `has no "${name}": a field that is added is optional or defaulted`;
       if (field.fallback !== undefined) Object.assign(record, { [name]: field.fallback });
     }
