@@ -12,7 +12,7 @@ import {
   type Field, type Random, type Shape,
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
-import { temporaryDirectory } from './cli/spawn.ts';
+import { cairn, temporaryDirectory } from './cli/spawn.ts';
 import { RawClient } from './http/raw.ts';
 import { checkAnswer } from './support/contract.ts';
 
@@ -254,6 +254,24 @@ test('a change that the stored records do not fit names record, field and remedy
   });
   const other = reopen(t, { title: text() }, { title: 'Emma' }, { title: integer() });
   await assert.rejects(other, { name: 'StoreDamageError', message: /record 1 .*"title".*integer/ });
+});
+
+test('a store that does not fit is mended by hand, as the README says', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const open = (fields: Shape): Promise<App> => {
+    const books = defineCollection({ name: 'books', singular: 'book', fields });
+    return createApp({ directory, auth: 'none', collections: [books] });
+  };
+  const first = await open({ title: text() });
+  await first.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"Emma"}' });
+  await first.close();
+  const file = join(directory, 'books.json');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"title":"Emma"', '"name":"Emma","pages":474'));
+  const { ended } = cairn(t, ['check', '--repair', '--data', directory], {});
+  assert.equal(await ended, 0);
+  const second = await open({ name: text(), pages: integer() });
+  t.after(() => second.close());
+  assert.equal((await second.inject({ target: '/books' })).body, '[{"id":1,"name":"Emma","pages":474}]');
 });
 
 test('close waits for what the handler and inject still answer', async (t) => {

@@ -37,6 +37,12 @@ test('a declaration that would store what the next start refuses is refused itse
   for (const [fields, message] of wrong) assert.throws(() => declare(fields), { name: 'InvariantError', message });
 });
 
+test('access that would not be looked at is refused', () => {
+  const declaration = { name: 'books', singular: 'book', fields: {}, access: { lst: 'public' } };
+  const define = (): unknown => Reflect.apply(defineCollection, undefined, [declaration]);
+  assert.throws(define, { name: 'InvariantError', message: /"lst" in "books"/ });
+});
+
 test('a declaration that is narrow and sound is taken', async () => {
   const fields = {
     short: text({ max: 2 }),

@@ -78,8 +78,8 @@ export function defineCollection(
     invariant(contradiction === undefined, `"${field}" in "${name}" has ${contradiction}`);
   }
   for (const [operation, who] of Object.entries(access ?? {})) {
-    const mayBeOwner = changes.some((change) => change === operation);
-    const known = readAccess.some((one) => one === who) || (who === 'owner' && mayBeOwner);
+    const owned = changes.some((change) => change === operation) ? ['owner'] : [];
+    const known = Object.hasOwn(standardAccess, operation) && [...readAccess, ...owned].some((one) => one === who);
     invariant(known, `"${operation}" in "${name}" cannot be for "${who}"`);
   }
   const checked = { name, singular, fields: { id: id(), ...fields }, access: { ...standardAccess, ...access } };
