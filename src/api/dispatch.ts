@@ -1,4 +1,4 @@
-import { authorize } from '../auth/access.ts';
+import { authorize, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -62,16 +62,31 @@ export function createDispatch(options: DispatchOptions): Handle {
     if (match.kind === 'method-not-allowed') return otherMethod(request, match);
     const { route, handle } = match.value;
     request.route = route.path;
-    const principal = authenticate(route, request, options);
-    if (principal.kind !== 'anonymous') request.userId = principal.userId;
     const id = idOf(match);
-    authorize(route.access, principal, id);
+    const principal = admit(route, request, id);
     checkAcceptable(route, request);
     const query = readQuery(route, match.query);
     const call = { request, principal, id, query, body: undefined };
-    if (route.body === undefined) return handle(call);
+    return route.body === undefined ? handle(call) : answerBody(match.value, route.body, call);
+  }
+
+  /** Who calls, if they may use the route. */
+  function admit(route: Route, request: Request, id: number): Principal {
+    const principal = authenticate(route, request, options);
+    if (principal.kind !== 'anonymous') request.userId = principal.userId;
+    authorize(route.access, principal, id);
+    return principal;
+  }
+
+  /** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
+  async function answerBody({ route, handle }: Endpoint, body: RouteBody, call: Call): Promise<Reply> {
+    const { request, principal, id, query } = call;
     const bytesMax = principal.kind === 'anonymous' ? anonymousBytesMax : bodyBytesMax;
-    return answerBody(route.body, bytesMax, handle, call);
+    const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
+    const bytes = await receiveContent(request, rules, body.optional === true);
+    // A body may take its time, and a session ends at once.
+    const still = principal.kind === 'session' ? admit(route, request, id) : principal;
+    return await handle({ request, principal: still, id, query, body: bytes && parseJsonBytes(bytes) });
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
@@ -98,14 +113,6 @@ export function createDispatch(options: DispatchOptions): Handle {
       return withCors(refuse(error, request, match), request, allowedOrigins);
     }
   };
-}
-
-/** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
-async function answerBody(body: RouteBody, bytesMax: number, handle: Handler, call: Call): Promise<Reply> {
-  const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
-  const bytes = await receiveContent(call.request, rules, body.optional === true);
-  const { request, principal, id, query } = call;
-  return await handle({ request, principal, id, query, body: bytes && parseJsonBytes(bytes) });
 }
 
 /** The id that the path names; 0, which no record has, where it names none or something that is no id. */

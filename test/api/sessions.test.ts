@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { createApp } from '../../src/app.ts';
 import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { TestClock, testRandom } from '../auth/helpers.ts';
+import { RawClient } from '../http/raw.ts';
 import { generator } from '../random.ts';
 import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../support/app.ts';
 
@@ -418,3 +419,34 @@ test('a login hashes the password anew where the cost has changed, also when man
   assert.match(app.users.read(1).passwordHash ?? '', /ln=2,/);
   assert.equal((await login()).status, 200);
 });
+
+/** Each begins a write of the member's whose body is not all there yet when their stay comes to its end. */
+const ends: Readonly<Record<string, (asked: Awaited<ReturnType<typeof setUp>>, cookie: string) => Promise<unknown>>> = {
+  'a sign-out': ({ ask }, cookie) => ask('POST', '/logout', { fields: { cookie } }),
+  'a sign-out everywhere': async ({ ask, cookie }) =>
+    ask('POST', '/logout', { fields: { cookie: await cookie('member') }, json: { everywhere: true } }),
+  'the removal of the user': async ({ ask, token }) =>
+    ask('DELETE', '/users/2', { fields: { authorization: `Bearer ${await token('admin')}` } }),
+};
+for (const [what, end] of Object.entries(ends)) {
+  test(`after ${what} nothing is written by a request whose body was still arriving`, async (t) => {
+    const opened = await setUp(t, { withoutPort: true });
+    const { app, ask, cookie } = opened;
+    const sid = await cookie('member');
+    const item = { name: 'Lamp', price: 1 };
+    await ask('POST', '/items', { fields: { cookie: sid }, json: item });
+    const port = await app.listen({ port: 0, host: '127.0.0.1' });
+    const body = '{"name":"Lamp","price":2}';
+    const clients = ['POST /items', 'PUT /items/1', 'PATCH /items/1', 'PATCH /users/2'].map((line) =>
+      new RawClient(port).send(`${line} HTTP/1.1\r\nHost: a\r\nCookie: ${sid}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`));
+    while (app.load().inFlight < clients.length) await turn();
+    await end(opened, sid);
+    for (const client of clients) {
+      assert.equal((await client.send(body.slice(5)).reply()).status, 401);
+      client.socket.destroy();
+    }
+    const fields = { authorization: `Bearer ${await opened.token('admin')}` };
+    assert.deepEqual((await ask('GET', '/items', { fields })).json, [{ id: 1, ...item }]);
+  });
+}
