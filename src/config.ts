@@ -25,9 +25,12 @@ export const options = {
     'auth', 'none makes every caller an administrator, for prototyping on loopback', choice(['required', 'none']),
     'required',
   ),
-  log: optional('log', 'form of the log', choice(['pretty', 'json', 'none']), 'pretty on a terminal, else json'),
+  log: optional(
+    'log', 'form of the log; none leaves out security events too', choice(['pretty', 'json', 'none']),
+    'pretty on a terminal, else json',
+  ),
   logLevel: option(
-    'log-level', 'least severe lines to log; security events are always logged', choice(['info', 'warn', 'error']),
+    'log-level', 'least severe lines to log; security events are logged at each', choice(['info', 'warn', 'error']),
     'info',
   ),
   opsHost: option('ops-host', 'address of the operations listener', address, '127.0.0.1'),

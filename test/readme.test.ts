@@ -50,6 +50,9 @@ test('the tour goes from the first token to a changed item, line by line', async
   assert.match(patched, /^HTTP\/1\.1 200 .*\{"id":1,"name":"Lamp","price":19\.9\}/s);
   const further = '[{"id":1,"name":"Lamp","price":19.9}][{"id":1,"name":"Lamp"}]{"id":1,"name":"Lamp","price":18}';
   assert.equal(patched.slice(-further.length), further);
+  const change = shellBlocks.find(([first = '']) => first.startsWith('NEW=')) ?? [];
+  const changed = await shell([...lines.slice(0, 2), ...change].join('\n').replaceAll('localhost:3000', origin));
+  assert.match(changed, /^HTTP\/1\.1 200 /);
   server.child.kill('SIGTERM');
   assert.equal(await server.ended, 0);
 });

@@ -32,13 +32,15 @@ const uid = 1000;
 
 test('the container copies what there is, is nobody of importance, and starts as "npm run start:locked" does', () => {
   assert.deepEqual(instructions.map(([name]) => name),
-    ['FROM', 'WORKDIR', 'COPY', 'RUN', 'USER', 'VOLUME', 'ENV', 'EXPOSE', 'CMD']);
+    ['FROM', 'WORKDIR', 'COPY', 'RUN', 'USER', 'VOLUME', 'ENV', 'EXPOSE', 'HEALTHCHECK', 'CMD']);
   assert.equal(instruction('COPY').replace('*', manifest.version), `${manifest.name}-${manifest.version}.tgz .`);
   assert.equal(instruction('USER'), 'node');
   assert.equal(instruction('VOLUME'), '/data');
   assert.deepEqual(JSON.parse(instruction('CMD')), ['sh', '-c', locked]);
   assert.equal(unit.get('ExecStart'), `/bin/sh -c '${locked.replaceAll('$', '$$$$')}'`);
   assert.ok(manifest.scripts['start:locked'].endsWith(` && ${locked.replaceAll(main, 'dist/main.js')}`));
+  const [, opsPort = ''] = /CAIRN_OPS_PORT=(\d+)/.exec(instruction('ENV')) ?? [];
+  assert.ok(instruction('HEALTHCHECK').includes(`http://127.0.0.1:${opsPort}/readyz`));
   const [major] = /(?<=^node:)\d+/.exec(instruction('FROM')) ?? [];
   assert.ok(readme.includes('Node.js 20, 22, 24 and 26') && ['20', '22', '24', '26'].includes(String(major)));
 });
