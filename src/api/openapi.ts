@@ -260,9 +260,10 @@ function sendable(schema: JsonObject, purpose: RouteBody['purpose']): JsonObject
 /** What a value of this schema looks like. */
 function exampleOf(schema: JsonValue): JsonValue {
   if (!isJsonObject(schema)) return null;
-  const { examples, const: constant, properties, items, type, minimum = 1, format } = schema;
+  const { examples, const: constant, anyOf, properties, items, type, minimum = 1, format } = schema;
   if (Array.isArray(examples)) return examples[0] ?? null;
   if (constant !== undefined) return constant;
+  if (Array.isArray(anyOf)) return exampleOf(anyOf[0] ?? null);
   if (isJsonObject(properties)) {
     return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(property)]));
   }

@@ -6,7 +6,7 @@ import { userChangeFields, userFields } from '../resources/users.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Route } from './route.ts';
 import { arraySchema, credentialsFields, dashboardSchema, grantExample, grantFields, healthSchema } from './schemas.ts';
-import { logoutFields, recordSchema, revocationFields, sessionSchema } from './schemas.ts';
+import { logoutFields, recordSchema, revocationFields, selectableSchema, sessionSchema } from './schemas.ts';
 import { startedSessionSchema, tokenSchema } from './schemas.ts';
 
 /** The route table: what can be asked for, by whom, and what comes back. Nothing here knows how it is done. */
@@ -149,6 +149,7 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
   const [all, one] = [`/${name}`, `/${name}/{id}`];
   const title = capitalized(singular);
   const schema = recordSchema(title, fields);
+  const selectable = selectableSchema(title, fields);
   const writing = (operation: CollectionOperation) => ({
     access: access[operation],
     problems: ['write_refused', ...(problems[operation] ?? [])] as const,
@@ -171,7 +172,7 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       conditional: true,
       query: { kind: 'list', shape: fields },
       prefer: 'count=exact',
-      reply: { status: 200, schema: arraySchema(schema), headers: ['ETag', 'Link', 'X-Total-Count'] },
+      reply: { status: 200, schema: arraySchema(selectable), headers: ['ETag', 'Link', 'X-Total-Count'] },
     },
     create: {
       ...writing('create'),
@@ -189,7 +190,7 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       access: access.read,
       conditional: true,
       query: { kind: 'fields', shape: fields },
-      reply: { status: 200, schema, headers: ['ETag'] },
+      reply: { status: 200, schema: selectable, headers: ['ETag'] },
     },
     replace: {
       ...changing('replace', `${title}Replacement`),

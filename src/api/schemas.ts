@@ -60,6 +60,11 @@ export function recordSchema(title: string, shape: Shape): JsonObject {
   return { title, ...jsonSchema(shape, 'representation') };
 }
 
+/** A record, whole or under `fields=`. */
+export function selectableSchema(title: string, shape: Shape): JsonObject {
+  return { anyOf: [recordSchema(title, shape), { title: `${title}Selection`, ...jsonSchema(shape, 'selection') }] };
+}
+
 const count: JsonObject = { type: 'integer', minimum: 0 };
 const dateTime: JsonObject = { type: 'string', format: 'date-time' };
 

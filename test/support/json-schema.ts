@@ -38,6 +38,9 @@ export function violations(
       for (const name of Object.keys(object ?? {})) check(Object.hasOwn(properties, name), `no other member: ${name}`);
     } else if (keyword === 'items') {
       if (Array.isArray(value)) value.forEach((element, index) => inner(rule, element, `${place}/${index}`));
+    } else if ((keyword === 'anyOf' || keyword === 'oneOf') && Array.isArray(rule)) {
+      const fitting = rule.filter((part) => violations(document, part, value, place).length === 0).length;
+      check(keyword === 'anyOf' ? fitting > 0 : fitting === 1, keyword);
     } else if (keyword === 'allOf' && Array.isArray(rule)) rule.forEach((part) => inner(part, value));
     else if (keyword === 'enum' && Array.isArray(rule)) check(rule.some((choice) => choice === value), keyword);
     else if (keyword === 'const') check(rule === value, keyword);
