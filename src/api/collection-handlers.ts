@@ -3,7 +3,6 @@ import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
-import type { Query } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { Lists } from '../resources/list.ts';
@@ -62,24 +61,20 @@ export function collectionHandlers<R extends StoredRecord>(
   /** What was answered to lists that are short, by their targets; it is good as long as the tag is the same. */
   const replies = new Map<string, { readonly tag: string; readonly reply: Reply }>();
 
-  async function readList(
-    query: Query,
-    asked: ListQuery,
-    tag: string,
-    withTotal: boolean,
-    key: string,
-  ): Promise<Reply> {
+  async function readList(target: string, asked: ListQuery, tag: string, withTotal: boolean): Promise<Reply> {
     const { body, next, total } = await lists.read(asked, withTotal);
-    const link = next === undefined ? [] : ['Link', `<${nextPage(name, query, next)}>; rel="next"`];
+    const link = next === undefined ? [] : ['Link', `<${nextPage(target, next)}>; rel="next"`];
     const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
     const reply = shown(200, tag, body, [...link, ...count]);
     if (typeof body === 'string' && body.length <= limits.keptListLengthMax) {
       const [oldest] = replies.keys();
       if (oldest !== undefined && replies.size === limits.keptListsMax) replies.delete(oldest);
-      replies.set(key, { tag, reply });
+      replies.set(keyOf(target, withTotal), { tag, reply });
     }
     return reply;
   }
+
+  const keyOf = (target: string, withTotal: boolean): string => `${withTotal ? 'counted' : ''} ${target}`;
 
   return {
     list({ request, query }) {
@@ -87,11 +82,10 @@ export function collectionHandlers<R extends StoredRecord>(
       const withTotal = prefer !== undefined && parsePrefer(prefer).get('count') === 'exact';
       // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
       const tag = entityTag(epoch(), resource.records.revision);
-      const key = `${withTotal ? 'counted' : ''} ${request.target}`;
-      const known = replies.get(key);
+      const known = replies.get(keyOf(request.target, withTotal));
       if (known?.tag === tag) return isUnchanged(request, tag) ? notModified(tag) : known.reply;
       const asked = parseListQuery(fields, query);
-      return isUnchanged(request, tag) ? notModified(tag) : readList(query, asked, tag, withTotal, key);
+      return isUnchanged(request, tag) ? notModified(tag) : readList(request.target, asked, tag, withTotal);
     },
 
     async create({ request, principal, body }) {
@@ -121,12 +115,13 @@ export function collectionHandlers<R extends StoredRecord>(
   };
 }
 
-/** The target of the page after this one: the same list from where this page ends. */
-function nextPage(name: string, query: Query, cursor: string): string {
-  const parameters = new URLSearchParams();
-  for (const [parameter, [value = '']] of query) parameters.set(parameter, value);
-  parameters.set('cursor', cursor);
-  return `/${name}?${parameters.toString()}`;
+/** The target of the page after this one: what was asked for as it was written, which is no longer than may be. */
+function nextPage(target: string, cursor: string): string {
+  const [path = '', query = ''] = target.split(/\?(.*)/s);
+  const kept = query.split('&').filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== 'cursor');
+  // What no URI may hold (RFC 3986 appendix A) could end the link before its time.
+  const written = [...kept, `cursor=${cursor}`].join('&').replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
+  return `${path}?${written}`;
 }
 
 /** RFC 7240 §4.2: the caller has what it sent, and needs no copy of it. */

@@ -105,8 +105,11 @@ function otherForm(method: string, target: string, host: string | undefined): st
   return inner;
 }
 
-/** The parameters of a query by name, each with all of its values in order: that one is repeated stays visible. */
-export type Query = ReadonlyMap<string, readonly string[]>;
+/**
+ * The parameters of a query by name, each with all of its values in order: that one is repeated stays visible. A value
+ * is what stands between its commas: one that is percent-encoded is a part's own (RFC 6570 §3.2.8, "form").
+ */
+export type Query = ReadonlyMap<string, readonly (readonly string[])[]>;
 
 const empty: Query = new Map();
 
@@ -117,12 +120,12 @@ const empty: Query = new Map();
  */
 export function parseQuery(query: string): Query {
   if (query === '') return empty;
-  const parameters = new Map<string, string[]>();
+  const parameters = new Map<string, string[][]>();
   for (const piece of query.split('&')) {
     if (piece === '') continue;
     const equals = piece.indexOf('=');
     const name = decode(equals === -1 ? piece : piece.slice(0, equals));
-    const value = equals === -1 ? '' : decode(piece.slice(equals + 1));
+    const value = equals === -1 ? [''] : piece.slice(equals + 1).split(',').map(decode);
     const values = parameters.get(name);
     if (values === undefined) parameters.set(name, [value]);
     else values.push(value);

@@ -38,11 +38,11 @@ export interface ListParameter {
 export function parseListQuery(shape: Shape, query: Query): ListQuery {
   const given = new Map<string, string>();
   const filters: Filter[] = [];
-  for (const [parameter, [value = '', ...more]] of query) {
-    const filter = isOwnParameter(parameter) ? undefined : readFilter(shape, parameter, value);
+  for (const [parameter, [parts = [], ...more]] of query) {
+    const filter = isOwnParameter(parameter) ? undefined : readFilter(shape, parameter, parts);
     const key = filter === undefined ? parameter : `${filter.name}:${filter.operator}`;
     if (more.length > 0 || given.has(key)) throw refusal(parameter, 'is given more than once');
-    given.set(key, value);
+    given.set(key, parts.join(','));
     if (filter !== undefined) filters.push(filter);
   }
   const sort = readSort(shape, given.get('sort') ?? 'id');
@@ -63,7 +63,7 @@ export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] 
     if (parameter !== 'fields') throw refusal(parameter, 'is not a parameter here; allowed is fields');
     if (values.length > 1) throw refusal(parameter, 'is given more than once');
   }
-  return readFields(shape, query.get('fields')?.[0]);
+  return readFields(shape, query.get('fields')?.[0]?.join(','));
 }
 
 /** The cursor of the page that begins after `record`; it fits only the same sort and filters. */
@@ -91,7 +91,9 @@ export function listParameters(shape: Shape): ListParameter[] {
     },
     {
       name: 'sort',
-      description: 'The fields to sort by; "-" reverses one. Records that are equal in them stand by ascending id.',
+      description:
+        'The fields to sort by; "-" reverses one. Texts stand by UTF-16 code units, e-mail addresses in lower case, ' +
+        'and records that are equal in all of them by ascending id.',
       schema: {
         type: 'array',
         items: { type: 'string', enum: sortable.flatMap((name) => [name, `-${name}`]) },
@@ -166,7 +168,7 @@ function ruleOf(shape: Shape, name: string): Rule {
   return rule;
 }
 
-function readFilter(shape: Shape, parameter: string, value: string): Filter {
+function readFilter(shape: Shape, parameter: string, parts: readonly string[]): Filter {
   const [name = '', written = 'eq', ...rest] = parameter.split(':');
   const allowed = operatorsOf(shape, name);
   const operator = allowed.find((known) => known === written);
@@ -178,7 +180,7 @@ function readFilter(shape: Shape, parameter: string, value: string): Filter {
     throw refusal(parameter, `is not a parameter here; ${name} can be filtered by ${allowed.join(', ')}`);
   }
   const rule = ruleOf(shape, name);
-  const operands = operator === 'in' ? value.split(',') : [value];
+  const operands = operator === 'in' ? parts : [parts.join(',')];
   return { name, operator, operands: operands.map((operand) => readOperand(rule, parameter, operand)) };
 }
 
@@ -222,7 +224,8 @@ function readOperand(rule: Rule, parameter: string, value: string): Scalar {
 }
 
 function filterParameter(shape: Shape, name: string, operator: Operator): ListParameter {
-  const { type, enum: values, format } = ruleSchema(ruleOf(shape, name));
+  const rule = ruleOf(shape, name);
+  const { type, enum: values, format } = ruleSchema(rule);
   const schema: JsonObject = {
     ...(type !== undefined && { type }),
     ...(values !== undefined && { enum: values }),
@@ -230,10 +233,15 @@ function filterParameter(shape: Shape, name: string, operator: Operator): ListPa
   };
   return {
     name: operator === 'eq' ? name : `${name}:${operator}`,
-    description: `Only records whose ${name} ${operators[operator].words}.`,
+    description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,
     schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
   };
 }
+
+const notes: Partial<Record<Rule['kind'], string>> = {
+  text: ' Texts are compared by UTF-16 code units, as they are; a comma within one of several is sent as %2C.',
+  email: ' Case does not count.',
+};
 
 /** Tells whether a cursor was made for this sort and these filters. It protects from mistakes; nothing rests on it. */
 function fingerprint(sort: readonly SortTerm[], filters: readonly Filter[]): number {

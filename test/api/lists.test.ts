@@ -33,6 +33,26 @@ test('pages lead from one to the next by their Link fields', async (t) => {
   assert.deepEqual(seen, [[5, 1], [3, 6], [2]]);
 });
 
+test('the next page is asked for as this one was, by another cursor alone', async (t) => {
+  const { list } = await withItems(t, [1, 2, 3, 4]);
+  const query = '?n%61me:in=Item+1,Item%202,b%2Cc,Item%203&limit=1&fields=id%2Cname&name:ne=>,';
+  const links = [];
+  for (let next: string | undefined = query; next !== undefined; ) {
+    const page = await list(next);
+    assert.equal(page.status, 200);
+    next = /^<\/items(\?[^>]*)>; rel="next"$/.exec(page.field('link') ?? '')?.[1];
+    if (next !== undefined) links.push(next.replace(/&cursor=[\w-]+$/, '&cursor='));
+  }
+  assert.deepEqual(links, [1, 2].map(() => `${query.replace('>', '%3E')}&cursor=`));
+});
+
+test('the link to the next page is hardly longer than what was asked for', async (t) => {
+  const { list } = await withItems(t, [1, 2]);
+  const ids = Array.from({ length: 2900 }, (_, index) => index + 1).join(',');
+  const link = (await list(`?limit=1&id:in=${ids}`)).field('link') ?? '';
+  assert.ok(link.length < ids.length + 200);
+});
+
 test('a list that is asked for again is the same, and another as soon as something is written', async (t) => {
   const { list, ask, fields } = await withItems(t, [3, 1, 2]);
   const query = '?limit=2&sort=-price';
