@@ -1,6 +1,6 @@
 import { CairnError, type Issue } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { check, type Mode } from '../schema/check.ts';
+import { check, issuesMax, type Mode } from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
 
 /**
@@ -24,6 +24,7 @@ export function accept<S extends Shape>(
 }
 
 export function invalid(issues: readonly Issue[]): CairnError {
-  const fields = issues.length === 1 ? '1 field breaks a rule' : `${issues.length} fields break a rule`;
+  const least = issues.length < issuesMax ? '' : 'at least ';
+  const fields = issues.length === 1 ? '1 field breaks a rule' : `${least}${issues.length} fields break a rule`;
   return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, { issues });
 }

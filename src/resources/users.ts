@@ -5,7 +5,7 @@ import type { Throttle } from '../auth/throttle.ts';
 import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { misfitOf } from '../schema/check.ts';
-import { choice, defaulted, email, emailKey, id, optional, password, text, type Input } from '../schema/field.ts';
+import { choice, defaulted, email, emailKey, id, optional, password, text } from '../schema/field.ts';
 import { UniqueKeyError, type Collection, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
 import { accept, invalid } from './accept.ts';
 import type { Audit } from './audit.ts';
@@ -34,8 +34,6 @@ const subject = { name: 'users', fields: userFields };
 
 /** What may be sent to change one: a person who sets a new password of their own proves the current one. */
 export const userChangeFields = { ...userFields, currentPassword: optional(password()) };
-
-type UserChange = Input<typeof userChangeFields>;
 
 export interface UsersParts {
   readonly store: Store;
@@ -107,12 +105,16 @@ export class Users {
   ): Promise<ChangedUser> {
     const seen = this.read(userId);
     precondition.demand();
-    const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) =>
-      this.#passwordIssues(sent, seen),
-    );
+    const proves = isSelf(principal, seen) && seen.passwordHash !== undefined;
+    const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) => {
+      const isMissing = proves && sent['password'] !== undefined && sent['currentPassword'] === undefined;
+      const missing = isMissing ? [issue('required', 'must be given to set a new password')] : [];
+      return [...this.#passwordIssues(sent, seen), ...missing];
+    });
     const newEmail = emailKey(asked.email) !== emailKey(seen.email);
     if (newEmail && !isAdministrator(principal)) this.#parts.throttle.claim(`signed in as ${userId}`);
-    const newHash = await this.#newPasswordHash(principal, seen, asked);
+    if (proves && asked.password !== undefined) await this.#prove(seen, asked.currentPassword ?? '');
+    const newHash = asked.password === undefined ? undefined : await this.#parts.passwords.hash(asked.password);
     const { before, after, renewed } = await this.#write(principal, (transaction) => {
       const before = transaction.get(this.records, userId);
       if (before === undefined) throw notFound();
@@ -185,17 +187,6 @@ export class Users {
       name: typeof name === 'string' ? name : owner.name,
       email: typeof email === 'string' ? email : owner.email,
     });
-  }
-
-  /** @throws CairnError `validation_failed` unless a person who changes their own password knows the current one */
-  async #newPasswordHash(principal: Principal, user: UserRecord, change: UserChange): Promise<string | undefined> {
-    if (change.password === undefined) return undefined;
-    if (isSelf(principal, user) && user.passwordHash !== undefined) {
-      const current = change.currentPassword;
-      if (current === undefined) throw invalid([issue('required', 'must be given to set a new password')]);
-      await this.#prove(user, current);
-    }
-    return this.#parts.passwords.hash(change.password);
   }
 
   /** Someone at an open session may be guessing. @throws CairnError `validation_failed`, `too_many_requests` */

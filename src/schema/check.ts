@@ -24,7 +24,7 @@ export type Checked<T> =
   | { readonly ok: false; readonly issues: readonly Issue[] };
 
 /** More issues than a person reads; it keeps a hostile body from growing in the answer. */
-const issuesMax = 100;
+export const issuesMax = 100;
 
 /**
  * Checks `body` against `shape` and reports all issues at once. The value is the complete writable part of the
@@ -49,7 +49,8 @@ export function check<S extends Shape>(
   const value: { [name: string]: Scalar } = {};
   for (const [name, field] of Object.entries(shape)) {
     const before = member(stored, name) ?? (mode.kind === 'create' ? field.fallback : undefined);
-    const after = member(document, name);
+    // What is never shown is not part of the resource: null cannot take it away.
+    const after = member(field.access === 'write-only' ? body : document, name);
     const fixed = field.access === 'read-only' || locked.includes(name);
     if (fixed && Object.hasOwn(body, name) && after !== before) report(name, 'read_only', 'must be left as it is');
     if (field.access === 'read-only') continue;

@@ -1,7 +1,7 @@
 import { unreachable } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Access, Field, Rule, Shape } from './field.ts';
-import { emailLengthMax, textPattern } from './rules.ts';
+import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
 
 /** `representation`: what is shown; `selection`: the same under `fields=`; the others: bodies that are sent. */
 export type Purpose = 'representation' | 'selection' | 'create' | 'replace' | 'patch';
@@ -21,7 +21,7 @@ export function jsonSchema(shape: Shape, purpose: Purpose): JsonObject {
 /** The schema of one field's value, as a body or a representation has it. */
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   const rule = ruleSchema(field.rule);
-  const removable = purpose === 'patch' && field.presence === 'optional' && field.access !== 'read-only';
+  const removable = purpose === 'patch' && field.presence === 'optional' && field.access === 'read-write';
   return {
     ...rule,
     ...(removable && typeof rule['type'] === 'string' && { type: [rule['type'], 'null'] }),
@@ -40,7 +40,7 @@ export function ruleSchema(rule: Rule): JsonObject {
     case 'text':
       return { type: 'string', minLength: rule.min, maxLength: rule.max, pattern: textPattern };
     case 'email':
-      return { type: 'string', format: 'email', maxLength: emailLengthMax };
+      return { type: 'string', maxLength: emailLengthMax, pattern: emailPattern };
     case 'password':
       return { type: 'string', format: 'password', minLength: rule.min, maxLength: rule.bytesMax };
     case 'number':

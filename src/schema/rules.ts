@@ -13,7 +13,8 @@ export const emailLengthMax = 254;
 
 const label = '[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?';
 /** HTML, "valid e-mail address": ASCII alone, no quoting, no comments; labels by RFC 1034 §3.5. */
-const emailPattern = new RegExp(`^[a-zA-Z0-9.!#$%&'*+/=?^_\`{|}~-]+@${label}(?:\\.${label})*$`);
+export const emailPattern = `^[a-zA-Z0-9.!#$%&'*+/=?^_\`{|}~-]+@${label}(?:\\.${label})*$`;
+const emailGrammar = new RegExp(emailPattern);
 
 const plainAscii = /^[\x20-\x7e]*$/;
 /** The embeddings, overrides and isolates of UAX #9, which can make a text look like another one. */
@@ -106,7 +107,7 @@ function characterFault(value: string): Fault | undefined {
 
 function emailFault(value: string): Fault | undefined {
   if (value.length > emailLengthMax) return fault('too_long', `must be at most ${characters(emailLengthMax)} long`);
-  return emailPattern.test(value) ? undefined : fault('not_an_email', 'must be an e-mail address');
+  return emailGrammar.test(value) ? undefined : fault('not_an_email', 'must be an e-mail address');
 }
 
 function passwordFault(value: string, min: number, bytesMax: number): Fault | undefined {

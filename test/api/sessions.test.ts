@@ -314,6 +314,11 @@ test('a new password takes the current one, and who guesses it is slowed down', 
   const password = 'quite another password';
   const without = await ask('PATCH', '/users/2', { fields, json: { password } });
   assert.deepEqual([without.status, Object(without.json).errors[0].pointer], [422, '/currentPassword']);
+  const all = await ask('PATCH', '/users/2', { fields, json: { password: 'short', name: '' } });
+  const pointers = Object(all.json).errors.map(({ pointer }: { pointer: string }) => pointer);
+  assert.deepEqual(pointers, ['/name', '/password', '/currentPassword']);
+  const removed = await ask('PATCH', '/users/2', { fields, json: { password: null } });
+  assert.deepEqual([removed.status, Object(removed.json).errors[0].code], [422, 'wrong_type']);
   for (let guess = 0; guess < 5; guess += 1) {
     const wrong = await ask('PATCH', '/users/2', { fields, json: { password, currentPassword: `guess ${guess}` } });
     assert.deepEqual([wrong.status, Object(wrong.json).errors[0].code], [422, 'wrong_password']);

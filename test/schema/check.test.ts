@@ -144,6 +144,7 @@ describe('a merge patch', () => {
       '/name required',
       '/role required',
     ]);
+    assert.deepEqual(outcome(user, { password: null }, mode), ['/password wrong_type']);
   });
 
   test('names no unknown field, not even to remove it', () => {
