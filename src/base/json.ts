@@ -87,6 +87,7 @@ export function mergePatch(target: JsonValue | undefined, patch: JsonValue): Jso
 const space = /[ \t\n\r]*/y;
 const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"/;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/;
+const wholeNumber = new RegExp(`^${number.source}$`);
 const lexeme = new RegExp(`[{}[\\]:,]|${string.source}|${number.source}|true|false|null`, 'y');
 
 /** Recursive descent over one text; `#token` is the lexeme at `#start`, empty where there is none. */
@@ -170,6 +171,11 @@ class JsonReader {
     const place = `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
     return new CairnError('malformed_json', `Cannot read the JSON: ${what} at ${place}`);
   }
+}
+
+/** The number that `text` is in JSON; NaN for what is none, and as `parseJson` has it. */
+export function parseJsonNumber(text: string): number {
+  return wholeNumber.test(text) ? exactNumber(text) : NaN;
 }
 
 /** The number that `lexeme` denotes; NaN where its shortest form denotes another decimal, ±Infinity beyond a double. */

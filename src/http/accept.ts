@@ -14,7 +14,7 @@ const qualityGrammar = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
  */
 export function negotiate<T extends string>(accept: string | undefined, offered: readonly T[]): T | undefined {
   if (accept === undefined || accept === '*/*' || accept === '') return offered[0];
-  const ranges = accept.split(',').flatMap(parseRange);
+  const ranges = elementsOf(accept).flatMap(parseRange);
   let best: T | undefined;
   let bestQuality = 0;
   for (const type of offered) {
@@ -22,6 +22,11 @@ export function negotiate<T extends string>(accept: string | undefined, offered:
     if (quality > bestQuality) [best, bestQuality] = [type, quality];
   }
   return best;
+}
+
+/** The elements of a list (RFC 9110 §5.6.1), in which a comma may be quoted. */
+function elementsOf(value: string): readonly string[] {
+  return value.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? [];
 }
 
 function parseRange(element: string): MediaRange[] {
@@ -50,7 +55,7 @@ const preferenceGrammar = new RegExp(
 /** The preferences of a `Prefer` field (RFC 7240 §2) by lower-case name; the first of one name counts. */
 export function parsePrefer(value: string | undefined): ReadonlyMap<string, string> {
   const preferences = new Map<string, string>();
-  for (const element of value?.split(',') ?? []) {
+  for (const element of elementsOf(value ?? '')) {
     const match = preferenceGrammar.exec(element.trim());
     const name = match?.[1]?.toLowerCase();
     if (name !== undefined && !preferences.has(name)) preferences.set(name, match?.[2] ?? match?.[3] ?? '');

@@ -274,7 +274,8 @@ export class Exchanger {
     const { status, body, fields } = this.#options.refuse(failure.error);
     const content = typeof body === 'string' ? body : '';
     const bytes = Buffer.byteLength(content);
-    const raw = [...fields, ...failure.fields, 'Content-Length', String(bytes), 'Connection', 'close'];
+    const date = new Date(this.#options.clock.now()).toUTCString();
+    const raw = [...fields, ...failure.fields, 'Date', date, 'Content-Length', String(bytes), 'Connection', 'close'];
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
     raw.forEach((part, index) => (head += index % 2 === 0 ? `${part}: ` : `${part}\r\n`));
     socket.end(`${head}\r\n${content}`);

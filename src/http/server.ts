@@ -162,7 +162,7 @@ export class HttpServer {
     if (code === 'HPE_CLOSED_CONNECTION') return;
     // Nobody is there any more, or never spoke TLS.
     if (!socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code)) return void socket.destroy();
-    const [known, what] = failures[code] ?? ['malformed_request', 'it is not HTTP/1.1'];
+    const [known, what] = failures[code] ?? ['malformed_request', 'its request line or a field is malformed'];
     this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
   }
 }

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { CairnError, invariant } from '../base/errors.ts';
-import { parseJsonBytes, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import { parseJsonBytes, parseJsonNumber, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/head.ts';
 import type { Rule, Shape } from '../schema/field.ts';
@@ -205,8 +205,8 @@ function readOperand(rule: Rule, parameter: string, value: string): Scalar {
   switch (rule.kind) {
     case 'number':
     case 'integer': {
-      const number = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/.test(value) ? Number(value) : NaN;
-      if (!Number.isFinite(number)) throw refusal(parameter, 'must be a number');
+      const number = parseJsonNumber(value);
+      if (!Number.isFinite(number)) throw refusal(parameter, 'must be a number, as JSON and a double can hold it');
       return number;
     }
     case 'boolean':

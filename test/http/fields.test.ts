@@ -162,13 +162,14 @@ test('RFC 7240 §2: preferences', () => {
     ['respond-async', ''],
     ['a', 'b c'],
   ]);
+  assert.deepEqual([...parsePrefer('foo="a, count=exact, \\", b", count=none, x="')], [['count', 'none']]);
   assert.equal(parsePrefer(undefined).size, 0);
 });
 
 test('preferences are read in time that grows with their length alone', () => {
   const spaces = ' '.repeat(15_000);
   const started = process.cpuUsage();
-  for (const value of [`a${spaces}x`, `a=${spaces}x y`, `a${spaces}=${spaces}x y`, `a=""${spaces}x`]) {
+  for (const value of [`a${spaces}x`, `a=${spaces}x y`, `a${spaces}=${spaces}x y`, `a=""${spaces}x`, `a="${'\\"'.repeat(7_500)}`]) {
     assert.deepEqual([...parsePrefer(value)], [], JSON.stringify(value.replaceAll(spaces, '…')));
   }
   const { user } = process.cpuUsage(started);

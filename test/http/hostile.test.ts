@@ -192,6 +192,17 @@ answers('known, but not here', [
   ),
 ]);
 
+test('RFC 9110 §6.6.1: a refusal of what never became a request has a date, and says what may be wrong', async () => {
+  const said = [['FOO /items/1 HTTP/1.1', /request line or a field/], ['CONNECT a:80 HTTP/1.1', /no proxy/]] as const;
+  for (const [line, what] of said) {
+    const client = new RawClient(listener.port).send(`${line}\r\nHost: a\r\n\r\n`);
+    const { fields, body } = await client.reply();
+    assert.ok(Math.abs(Date.parse(fields.get('date') ?? '') - Date.now()) < 60_000, line);
+    assert.match(body, what);
+    await client.rest();
+  }
+});
+
 test('HEAD is GET without its content', async () => {
   const client = new RawClient(listener.port).send(`HEAD /items/1 ${host}\r\n`);
   const reply = await client.reply('HEAD');
