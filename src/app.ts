@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -6,7 +7,7 @@ import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
-import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
+import { serviceHandlers, type Description, type Services, type Unready } from './api/service-handlers.ts';
 import { everybody } from './auth/access.ts';
 import type { KeyRing } from './auth/keys.ts';
 import { Tokens } from './auth/tokens.ts';
@@ -198,11 +199,15 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     slices: new Slices(clock),
   };
   const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
-    bind(collectionRoutes(routed), collectionHandlers(routed, resource, collectionOptions), operationIdOf(routed));
-  let described: Promise<string> | undefined;
-  const description = (): Promise<string> => (described ??= describe(endpoints));
+    bind(
+      collectionRoutes(routed, settings),
+      collectionHandlers(routed, resource, collectionOptions),
+      operationIdOf(routed),
+    );
+  let described: Promise<Description> | undefined;
+  const description = (): Promise<Description> => (described ??= describe(endpoints));
   const endpoints: Endpoint[] = [
-    ...collectionEndpoints(routedUsers(settings.registration), users),
+    ...collectionEndpoints(routedUsers(settings), users),
     ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
     ...bind(serviceRoutes, serviceHandlers({ ...services, pages, description })),
   ];
@@ -217,10 +222,11 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
 }
 
 /** The OpenAPI document. Few ask for it, and much goes into it: that is loaded when the first one does. */
-async function describe(endpoints: readonly Endpoint[]): Promise<string> {
+async function describe(endpoints: readonly Endpoint[]): Promise<Description> {
   const [{ openApi }, { packageVersion }] = await Promise.all([import('./api/openapi.ts'), import('./version.ts')]);
   const routes = new Map(endpoints.map(({ operationId, route }) => [operationId, route]));
-  return JSON.stringify(openApi(routes, packageVersion()));
+  const text = JSON.stringify(openApi(routes, packageVersion()));
+  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
 }
 
 /** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */

@@ -83,17 +83,18 @@ export function collectionHandlers<R extends StoredRecord>(
       // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
       const tag = entityTag(epoch(), resource.records.revision);
       const known = replies.get(keyOf(request.target, withTotal));
-      if (known?.tag === tag) return isUnchanged(request, tag) ? notModified(tag) : known.reply;
+      // What is counted for the caller cannot be told by 304.
+      if (known?.tag === tag) return isUnchanged(request, tag) && !withTotal ? notModified(tag) : known.reply;
       const asked = parseListQuery(fields, query);
-      return isUnchanged(request, tag) ? notModified(tag) : readList(request.target, asked, tag, withTotal);
+      if (isUnchanged(request, tag) && !withTotal) return notModified(tag);
+      return readList(request.target, asked, tag, withTotal);
     },
 
     async create({ request, principal, body }) {
       const record = await resource.create(principal, body ?? null, request.address);
       const location = ['Location', `/${name}/${record.id}`];
       const tag = entityTag(epoch(), record.revision);
-      if (wantsMinimal(request))
-        return { status: 201, fields: [...location, 'ETag', tag, ...minimal], body: undefined };
+      if (wantsMinimal(request)) return noContent([...location, 'ETag', tag, ...minimal], 201);
       return shown(201, tag, write(record), location);
     },
 

@@ -9,6 +9,7 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { notFound } from '../resources/precondition.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
+import { refuseVersion } from './entity-tag.ts';
 import { problems } from './problems.ts';
 import { noContent, refusal, seeOther } from './replies.ts';
 import {
@@ -65,6 +66,7 @@ export function createDispatch(options: DispatchOptions): Handle {
     const id = idOf(match);
     const principal = admit(route, request, id);
     checkAcceptable(route, request);
+    if (route.method !== 'GET' && route.conditional !== true) refuseVersion(request);
     const query = readQuery(route, match.query);
     const call = { request, principal, id, query, body: undefined };
     return route.body === undefined ? handle(call) : answerBody(match.value, route.body, call);
@@ -81,6 +83,10 @@ export function createDispatch(options: DispatchOptions): Handle {
   /** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
   async function answerBody({ route, handle }: Endpoint, body: RouteBody, call: Call): Promise<Reply> {
     const { request, principal, id, query } = call;
+    // RFC 9110 §14.5: taken for the whole, a part would be all that is left.
+    if (body.purpose === 'replace' && request.fields.get('content-range') !== undefined) {
+      throw new CairnError('malformed_request', 'Cannot read the body: it is a part, by its Content-Range');
+    }
     const bytesMax = principal.kind === 'anonymous' ? anonymousBytesMax : bodyBytesMax;
     const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
     const bytes = await receiveContent(request, rules, body.optional === true);
@@ -148,7 +154,14 @@ function refusalFor(error: CairnError, request: Request, match: Match<Endpoint>)
   const { status } = problems[error.code];
   const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
   if (wantsPage && (status === 401 || status === 403)) return seeOther(route.signInAt);
-  return refusal(error, request.id);
+  const isType = error.code === 'unsupported_media_type' && route?.body !== undefined;
+  return refusal(error, request.id, isType ? takenInstead(route.body, request) : []);
+}
+
+/** What would be taken, where a body's type or coding is not (RFC 9110 §15.5.16, RFC 5789 §2.2). */
+function takenInstead(body: RouteBody, { fields }: Request): readonly string[] {
+  if (fields.get('content-encoding') !== undefined) return ['Accept-Encoding', 'identity'];
+  return [body.purpose === 'patch' ? 'Accept-Patch' : 'Accept', mediaTypesOf(body).join(', ')];
 }
 
 function withCors(reply: Reply, { fields }: Request, allowedOrigins: ReadonlySet<string>): Reply {

@@ -34,6 +34,13 @@ export function preconditionOf({ fields }: Request, epoch: string, required: boo
   };
 }
 
+/** Refuses a write for one version of what has none: to ignore the condition would be to write in spite of it. */
+export function refuseVersion({ fields }: Request): void {
+  const named = fields.get('if-match');
+  if (named === undefined || named === '*') return;
+  throw new CairnError('precondition_failed', 'Cannot go on: If-Match names a version, and nothing here has one');
+}
+
 function changed(): CairnError {
   return new CairnError('precondition_failed', 'Cannot go on: the resource is not the version that was named');
 }

@@ -122,7 +122,7 @@ const security: { readonly [access in Access]: JsonValue } = {
   session: [{ session: [] }],
 };
 
-function parametersOf({ path, query, conditional = false, method, prefer }: Route): JsonObject[] {
+function parametersOf({ path, query, conditional = false, requireIfMatch, method, prefer }: Route): JsonObject[] {
   const parameters: JsonObject[] = [];
   if (path.includes('{id}')) {
     const schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
@@ -134,8 +134,11 @@ function parametersOf({ path, query, conditional = false, method, prefer }: Rout
     const schema = { type: 'integer', minimum: 1 };
     parameters.push({ name: 'userId', in: 'query', description: 'Whose; for administrators.', schema });
   }
-  if (conditional && method === 'GET') parameters.push(fieldParameter('If-None-Match', 'Answer 304 if it is this.'));
-  if (conditional) parameters.push(fieldParameter('If-Match', 'Go on only if it is this; else 412.'));
+  if (conditional) {
+    const otherwise = method === 'GET' ? 'Answer 304 if it is this.' : 'Go on only if it is not this; else 412.';
+    const ifMatch = fieldParameter('If-Match', 'Go on only if it is this; else 412.');
+    parameters.push(fieldParameter('If-None-Match', otherwise), { ...ifMatch, required: requireIfMatch === true });
+  }
   if (prefer !== undefined) parameters.push(fieldParameter('Prefer', `Known is \`${prefer}\` (RFC 7240).`));
   return parameters;
 }
@@ -150,27 +153,30 @@ function fieldParameter(name: string, description: string): JsonObject {
 }
 
 function requestBody(body: RouteBody): JsonObject {
-  const { shape, purpose, title, optional = false } = body;
-  const schema: JsonObject = { title, ...jsonSchema(shape, purpose) };
-  const media = { schema, example: body.example ?? exampleOf(sendable(schema, purpose)) };
+  const { purpose, or, optional = false } = body;
+  const schemaOf = ({ shape, title }: Pick<RouteBody, 'shape' | 'title'>) => ({ title, ...jsonSchema(shape, purpose) });
+  const schema: JsonObject = or === undefined ? schemaOf(body) : { oneOf: [schemaOf(body), schemaOf(or)] };
+  const media = { schema, example: exampleOf(sendable(schemaOf(body), purpose)) };
   return { required: !optional, content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])) };
 }
 
 /** A success, what a preference or a condition makes of it, and where a browser is sent instead. */
 function successes({ reply, method, conditional = false, prefer, signInAt }: Route): JsonObject {
   const { status, schema, headers: names = [] } = reply;
-  const headers = headersOf([...names, ...(prefer === undefined ? [] : ['Preference-Applied'])]);
+  const own = headersOf([...names, ...(prefer === undefined ? [] : ['Preference-Applied'])]);
+  const headers = { ...own, ...(signInAt !== undefined && pageHeaders) };
   const content: JsonObject | undefined = schema && {
     'application/json': { schema, example: exampleOf(schema) },
     ...(signInAt !== undefined && { 'text/html': { schema: text } }),
   };
-  const described = { description: method === 'GET' ? 'What was asked for.' : 'It is done.', headers };
+  const done = status === 201 && prefer !== undefined ? 'It is done; if so preferred, without content.' : 'It is done.';
+  const described = { description: method === 'GET' ? 'What was asked for.' : done, headers };
   return {
     [status]: { ...described, ...(content !== undefined && { content }) },
     ...(prefer === 'return=minimal' && status === 200 && { 204: described }),
     ...(signInAt !== undefined && { 303: { description: 'Sign in there.', headers: headersOf(['Location']) } }),
     ...(((conditional && method === 'GET') || signInAt !== undefined) && {
-      304: { description: 'It is as before.', headers: headersOf(['ETag']) },
+      304: { description: 'It is as before.', headers: signInAt === undefined ? headersOf(['ETag']) : pageHeaders },
     }),
   };
 }
@@ -194,9 +200,15 @@ function problemResponse(kinds: readonly ErrorCode[]): JsonObject {
   const [status = 0] = kinds.map((code) => problems[code].status);
   const names = [
     ...(status === 401 || kinds.includes('insufficient_scope') ? ['WWW-Authenticate'] : []),
+    ...(status === 415 ? ['Accept', 'Accept-Encoding', 'Accept-Patch'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
   ];
-  const narrowed = { type: 'object', properties: { code: { enum: kinds }, status: { const: status } } };
+  const each = kinds.map((code) => ({
+    type: 'object',
+    properties: { code: { const: code }, status: { const: status } },
+    ...(code === 'validation_failed' && { required: ['errors'] }),
+  }));
+  const narrowed = each.length === 1 ? (each[0] ?? {}) : { anyOf: each };
   const examples = kinds.map((code): [string, JsonObject] => [code, { $ref: `#/components/examples/${code}` }]);
   return {
     description: kinds.map((code) => problems[code].title).join('; '),
@@ -232,6 +244,12 @@ const headerSchemas: { readonly [name: string]: JsonObject } = {
   'Set-Cookie': { description: 'The session cookie `sid`, set, renewed or cleared.', schema: text },
   'WWW-Authenticate': { description: 'The challenge (RFC 6750 §3).', schema: text },
   'Retry-After': { description: 'Seconds after which it may go better.', schema: { type: 'integer', minimum: 0 } },
+};
+
+/** What a page has that a browser is answered with. */
+const pageHeaders: JsonObject = {
+  ...headersOf(['Referrer-Policy', 'Cross-Origin-Opener-Policy']),
+  ETag: { description: 'Of the page.', schema: text },
 };
 
 function headersOf(names: readonly string[]): JsonObject {

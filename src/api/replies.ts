@@ -36,8 +36,8 @@ export function unstoredReply(status: 200 | 201, body: string, fields: readonly 
   return { status, fields: [...unstoredJson, ...fields], body };
 }
 
-export function noContent(fields: readonly string[] = []): Reply {
-  return { status: 204, fields: [...unstored, ...fields], body: undefined };
+export function noContent(fields: readonly string[] = [], status: 204 | 201 = 204): Reply {
+  return { status, fields: [...unstored, ...fields], body: undefined };
 }
 
 /** 303 (RFC 9110 §15.4.4): a browser is sent to another page. */

@@ -12,8 +12,8 @@ export interface RouteBody {
   readonly purpose: 'create' | 'replace' | 'patch';
   /** What the OpenAPI document calls it. */
   readonly title: string;
-  /** Shown in the OpenAPI document where an example of every field together would mislead. */
-  readonly example?: JsonObject;
+  /** What may be sent instead. */
+  readonly or?: { readonly shape: Shape; readonly title: string };
   /** The body may be absent. */
   readonly optional?: boolean;
 }
@@ -44,6 +44,8 @@ export interface Route {
   readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape } | { readonly kind: 'user' | 'any' };
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
+  /** Whether a write has to name the version that it changes. */
+  readonly requireIfMatch?: boolean | undefined;
   /** The preference that is followed (RFC 7240): to answer without content, or to count all that a list could show. */
   readonly prefer?: 'return=minimal' | 'count=exact';
   /** Whether another site's page is refused although no cookie decides: where one would be given, or taken away. */

@@ -3,9 +3,9 @@ import type { ErrorCode } from '../base/errors.ts';
 import type { CollectionDeclaration } from '../resources/collection.ts';
 import { items } from '../resources/items.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
-import type { Shape } from '../schema/field.ts';
+import { optional, password, type Shape } from '../schema/field.ts';
 import type { Route } from './route.ts';
-import { arraySchema, credentialsFields, dashboardSchema, grantExample, grantFields, healthSchema } from './schemas.ts';
+import { arraySchema, credentialsFields, dashboardSchema, healthSchema } from './schemas.ts';
 import { logoutFields, recordSchema, revocationFields, selectableSchema, sessionSchema } from './schemas.ts';
 import { startedSessionSchema, tokenSchema } from './schemas.ts';
 
@@ -45,7 +45,12 @@ export const serviceRoutes = {
     summary: 'Get an access token and a refresh token, for e-mail address and password or for a refresh token',
     access: 'public',
     sameSite: true,
-    body: { shape: grantFields, purpose: 'create', title: 'Grant', example: grantExample },
+    body: {
+      shape: credentialsFields,
+      purpose: 'create',
+      title: 'Credentials',
+      or: { shape: revocationFields, title: 'Revocation' },
+    },
     reply: { status: 201, schema: tokenSchema },
     problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
   },
@@ -80,7 +85,8 @@ export const serviceRoutes = {
     path: '/openapi.json',
     summary: 'Describe all of this as an OpenAPI document',
     access: 'public',
-    reply: { status: 200, schema: { type: 'object', examples: [{ openapi: '3.1.0' }] } },
+    conditional: true,
+    reply: { status: 200, schema: { type: 'object', examples: [{ openapi: '3.1.0' }] }, headers: ['ETag'] },
   },
   live: {
     method: 'GET',
@@ -118,13 +124,21 @@ export interface RoutedCollection extends Omit<CollectionDeclaration, 'access'> 
 
 const changeOfUser = ['actor_changed', 'email_taken', 'last_admin', 'too_many_requests'] as const;
 
+/** What of an installation's options shows in the route table. */
+export interface RouteOptions {
+  readonly registration?: 'open' | 'closed' | undefined;
+  readonly requireIfMatch?: boolean | undefined;
+  readonly passwordLengthMin?: number | undefined;
+}
+
 /** Users, for whom anybody may register where `registration` is open. */
-export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
+export function routedUsers({ registration, passwordLengthMin = 1 }: RouteOptions): RoutedCollection {
+  const ofPassword = { password: optional(password({ min: passwordLengthMin })) };
   return {
     name: 'users',
     singular: 'user',
-    fields: userFields,
-    changeFields: userChangeFields,
+    fields: { ...userFields, ...ofPassword },
+    changeFields: { ...userChangeFields, ...ofPassword },
     changeHeaders: ['Set-Cookie'],
     problems: {
       create: ['actor_changed', 'email_taken', 'too_many_requests'],
@@ -144,7 +158,10 @@ export function routedUsers(registration: 'open' | 'closed'): RoutedCollection {
 }
 
 /** The routes of a collection. */
-export function collectionRoutes(collection: RoutedCollection): { readonly [K in CollectionOperation]: Route } {
+export function collectionRoutes(
+  collection: RoutedCollection,
+  { requireIfMatch }: RouteOptions,
+): { readonly [K in CollectionOperation]: Route } {
   const { name, singular, fields, access, changeFields = fields, changeHeaders = [], problems = {} } = collection;
   const [all, one] = [`/${name}`, `/${name}/{id}`];
   const title = capitalized(singular);
@@ -159,6 +176,7 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       ...writing(operation),
       path: one,
       conditional: true,
+      requireIfMatch,
       body: { shape: changeFields, purpose: operation, title: bodyTitle },
       prefer: 'return=minimal',
       reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
@@ -208,6 +226,7 @@ export function collectionRoutes(collection: RoutedCollection): { readonly [K in
       path: one,
       summary: `Remove the ${singular} with this id`,
       conditional: true,
+      requireIfMatch,
       reply: { status: 204 },
     },
   };
@@ -226,12 +245,12 @@ export function operationIdOf({ name, singular }: RoutedCollection): (operation:
 /** The whole route table, by operation id, in the order in which people look for things. */
 export function routeTable(
   collections: readonly RoutedCollection[] = [items],
-  registration: 'open' | 'closed' = 'closed',
+  options: RouteOptions = {},
 ): ReadonlyMap<string, Route> {
   const table = new Map<string, Route>();
-  for (const collection of [routedUsers(registration), ...collections]) {
+  for (const collection of [routedUsers(options), ...collections]) {
     const operationId = operationIdOf(collection);
-    const routes = collectionRoutes(collection);
+    const routes = collectionRoutes(collection, options);
     for (const operation of collectionOperations) table.set(operationId(operation), routes[operation]);
   }
   for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);

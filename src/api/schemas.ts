@@ -17,15 +17,6 @@ export const revocationFields = {
   refresh_token: writeOnly(text({ min: 1, max: 200, example: 'x'.repeat(67) })),
 };
 
-/** Either the one or the other, which no single shape can say; `createToken` decides by `refresh_token`. */
-export const grantFields = {
-  email: optional(credentialsFields.email),
-  password: optional(credentialsFields.password),
-  refresh_token: optional(revocationFields.refresh_token),
-};
-
-export const grantExample = { email: credentialsFields.email.example, password: credentialsFields.password.example };
-
 export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
 
 export const userSchema: JsonObject = recordSchema('User', userFields);
@@ -87,4 +78,4 @@ export const tokenSchema = objectSchema('Tokens', {
   expires_in: { type: 'integer', minimum: 1, description: 'Seconds until the access token expires.' },
 });
 
-export const healthSchema = objectSchema('Health', { status: { type: 'string', examples: ['ready'] } });
+export const healthSchema = objectSchema('Health', { status: { enum: ['live', 'ready'], examples: ['ready'] } });

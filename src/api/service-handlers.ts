@@ -13,8 +13,9 @@ import type { Credentials, SignIn } from '../resources/sign-in.ts';
 import { userFields, type Users } from '../resources/users.ts';
 import { representationOf } from '../schema/representation.ts';
 import { cookieOf, noCookie, sessionCookie } from './authenticate.ts';
+import { isUnchanged } from './entity-tag.ts';
 import { pageReply, type Pages } from './pages.ts';
-import { noContent, unstoredReply } from './replies.ts';
+import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { preferredType, type Call, type Handler } from './route.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
 import { credentialsFields, logoutFields, revocationFields } from './schemas.ts';
@@ -27,10 +28,15 @@ export interface Services {
   readonly items: CollectionResource;
   /** Absent where the app serves no page. */
   readonly pages: Pages | undefined;
-  /** The OpenAPI document as JSON text. */
-  readonly description: () => Promise<string>;
+  /** The OpenAPI document as JSON text, and its entity tag. */
+  readonly description: () => Promise<Description>;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
   readonly unready: () => Unready | undefined;
+}
+
+export interface Description {
+  readonly text: string;
+  readonly tag: string;
 }
 
 /** Why a server should get no requests. */
@@ -91,7 +97,10 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       return noContent();
     },
 
-    describe: async () => unstoredReply(200, await services.description()),
+    async describe({ request }) {
+      const { text, tag } = await services.description();
+      return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, text);
+    },
 
     live: () => unstoredReply(200, '{"status":"live"}'),
 

@@ -1,5 +1,6 @@
 import { openApi } from '../api/openapi.ts';
 import { routeTable } from '../api/routes.ts';
+import { options } from '../config.ts';
 import { packageVersion } from '../version.ts';
 import type { Command } from './command.ts';
 import { dataCommands } from './data.ts';
@@ -28,9 +29,14 @@ const routeCommands: readonly Command[] = [
     name: 'openapi',
     summary: 'Prints the OpenAPI document',
     operands: [],
-    options: [],
-    async run({ terminal }) {
-      terminal.out(`${JSON.stringify(openApi(routeTable(), packageVersion()), null, 2)}\n`);
+    options: [options.registration, options.requireIfMatch, options.passwordMin],
+    async run({ terminal, read }) {
+      const routes = routeTable(undefined, {
+        registration: read(options.registration),
+        requireIfMatch: read(options.requireIfMatch),
+        passwordLengthMin: read(options.passwordMin),
+      });
+      terminal.out(`${JSON.stringify(openApi(routes, packageVersion()), null, 2)}\n`);
     },
   },
 ];

@@ -79,7 +79,8 @@ export function password(
   options: Options<string> & { readonly min?: number; readonly bytesMax?: number } = {},
 ): Field<string, 'required', 'write-only'> {
   const { min = 1, bytesMax = 1024 } = options;
-  return writeOnly(field({ kind: 'password', min, bytesMax }, 'correct horse battery staple', options));
+  const example = 'correct horse battery staple'.padEnd(min, ' and so on');
+  return writeOnly(field({ kind: 'password', min, bytesMax }, example, options));
 }
 
 /** A finite number from `min` to `max`, kept exactly as it was sent. */

@@ -136,7 +136,7 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
   const app = await openTestApp(t, { secret, registration });
   let number = 0;
   const lines: string[] = [];
-  for (const [operationId, route] of routeTable([items], registration)) {
+  for (const [operationId, route] of routeTable([items], { registration })) {
     if (only !== undefined && operationId !== only) continue;
     const cells = await row(app, operationId, route, () => (number += 1));
     const name = `\`${route.method} ${route.path}\`${only === undefined ? '' : `, registration ${registration}`}`;

@@ -61,6 +61,9 @@ test('a body that breaks a rule is refused with all that is wrong, and the next 
       assert.equal((await ask('GET', '/items', { fields })).body, '[]');
     });
   }
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x${index}`, 1]));
+  const { json } = await ask('POST', '/items', { fields, json: many });
+  assert.match(Object(json).detail, /: at least 100 fields break a rule$/);
   const longest = { name: '😀'.repeat(200), price: 1e12 };
   assert.equal((await ask('POST', '/items', { fields, json: longest })).status, 201);
 });

@@ -45,6 +45,15 @@ test('RFC 9110 §13.1.2: what the caller has is answered with 304, lists too', a
     }
     assert.equal((await ask('GET', target, { fields: { ...fields, 'if-none-match': '"x"' } })).status, 200);
   }
+  const description = await ask('GET', '/openapi.json');
+  const held = { 'if-none-match': description.field('etag') ?? '' };
+  assert.equal(description.field('cache-control'), 'private, no-cache');
+  assert.equal((await ask('GET', '/openapi.json', { fields: held })).status, 304);
+  const counted = { ...fields, 'if-none-match': '*', prefer: 'count=exact' };
+  for (const _ of ['made', 'kept']) {
+    const answer = await ask('GET', '/items', { fields: counted });
+    assert.deepEqual([answer.status, answer.field('x-total-count')], [200, '1'], 'the count that was asked for');
+  }
   const malformed = await ask('GET', '/items/1', { fields: { ...fields, 'if-none-match': 'x' } });
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
 });
@@ -70,6 +79,21 @@ test('RFC 9110 §13.1.1: a write goes on only for the version that was named', a
   assert.equal(none.status, 412);
   assert.equal((await ask('DELETE', '/items/1', { fields: { ...fields, 'if-match': '*' } })).status, 204);
   assert.equal((await ask('PUT', '/items/1', { fields: { ...fields, 'if-match': '*' }, json: lamp })).status, 404);
+});
+
+test('RFC 9110 §13.1.1: what has no version is not written for one', async (t) => {
+  const { ask, token, cookie } = await openTestApp(t);
+  const fields = { authorization: `Bearer ${await token('member')}`, 'if-match': '"x"' };
+  const session = { cookie: await cookie('member'), 'if-match': '"x"' };
+  const refused = [
+    await ask('POST', '/items', { fields, json: lamp }),
+    await ask('DELETE', '/sessions/4', { fields: session }),
+    await ask('POST', '/logout', { fields: session }),
+  ];
+  for (const { status, code } of refused) assert.deepEqual([status, code], [412, 'precondition_failed']);
+  assert.equal((await ask('GET', '/items', { fields: { authorization: fields.authorization } })).body, '[]');
+  assert.equal((await ask('GET', '/dashboard', { fields: session })).status, 200);
+  assert.equal((await ask('POST', '/items', { fields: { ...fields, 'if-match': '*' }, json: lamp })).status, 201);
 });
 
 test('the order: authorization, 404, 428, 422, 412', async (t) => {

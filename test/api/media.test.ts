@@ -16,12 +16,25 @@ test('a patch is a merge patch by either name, and OPTIONS says so', async (t) =
   for (const type of ['application/json-patch+json', 'text/plain', 'application/json; charset=latin1']) {
     const answer = await ask('PATCH', '/items/1', { fields: { ...fields, 'content-type': type }, body: '{"price":9}' });
     assert.equal(answer.status, 415, type);
+    assert.equal(answer.field('accept-patch'), 'application/merge-patch+json, application/json');
   }
-  const merged = { 'content-type': 'application/merge-patch+json' };
-  assert.equal((await ask('PUT', '/items/1', { fields: { ...fields, ...merged }, body: '{}' })).status, 415);
+  const merged = { ...fields, 'content-type': 'application/merge-patch+json' };
+  const put = await ask('PUT', '/items/1', { fields: merged, body: '{}' });
+  assert.deepEqual([put.status, put.field('accept'), put.field('accept-encoding')], [415, 'application/json', undefined]);
+  const coded = await ask('PATCH', '/items/1', { fields: { ...merged, 'content-encoding': 'gzip' }, body: '{}' });
+  assert.deepEqual([coded.status, coded.field('accept-patch')], [415, undefined]);
+  assert.equal(coded.field('accept-encoding'), 'identity');
   const options = await ask('OPTIONS', '/items/1');
   assert.equal(options.field('accept-patch'), 'application/merge-patch+json, application/json');
   assert.equal((await ask('OPTIONS', '/items')).field('accept-patch'), undefined);
+});
+
+test('RFC 9110 §14.5: a part is not taken for the whole', async (t) => {
+  const { ask, token } = await openTestApp(t);
+  const fields = { authorization: `Bearer ${await token('admin')}`, 'content-range': 'bytes 0-9/99' };
+  assert.equal((await ask('POST', '/items', { fields, json: { name: 'Lamp', price: 1 } })).status, 201);
+  const answer = await ask('PUT', '/items/1', { fields, json: { name: 'Lamp', price: 2 } });
+  assert.deepEqual([answer.status, answer.code], [400, 'malformed_request']);
 });
 
 test('RFC 9110 §12.5.1: what cannot be shown as asked is 406', async (t) => {
@@ -51,6 +64,7 @@ test('RFC 7240 §4.2: who wants no content back gets none', async (t) => {
   const fields = { authorization: `Bearer ${await token('admin')}`, prefer: 'respond-async, return=minimal' };
   const created = await ask('POST', '/items', { fields, json: { name: 'Lamp', price: 1 } });
   assert.deepEqual([created.status, created.body, created.field('location')], [201, '', '/items/1']);
+  assert.deepEqual([created.field('cache-control'), created.field('x-content-type-options')], ['no-store', 'nosniff']);
   for (const [method, json] of [['PUT', { name: 'Lamp', price: 2 }], ['PATCH', { price: 3 }]] as const) {
     const answer = await ask(method, '/items/1', { fields, json });
     assert.deepEqual([answer.status, answer.body], [204, '']);

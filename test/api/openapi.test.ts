@@ -6,11 +6,12 @@ import { problems } from '../../src/api/problems.ts';
 import { problemsOf } from '../../src/api/route-problems.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
+import { settingsOf } from '../../src/settings.ts';
 import { packageVersion } from '../../src/version.ts';
 import { openTestApp } from '../support/app.ts';
 import { resolve, violations } from '../support/json-schema.ts';
 
-const document = openApi(routeTable(), packageVersion());
+const document = openApi(routeTable(undefined, settingsOf({})), packageVersion());
 
 /** Every object in the document, with the way to it. */
 function* objects(value: JsonValue, way: string): Generator<[way: string, object: JsonObject]> {
@@ -68,6 +69,46 @@ test('every example keeps its schema', () => {
     }
   }
   assert.ok(count > 100);
+});
+
+test('an installation that demands If-Match says so, and asks for passwords as long as it takes', async (t) => {
+  const { ask } = await openTestApp(t, { requireIfMatch: true, passwordLengthMin: 9 });
+  const strict: JsonValue = Object((await ask('GET', '/openapi.json')).json);
+  for (const [served, required] of [[strict, true], [document, false]] as const) {
+    const found = [...objects(served, '#')].map(([, object]) => object);
+    const writes = found.filter(({ operationId }) => /^(replace|patch|remove)(Item|User)$/.test(String(operationId)));
+    assert.equal(writes.length, 6);
+    for (const { parameters, responses } of writes) {
+      const ifMatch = [parameters].flat().find((parameter) => Object(parameter).name === 'If-Match');
+      assert.deepEqual([Object(ifMatch).required, Object.hasOwn(Object(responses), '428')], [required, required]);
+    }
+    const { NewUser, UserPatch } = Object(resolve(Object(served), '#/components/schemas'));
+    assert.equal(NewUser.properties.password.minLength, required ? 9 : 15);
+    const local = { name: 'Ada', email: 'a@localhost' };
+    assert.deepEqual(violations(Object(served), NewUser, local), []);
+    assert.equal(UserPatch.properties.currentPassword.minLength, 1);
+  }
+});
+
+test('who gets tokens sends the one or the other', () => {
+  const body = Object(resolve(document, '#/paths/~1tokens/post/requestBody/content')) ['application/json'];
+  const credentials = { email: 'a', password: 'b' };
+  for (const good of [credentials, { refresh_token: 'c' }]) {
+    assert.deepEqual(violations(document, body.schema, good), []);
+  }
+  for (const bad of [{}, { email: 'a' }, { ...credentials, refresh_token: 'c' }]) {
+    assert.equal(violations(document, body.schema, bad).length, 1);
+  }
+});
+
+test('a problem of fields names them', () => {
+  const { schema } = Object(resolve(document, '#/components/responses/validation_failed.write_refused/content'))[
+    'application/problem+json'
+  ];
+  const { errors, ...without } = Object(resolve(document, '#/components/examples/validation_failed/value'));
+  assert.equal(errors.length, 1);
+  assert.deepEqual(violations(document, schema, without).length, 1);
+  assert.deepEqual(violations(document, schema, { ...without, code: 'write_refused' }), []);
 });
 
 test('a body that may be sent is described for each collection', () => {

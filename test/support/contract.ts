@@ -17,7 +17,7 @@ export interface Answered {
 /** Fields of the protocol, of caching and of protection, which no operation declares. */
 const everywhere = new Set([
   'content-type', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'date', 'cache-control', 'vary',
-  'x-content-type-options', 'referrer-policy', 'cross-origin-resource-policy', 'content-security-policy',
+  'x-content-type-options', 'cross-origin-resource-policy', 'content-security-policy',
   'strict-transport-security', 'access-control-allow-origin', 'access-control-expose-headers',
 ]);
 
@@ -39,8 +39,7 @@ export function checkAnswer(document: JsonObject, asked: Asked, answer: Answered
   assert.ok(isJsonObject(declared), `${at}: the status is not declared; ${answer.body}`);
   const response = typeof declared['$ref'] === 'string' ? resolve(document, declared['$ref']) : declared;
   assert.ok(isJsonObject(response), at);
-  // A page brings fields of its own, which no program reads.
-  if (answer.fields.get('content-type')?.startsWith('text/html') !== true) checkFields(response, answer, at);
+  checkFields(response, answer, at);
   checkContent(document, response, asked.method, query, answer, at);
 }
 
