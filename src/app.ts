@@ -7,7 +7,7 @@ import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
 import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
-import { serviceHandlers, type Description, type Services, type Unready } from './api/service-handlers.ts';
+import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
 import { everybody } from './auth/access.ts';
 import type { KeyRing } from './auth/keys.ts';
 import { Tokens } from './auth/tokens.ts';
@@ -204,8 +204,8 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
       collectionHandlers(routed, resource, collectionOptions),
       operationIdOf(routed),
     );
-  let described: Promise<Description> | undefined;
-  const description = (): Promise<Description> => (described ??= describe(endpoints));
+  let described: ReturnType<Services['description']> | undefined;
+  const description = (): ReturnType<Services['description']> => (described ??= describe(endpoints));
   const endpoints: Endpoint[] = [
     ...collectionEndpoints(routedUsers(settings), users),
     ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
@@ -222,7 +222,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
 }
 
 /** The OpenAPI document. Few ask for it, and much goes into it: that is loaded when the first one does. */
-async function describe(endpoints: readonly Endpoint[]): Promise<Description> {
+async function describe(endpoints: readonly Endpoint[]): Promise<{ text: string; tag: string }> {
   const [{ openApi }, { packageVersion }] = await Promise.all([import('./api/openapi.ts'), import('./version.ts')]);
   const routes = new Map(endpoints.map(({ operationId, route }) => [operationId, route]));
   const text = JSON.stringify(openApi(routes, packageVersion()));

@@ -88,8 +88,7 @@ export function createDispatch(options: DispatchOptions): Handle {
       throw new CairnError('malformed_request', 'Cannot read the body: it is a part, by its Content-Range');
     }
     const bytesMax = principal.kind === 'anonymous' ? anonymousBytesMax : bodyBytesMax;
-    const rules = { mediaTypes: mediaTypesOf(body), bytesMax };
-    const bytes = await receiveContent(request, rules, body.optional === true);
+    const bytes = await receiveContent(request, mediaTypesOf(body), bytesMax, body.optional === true);
     // A body may take its time, and a session ends at once.
     const still = principal.kind === 'session' ? admit(route, request, id) : principal;
     return await handle({ request, principal: still, id, query, body: bytes && parseJsonBytes(bytes) });

@@ -91,7 +91,7 @@ function operation(operationId: string, route: Route, responses: Map<string, Jso
     summary: route.summary,
     description: `For ${allowed[route.access]}.`,
     tags: [tagOf(route.path).name],
-    security: security[route.access],
+    security: securityOf(route.access),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body !== undefined && { requestBody: requestBody(route.body) }),
     responses: {
@@ -111,16 +111,13 @@ const allowed: { readonly [access in Access]: string } = {
   session: 'whoever is signed in by the session cookie',
 };
 
-const either: JsonValue = [{ bearer: [] }, { session: [] }];
-const security: { readonly [access in Access]: JsonValue } = {
-  public: [],
-  optional: [{}, { bearer: [] }, { session: [] }],
-  user: either,
-  admin: either,
-  self: either,
-  owner: either,
-  session: [{ session: [] }],
-};
+/** What a route takes as credentials; nothing where it looks at none. */
+function securityOf(access: Access): JsonValue {
+  if (access === 'public') return [];
+  const session = { session: [] };
+  if (access === 'session') return [session];
+  return access === 'optional' ? [{}, { bearer: [] }, session] : [{ bearer: [] }, session];
+}
 
 function parametersOf({ path, query, conditional = false, requireIfMatch, method, prefer }: Route): JsonObject[] {
   const parameters: JsonObject[] = [];
@@ -156,7 +153,9 @@ function requestBody(body: RouteBody): JsonObject {
   const { purpose, or, optional = false } = body;
   const schemaOf = ({ shape, title }: Pick<RouteBody, 'shape' | 'title'>) => ({ title, ...jsonSchema(shape, purpose) });
   const schema: JsonObject = or === undefined ? schemaOf(body) : { oneOf: [schemaOf(body), schemaOf(or)] };
-  const media = { schema, example: exampleOf(sendable(schemaOf(body), purpose)) };
+  const sent = Object.entries(body.shape).filter(([, field]) => field.access !== 'read-only');
+  const shown = purpose === 'patch' ? sent.slice(0, 1) : sent;
+  const media = { schema, example: Object.fromEntries(shown.map(([name, field]) => [name, field.example])) };
   return { required: !optional, content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])) };
 }
 
@@ -266,13 +265,6 @@ function hoisted(value: JsonValue, schemas: Map<string, JsonObject>): JsonValue 
   if (typeof title !== 'string' || type !== 'object') return inner;
   schemas.set(title, inner);
   return { $ref: `#/components/schemas/${title}` };
-}
-
-/** The part of a body's schema that its example shows: what can be sent, and of a patch one field. */
-function sendable(schema: JsonObject, purpose: RouteBody['purpose']): JsonObject {
-  const properties = isJsonObject(schema['properties']) ? Object.entries(schema['properties']) : [];
-  const members = properties.filter(([, property]) => isJsonObject(property) && property['readOnly'] !== true);
-  return { ...schema, properties: Object.fromEntries(purpose === 'patch' ? members.slice(0, 1) : members) };
 }
 
 /** What a value of this schema looks like. */

@@ -1,20 +1,15 @@
 import type { CairnError } from '../base/errors.ts';
-import type { Reply, StreamedBody } from '../http/message.ts';
-import { apiFields, problemReply } from '../http/replies.ts';
+import { apiFields, type Reply, type StreamedBody } from '../http/message.ts';
 import { problems } from './problems.ts';
 
 /** What the caller may keep only if it asks each time whether it is still right, and shows to nobody else. */
-const revalidated = [
-  'Cache-Control',
-  'private, no-cache',
-  'Vary',
-  'Authorization, Cookie, Accept, Prefer',
-  ...apiFields,
-];
+const varying = 'Authorization, Cookie, Accept, Prefer';
+const revalidated = ['Cache-Control', 'private, no-cache', 'Vary', varying, ...apiFields];
 const revalidatedJson = ['Content-Type', 'application/json', ...revalidated];
 /** What nobody keeps: credentials, sessions, what depends on the moment. */
 const unstored = ['Cache-Control', 'no-store', ...apiFields];
 const unstoredJson = ['Content-Type', 'application/json', ...unstored];
+const unstoredProblem = ['Content-Type', 'application/problem+json', ...unstored];
 
 /** A representation with its entity tag, as JSON text. `fields` are names and values in turn. */
 export function shown(
@@ -53,7 +48,10 @@ export function refusal(error: CairnError, requestId: string | undefined, fields
   if (error.code === 'insufficient_scope') own.push('WWW-Authenticate', insufficientScope);
   if (error.retryAfterSeconds !== undefined) own.push('Retry-After', String(error.retryAfterSeconds));
   const { code, message: detail, issues: errors } = error;
-  return problemReply({ status, code, title, detail, requestId, errors }, own);
+  const type = `/openapi.json#/components/responses/${code}`;
+  const instance = requestId === undefined ? undefined : `urn:uuid:${requestId}`;
+  const body = JSON.stringify({ type, title, status, detail, instance, code, errors });
+  return { status, fields: [...unstoredProblem, ...own], body };
 }
 
 /** RFC 6750 §3.1. */

@@ -37,7 +37,7 @@ export const serviceRoutes = {
     summary: 'What the signed-in user sees first',
     access: 'session',
     signInAt: '/',
-    reply: { status: 200, schema: dashboardSchema(recordSchema('Item', items.fields)) },
+    reply: { status: 200, schema: dashboardSchema },
   },
   createToken: {
     method: 'POST',

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import { items } from '../resources/items.ts';
 import { userFields } from '../resources/users.ts';
 import { boolean, choice, id, integer, password, text, timestamp, type Shape } from '../schema/field.ts';
 import { optional, readOnly, writeOnly } from '../schema/field.ts';
@@ -61,14 +62,12 @@ const dateTime: JsonObject = { type: 'string', format: 'date-time' };
 
 export const startedSessionSchema = objectSchema('StartedSession', { user: userSchema, expiresAt: dateTime });
 
-export function dashboardSchema(itemSchema: JsonObject): JsonObject {
-  return objectSchema('Dashboard', {
-    user: userSchema,
-    counts: objectSchema('Counts', { items: count, users: count, sessions: count }, ['users']),
-    recentItems: arraySchema(itemSchema),
-    session: sessionSchema,
-  });
-}
+export const dashboardSchema = objectSchema('Dashboard', {
+  user: userSchema,
+  counts: objectSchema('Counts', { items: count, users: count, sessions: count }, ['users']),
+  recentItems: arraySchema(recordSchema('Item', items.fields)),
+  session: sessionSchema,
+});
 
 /** RFC 6749 §5.1. */
 export const tokenSchema = objectSchema('Tokens', {

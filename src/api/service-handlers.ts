@@ -29,14 +29,9 @@ export interface Services {
   /** Absent where the app serves no page. */
   readonly pages: Pages | undefined;
   /** The OpenAPI document as JSON text, and its entity tag. */
-  readonly description: () => Promise<Description>;
+  readonly description: () => Promise<{ readonly text: string; readonly tag: string }>;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
   readonly unready: () => Unready | undefined;
-}
-
-export interface Description {
-  readonly text: string;
-  readonly tag: string;
 }
 
 /** Why a server should get no requests. */

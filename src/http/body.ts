@@ -2,21 +2,15 @@ import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 import type { Request } from './message.ts';
 
-/** What a route takes as a body. */
-export interface ContentRules {
-  /** Lower-case media types without parameters. */
-  readonly mediaTypes: readonly string[];
-  readonly bytesMax: number;
-}
-
 /**
- * Receives a body, its declared type checked before a byte of it is read. One that may be left out needs no type where
- * it is absent or empty, and is `undefined` then.
+ * Receives a body, its declared type checked before a byte of it is read: one of `mediaTypes`, which are in lower case
+ * and without parameters. One that may be left out needs none where it is absent or empty, and is `undefined` then.
  * @throws CairnError `unsupported_media_type`, and what `receiveBody` throws
  */
 export async function receiveContent(
   request: Request,
-  { mediaTypes, bytesMax }: ContentRules,
+  mediaTypes: readonly string[],
+  bytesMax: number,
   optional: boolean,
 ): Promise<Buffer | undefined> {
   if (!optional) checkContentType(request.fields, mediaTypes);

@@ -49,12 +49,6 @@ export function isPreflight(method: string, fields: Fields): boolean {
 
 /** What the answer to a preflight carries beside `corsFields`; `allow` is the value of the `Allow` field. */
 export function preflightFields(allow: string): readonly string[] {
-  return [
-    'Access-Control-Allow-Methods',
-    allow,
-    'Access-Control-Allow-Headers',
-    accepted,
-    'Access-Control-Max-Age',
-    '600',
-  ];
+  const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Age', '600'];
+  return ['Access-Control-Allow-Methods', allow, ...always];
 }

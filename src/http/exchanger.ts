@@ -6,8 +6,7 @@ import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { noProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
-import type { Handle, Refuse, Reply, Request } from './message.ts';
-import { apiFields } from './replies.ts';
+import { apiFields, type Handle, type Refuse, type Reply, type Request } from './message.ts';
 
 /** What is remembered of a socket between its requests. */
 export class Connection {

@@ -40,6 +40,16 @@ export interface Reply {
   readonly body: string | Buffer | StreamedBody | undefined;
 }
 
+/**
+ * What every reply of an API carries against misuse in a browser: its type is not guessed, it runs nothing, and no
+ * other site embeds it. Pages bring their own. HSTS is added where a reply is sent, since only there it is known
+ * whether the connection is encrypted.
+ */
+export const apiFields: readonly string[] = [
+  ...['X-Content-Type-Options', 'nosniff', 'Cross-Origin-Resource-Policy', 'same-origin'],
+  ...['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+];
+
 /** Answers a request. A reply that needs no waiting is returned as it is: the sender then waits for nothing either. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { CairnError, invariant } from '../base/errors.ts';
-import { parseJsonBytes, parseJsonNumber, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import { parseJsonNumber, parseJsonObject, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/head.ts';
 import type { Rule, Shape } from '../schema/field.ts';
@@ -68,8 +68,8 @@ export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] 
 
 /** The cursor of the page that begins after `record`; it fits only the same sort and filters. */
 export function writeCursor({ sort, filters }: ListQuery, record: object): string {
-  const position = sort.map(({ name }) => fieldValue(record, name) ?? null);
-  return Buffer.from(JSON.stringify([fingerprint(sort, filters), ...position])).toString('base64url');
+  const after = sort.map(({ name }) => fieldValue(record, name) ?? null);
+  return Buffer.from(JSON.stringify({ of: fingerprint(sort, filters), after })).toString('base64url');
 }
 
 /** Every parameter that `parseListQuery` knows for this shape. */
@@ -250,23 +250,14 @@ function fingerprint(sort: readonly SortTerm[], filters: readonly Filter[]): num
 }
 
 function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly Filter[], value: string): JsonObject {
-  const cursor = decodeCursor(value);
-  if (!Array.isArray(cursor) || cursor.length !== sort.length + 1 || cursor[0] !== fingerprint(sort, filters)) {
+  const { of, after } = parseJsonObject(Buffer.from(value, 'base64url')) ?? {};
+  if (!Array.isArray(after) || after.length !== sort.length || of !== fingerprint(sort, filters)) {
     throw refusal('cursor', 'must come from the Link field of a list with the same sort and filters');
   }
-  const position: (readonly [string, JsonValue])[] = sort.map(({ name }, index) => [name, cursor[index + 1] ?? null]);
+  const position: (readonly [string, JsonValue])[] = sort.map(({ name }, index) => [name, after[index] ?? null]);
   for (const [name, part] of position) {
     const fits = part === null ? shape[name]?.presence === 'optional' : typeof part === typeof shape[name]?.example;
     if (!fits) throw refusal('cursor', 'must be taken as it is from the Link field of a list');
   }
   return Object.fromEntries(position);
-}
-
-function decodeCursor(value: string): JsonValue | undefined {
-  try {
-    return parseJsonBytes(Buffer.from(value, 'base64url'));
-  } catch (error) {
-    if (error instanceof CairnError) return undefined;
-    throw error;
-  }
 }

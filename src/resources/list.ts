@@ -14,8 +14,6 @@ import type { Compare } from './list-values.ts';
 
 /** A list as it is answered. */
 export interface Listing {
-  /** The revision of the collection that it shows. */
-  readonly revision: number;
   /** A JSON array; a long one comes in pieces, and whoever does not take them all has to call `return`. */
   readonly body: string | AsyncIterable<string>;
   /** The cursor of the next page, if there is one. */
@@ -57,7 +55,6 @@ export class Lists<R extends StoredRecord> {
     const view = this.#source.view();
     let closesItself = false;
     try {
-      const { revision } = view;
       const records = [...view.blocks()];
       const compare = comparator(this.#shape, query.sort);
       const passes = query.filters.length > 0 ? matcher(this.#shape, query.filters) : undefined;
@@ -71,7 +68,7 @@ export class Lists<R extends StoredRecord> {
         closesItself = true;
         await body.next();
         const isShort = view.size <= limits.pageRecordsMax;
-        return { revision, body: isShort ? await textOf(body) : body, next: undefined, total };
+        return { body: isShort ? await textOf(body) : body, next: undefined, total };
       }
       const blocksMax = query.sort[0]?.name === 'id' ? Infinity : walkedBlocksMax;
       const walked = walk && (await this.#slices.run(first(walk, limit + 1, blocksMax)));
@@ -80,7 +77,7 @@ export class Lists<R extends StoredRecord> {
       const page = found.slice(0, limit);
       const last = found.length > limit ? page.at(-1) : undefined;
       const next = last && writeCursor(query, last);
-      return { revision, body: `[${page.map(write).join(',')}]`, next, total };
+      return { body: `[${page.map(write).join(',')}]`, next, total };
     } finally {
       if (!closesItself) view.close();
     }
@@ -107,12 +104,8 @@ export class Lists<R extends StoredRecord> {
       let separator = '';
       for (const block of blocks) {
         for (let start = 0; start < block.length; start += recordsAtATime) {
-          piece +=
-            separator +
-            block
-              .slice(start, start + recordsAtATime)
-              .map(write)
-              .join(',');
+          const texts = block.slice(start, start + recordsAtATime).map(write);
+          piece += `${separator}${texts.join(',')}`;
           separator = ',';
           if (piece.length < pieceLength) continue;
           yield piece;

@@ -44,12 +44,6 @@ export interface UsersParts {
   readonly audit: Audit;
 }
 
-/** A user after a change, and the session that takes the place of the caller's where the change ended that one. */
-export interface ChangedUser {
-  readonly record: UserRecord;
-  readonly renewed: StartedSession | undefined;
-}
-
 /** What is done with users, and to their sessions with them. Who may ask for it is decided before. */
 export class Users {
   readonly records: Collection<UserRecord>;
@@ -93,7 +87,7 @@ export class Users {
 
   /**
    * Replaces (PUT) or patches (PATCH) a user. A new password or role ends all of the user's sessions with it; who
-   * changes their own password from a session gets a new one.
+   * changes their own password from a session gets a new one, `renewed`.
    * @throws CairnError in the order that `Precondition` tells; also `last_admin`, `email_taken`, `overloaded`
    */
   async change(
@@ -102,7 +96,7 @@ export class Users {
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
-  ): Promise<ChangedUser> {
+  ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
     const seen = this.read(userId);
     precondition.demand();
     const proves = isSelf(principal, seen) && seen.passwordHash !== undefined;

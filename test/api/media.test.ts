@@ -20,7 +20,8 @@ test('a patch is a merge patch by either name, and OPTIONS says so', async (t) =
   }
   const merged = { ...fields, 'content-type': 'application/merge-patch+json' };
   const put = await ask('PUT', '/items/1', { fields: merged, body: '{}' });
-  assert.deepEqual([put.status, put.field('accept'), put.field('accept-encoding')], [415, 'application/json', undefined]);
+  assert.deepEqual([put.status, put.field('accept')], [415, 'application/json']);
+  assert.equal(put.field('accept-encoding'), undefined);
   const coded = await ask('PATCH', '/items/1', { fields: { ...merged, 'content-encoding': 'gzip' }, body: '{}' });
   assert.deepEqual([coded.status, coded.field('accept-patch')], [415, undefined]);
   assert.equal(coded.field('accept-encoding'), 'identity');

@@ -11,8 +11,9 @@ import { parseTrustedProxies } from '../../src/http/caller.ts';
 import { Exchanger } from '../../src/http/exchanger.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply } from '../../src/http/message.ts';
+import { refusal as refuse } from '../../src/api/replies.ts';
 import type { ServerOptions } from '../../src/http/server.ts';
-import { createHandle, refuse, startListener, text, type Listener } from './listener.ts';
+import { createHandle, startListener, text, type Listener } from './listener.ts';
 import { RawClient, within } from './raw.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';

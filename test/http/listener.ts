@@ -1,19 +1,11 @@
-import { problems } from '../../src/api/problems.ts';
+import { refusal } from '../../src/api/replies.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import type { Answered } from '../../src/http/exchanger.ts';
-import type { Handle, Refuse, Reply } from '../../src/http/message.ts';
-import { apiFields, problemReply } from '../../src/http/replies.ts';
+import { apiFields, type Handle, type Reply } from '../../src/http/message.ts';
 import { createRequestIds } from '../../src/http/request-id.ts';
 import { Router } from '../../src/http/router.ts';
 import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
-
-export const refuse: Refuse = (error, requestId) => {
-  const { status, title } = problems[error.code];
-  const retry = error.retryAfterSeconds === undefined ? [] : ['Retry-After', String(error.retryAfterSeconds)];
-  const problem = { status, title, code: error.code, detail: error.message, requestId, errors: error.issues };
-  return problemReply(problem, retry);
-};
 
 export function text(body: string): Reply {
   return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
@@ -37,7 +29,7 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
     const match = router.match(request.method, request.target);
     if (match.kind === 'found') return match.value(request);
     if (match.kind === 'not-found') throw new CairnError('not_found', 'Cannot find it: there is none');
-    const reply = refuse(new CairnError('method_not_allowed', 'Cannot do it: no such method'), request.id);
+    const reply = refusal(new CairnError('method_not_allowed', 'Cannot do it: no such method'), request.id);
     return { ...reply, fields: [...reply.fields, 'Allow', match.allow] };
   };
 }
@@ -54,7 +46,7 @@ export async function startListener(options: Partial<ServerOptions> = {}): Promi
   let drawn = 0;
   const server = new HttpServer({
     handle: createHandle(),
-    refuse,
+    refuse: refusal,
     clock: systemClock,
     nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
     onAnswered: (one) => answered.push(one),
