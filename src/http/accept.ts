@@ -13,8 +13,8 @@ export function negotiate<T extends string>(accept: string | undefined, offered:
   for (const element of elementsOf(accept)) {
     const [range = '', ...parameters] = element.split(';').map((part) => part.trim().toLowerCase());
     const written = parameters.find((parameter) => parameter.startsWith('q=')) ?? 'q=1';
-    const quality = qualityGrammar.exec(written)?.[1];
-    if (rangeGrammar.test(range) && quality !== undefined && !qualities.has(range)) qualities.set(range, Number(quality));
+    const quality = rangeGrammar.test(range) ? qualityGrammar.exec(written)?.[1] : undefined;
+    if (quality !== undefined && !qualities.has(range)) qualities.set(range, Number(quality));
   }
   let best: T | undefined;
   let bestQuality = 0;
