@@ -11,10 +11,10 @@ import { auditEvents } from './resources/audit.ts';
 
 type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
 
-/** The operations listener, which nobody but operators should reach, and what is counted for it. */
-export type Operations = ReturnType<typeof createOperations>;
-
-/** `version`: Cairn's own. */
+/**
+ * The operations listener, which nobody but operators should reach, and what is counted for it.
+ * @param version Cairn's own
+ */
 export function createOperations(log: Log, version: string) {
   const metrics = createMetrics(version);
   let server: HttpServer | undefined;
@@ -253,18 +253,10 @@ function processFamilies(): Family[] {
 
 function renderFamily({ name, kind, help, samples }: Family): string {
   const lines = samples.map(({ suffix = '', labels = {}, value }) => {
-    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`);
-    return `${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${formatNumber(value)}\n`;
+    // The escapes of JSON are those of Prometheus, and "Inf" is what it calls infinity.
+    const pairs = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`);
+    const number = String(value).replace('Infinity', 'Inf');
+    return `${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${number}\n`;
   });
   return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${lines.join('')}`;
-}
-
-function escapeLabel(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
-}
-
-function formatNumber(value: number): string {
-  if (Number.isFinite(value)) return String(value);
-  if (Number.isNaN(value)) return 'NaN';
-  return value > 0 ? '+Inf' : '-Inf';
 }

@@ -17,8 +17,8 @@ export const keyCommands: readonly Command[] = [
     options: [options.data],
     async run(call) {
       for (const { kid, createdAt, retiredAt } of await withRing(call, ({ keys }) => keys)) {
-        const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
-        call.terminal.out(`${kid}\tmade ${timeOf(createdAt)}\t${state}\n`);
+        const state = retiredAt === undefined ? 'signs' : `retired ${new Date(retiredAt).toISOString()}`;
+        call.terminal.out(`${kid}\tmade ${new Date(createdAt).toISOString()}\t${state}\n`);
       }
     },
   },
@@ -50,8 +50,4 @@ async function withRing<T>(call: Call, work: (ring: KeyRing, files: Files) => T 
   } finally {
     await files.close();
   }
-}
-
-function timeOf(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }

@@ -6,7 +6,6 @@ import { options, unknownVariables, type Config } from '../config.ts';
 import { isLoopback } from '../http/caller.ts';
 import { createLog, silentLog, type Log } from '../log.ts';
 import { standardOutput } from '../log-queue.ts';
-import type { Operations } from '../operations.ts';
 import { errorCode } from '../store/files.ts';
 import { packageVersion } from '../version.ts';
 import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
@@ -25,7 +24,11 @@ export const serve: Command = {
     const config = call.config();
     const { terminal } = call;
     const plainLog = openLog(config, terminal);
-    const operations = config.opsPort === undefined ? undefined : await prepareOperations(plainLog);
+    // Loaded only where there is such a listener.
+    const operations =
+      config.opsPort === undefined
+        ? undefined
+        : (await import('../operations.ts')).createOperations(plainLog, packageVersion());
     const log = operations?.log ?? plainLog;
     try {
       for (const name of unknownVariables(terminal.environment)) {
@@ -77,12 +80,6 @@ async function bound(prefix: '' | 'ops-', listening: Promise<number>): Promise<n
     error.message = `Cannot use ${option}: ${error.message}; ${remedy ?? 'name an address of this machine'}`;
     throw error;
   }
-}
-
-/** Loaded only where there is such a listener. */
-async function prepareOperations(log: Log): Promise<Operations> {
-  const { createOperations } = await import('../operations.ts');
-  return createOperations(log, packageVersion());
 }
 
 function openLog(config: Config, { interactive, err }: Terminal): Log {
