@@ -35,8 +35,6 @@ export interface AppOptions extends DataOptions {
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
   /** The signing key, at least 32 bytes of UTF-8; absent: made at the first start and kept in the directory. */
   readonly secret?: string | undefined;
-  /** Addresses and networks such as `10.0.0.0/8` whose `X-Forwarded-For` and `-Proto` are believed; none if absent. */
-  readonly trustedProxies?: readonly string[] | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;
 }
@@ -98,7 +96,6 @@ const faultLog: Log = {
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const { clock = systemClock, random = systemRandom, log = faultLog } = options;
-  const proxies = options.trustedProxies && parseTrustedProxies(options.trustedProxies);
   const data = openData({ ...options, clock, random, log }, () => ring);
   const { settings, files, store, users } = data;
   const keySource = { files, secret: options.secret, clock, random };
@@ -125,7 +122,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     refuse: refusal,
     clock,
     nextId: createRequestIds(random),
-    proxies,
+    proxies: parseTrustedProxies(settings.trustedProxies),
     unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
     onAnswered({ request, status, bytes, durationMs }) {
       if (request === undefined) return;

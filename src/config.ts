@@ -2,13 +2,63 @@ import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import {
-  choice, duration, integer, isOrigin, list, option, optional, size, text, toggle, UsageError, type Option,
+  choice, duration, integer, isOrigin, list, option, optional, readAll, size, text, toggle, UsageError,
+  type Option,
 } from './options.ts';
 
 const address = text('ADDRESS', 'an IP address or a host name', /^[\w.:%-]+$/);
 const email = text('EMAIL', 'an e-mail address', /^[^\s@]+@[^\s@]+$/);
 const port = integer('PORT', 0, 65_535);
 const connections = integer('COUNT', 1, 1_000_000);
+
+/** The options that `createApp` takes too, by the names that it has for them. */
+export const settings = {
+  registration: option(
+    'registration', 'who may create users: administrators only, or anyone', choice(['closed', 'open']), 'closed',
+  ),
+  auth: option(
+    'auth', 'none makes every caller an administrator, for prototyping on loopback', choice(['required', 'none']),
+    'required',
+  ),
+  corsOrigins: list(
+    'cors-origin', 'web origins whose pages may call the API', 'ORIGIN,…',
+    'origins such as https://app.example, between commas', isOrigin,
+  ),
+  trustedProxies: list(
+    'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed', 'NETWORK,…',
+    'addresses or networks such as 10.0.0.0/8, between commas', isNetwork,
+  ),
+  accessTokenLifetimeSeconds: option(
+    'access-token-ttl', 'life of a bearer token, which cannot be revoked', duration('10s', '24h'), '15m',
+  ),
+  sessionIdleSeconds: option(
+    'session-idle', 'how long a cookie session lives without a request', duration('1m', '90d'), '12h',
+  ),
+  sessionLifetimeSeconds: option(
+    'session-max', 'how long a cookie session lives at most', duration('1m', '365d'), '7d',
+  ),
+  sessionsPerUser: option(
+    'sessions-per-user', 'sessions that a user may have at a time; one more ends the oldest',
+    integer('COUNT', 1, 1000), 50,
+  ),
+  passwordLengthMin: option('password-min', 'shortest password, in characters', integer('LENGTH', 8, 128), 15),
+  scryptCost: option('scrypt-cost', "exponent of scrypt's N for new password hashes", integer('EXPONENT', 14, 20), 15),
+  bodyBytesMax: option('body-max', 'largest request body', size('1KiB', '64MiB'), '1MiB'),
+  connectionsMax: option(
+    'connections-max', 'open connections in all; idle ones make room for new ones', connections, limits.connectionsMax,
+  ),
+  connectionsPerAddressMax: option(
+    'connections-per-address', 'open connections of one address that is no trusted proxy', connections,
+    limits.connectionsPerAddressMax,
+  ),
+  shutdownGraceSeconds: option(
+    'shutdown-grace', 'how long a stopping server, no longer ready, takes new connections', duration('0s', '5m'), '0s',
+  ),
+  shutdownTimeoutSeconds: option(
+    'shutdown-timeout', 'how long a stopping server then waits for requests in flight', duration('0s', '10m'), '30s',
+  ),
+  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
+} as const;
 
 /** Every option of the server, once: flag, variable, help, check and the README's list are made of this. */
 export const options = {
@@ -17,13 +67,6 @@ export const options = {
   data: option('data', 'directory of the data files', text('DIRECTORY'), 'data'),
   adminEmail: option(
     'admin-email', 'e-mail of the administrator that the first start makes', email, 'admin@localhost.localdomain',
-  ),
-  registration: option(
-    'registration', 'who may create users: administrators only, or anyone', choice(['closed', 'open']), 'closed',
-  ),
-  auth: option(
-    'auth', 'none makes every caller an administrator, for prototyping on loopback', choice(['required', 'none']),
-    'required',
   ),
   log: optional(
     'log', 'form of the log; none leaves out security events too', choice(['pretty', 'json', 'none']),
@@ -39,42 +82,7 @@ export const options = {
   ),
   tlsCert: optional('tls-cert', 'certificate chain in PEM; read again on SIGHUP', text('FILE')),
   tlsKey: optional('tls-key', 'private key in PEM; read again on SIGHUP', text('FILE')),
-  corsOrigin: list(
-    'cors-origin', 'web origins whose pages may call the API', 'ORIGIN,…',
-    'origins such as https://app.example, between commas', isOrigin,
-  ),
-  trustProxy: list(
-    'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed', 'NETWORK,…',
-    'addresses or networks such as 10.0.0.0/8, between commas', isNetwork,
-  ),
-  accessTokenTtl: option(
-    'access-token-ttl', 'life of a bearer token, which cannot be revoked', duration('10s', '24h'), '15m',
-  ),
-  sessionIdle: option(
-    'session-idle', 'how long a cookie session lives without a request', duration('1m', '90d'), '12h',
-  ),
-  sessionMax: option('session-max', 'how long a cookie session lives at most', duration('1m', '365d'), '7d'),
-  sessionsPerUser: option(
-    'sessions-per-user', 'sessions that a user may have at a time; one more ends the oldest',
-    integer('COUNT', 1, 1000), 50,
-  ),
-  passwordMin: option('password-min', 'shortest password, in characters', integer('LENGTH', 8, 128), 15),
-  scryptCost: option('scrypt-cost', "exponent of scrypt's N for new password hashes", integer('EXPONENT', 14, 20), 15),
-  bodyMax: option('body-max', 'largest request body', size('1KiB', '64MiB'), '1MiB'),
-  connectionsMax: option(
-    'connections-max', 'open connections in all; idle ones make room for new ones', connections, limits.connectionsMax,
-  ),
-  connectionsPerAddress: option(
-    'connections-per-address', 'open connections of one address that is no trusted proxy', connections,
-    limits.connectionsPerAddressMax,
-  ),
-  shutdownGrace: option(
-    'shutdown-grace', 'how long a stopping server, no longer ready, takes new connections', duration('0s', '5m'), '0s',
-  ),
-  shutdownTimeout: option(
-    'shutdown-timeout', 'how long a stopping server then waits for requests in flight', duration('0s', '10m'), '30s',
-  ),
-  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
+  ...settings,
 } as const;
 
 /** What must not be seen by others on the machine: environment, or a file named by the environment, never a flag. */
@@ -98,37 +106,14 @@ export const systemEnvironment: Environment = process.env;
  * @throws UsageError naming the option and what is allowed
  */
 export function readConfig(flags: ReadonlyMap<string, string>, environment: Environment) {
-  const read = <T>(option: Option<T>): T => readOption(option, flags, environment);
-  const certFile = read(options.tlsCert);
-  const keyFile = read(options.tlsKey);
+  const given = readAll(options, (option) => readOption(option, flags, environment));
+  const { data: directory, tlsCert: certFile, tlsKey: keyFile, ...others } = given;
   const config = {
-    host: read(options.host),
-    port: read(options.port),
-    directory: read(options.data),
-    adminEmail: read(options.adminEmail),
+    ...others,
+    directory,
     adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
     secret: readSigningKey(environment),
-    registration: read(options.registration),
-    auth: read(options.auth),
-    log: read(options.log),
-    logLevel: read(options.logLevel),
-    opsHost: read(options.opsHost),
-    opsPort: read(options.opsPort),
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,
-    corsOrigins: read(options.corsOrigin),
-    trustedProxies: read(options.trustProxy),
-    accessTokenLifetimeSeconds: read(options.accessTokenTtl),
-    sessionIdleSeconds: read(options.sessionIdle),
-    sessionLifetimeSeconds: read(options.sessionMax),
-    sessionsPerUser: read(options.sessionsPerUser),
-    passwordLengthMin: read(options.passwordMin),
-    scryptCost: read(options.scryptCost),
-    bodyBytesMax: read(options.bodyMax),
-    connectionsMax: read(options.connectionsMax),
-    connectionsPerAddressMax: read(options.connectionsPerAddress),
-    shutdownGraceSeconds: read(options.shutdownGrace),
-    shutdownTimeoutSeconds: read(options.shutdownTimeout),
-    requireIfMatch: read(options.requireIfMatch),
   };
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new UsageError('Cannot use --tls-cert and --tls-key: each needs the other');

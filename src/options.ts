@@ -8,6 +8,8 @@ export interface Rule<T> {
   readonly allowed: string;
   /** `undefined`: the text is not allowed. */
   readonly parse: (text: string) => T | undefined;
+  /** In which the value is a number, where the text has to name a unit. */
+  readonly unit?: string;
 }
 
 /**
@@ -29,6 +31,22 @@ export interface Option<T> extends Rule<T> {
 /** Something is wrong with how Cairn was called; `message` is one line that names the option and what is allowed. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+}
+
+/** What the options of a table come to. */
+export type Values<T> = { readonly [K in keyof T]: T[K] extends Option<infer V> ? V : never };
+
+/** Reads every option of a table. */
+export function readAll<T extends { readonly [name: string]: Option<unknown> }>(
+  table: T, read: <V>(option: Option<V>, name: string) => V,
+): Values<T> {
+  const values = Object.fromEntries(Object.entries(table).map(([name, option]) => [name, read(option, name)]));
+  invariant(hasAll(table, values), 'every option of a table is read');
+  return values;
+}
+
+function hasAll<T extends object>(table: T, values: object): values is Values<T> {
+  return Object.keys(table).every((name) => Object.hasOwn(values, name));
 }
 
 /** `defaultText` is what holds where nothing is given. */
@@ -100,8 +118,9 @@ function quantity(
     const match = /^(\d{1,9})([A-Za-z]{1,3})$/.exec(value);
     return Number(match?.[1]) * (units[match?.[2] ?? ''] ?? NaN);
   };
-  const allowed = `${what} from ${min} to ${max} in ${Object.keys(units).join(', ')}`;
-  return { placeholder, allowed, parse: (value) => within(amount(value), amount(min), amount(max)) };
+  const [unit = '', ...larger] = Object.keys(units);
+  const allowed = `${what} from ${min} to ${max} in ${[unit, ...larger].join(', ')}`;
+  return { placeholder, allowed, unit, parse: (value) => within(amount(value), amount(min), amount(max)) };
 }
 
 /** A serialised web origin, as browsers send it: scheme, host, and a port where it is not the scheme's own. */

@@ -1,6 +1,6 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
-import { options } from './config.ts';
-import { integer, type Option } from './options.ts';
+import { settings } from './config.ts';
+import { integer, readAll } from './options.ts';
 
 /** What an app takes by the rules of the command line, in plain numbers and lists. */
 export interface Settings {
@@ -12,6 +12,8 @@ export interface Settings {
   readonly requireIfMatch: boolean;
   /** Origins such as `https://app.example` whose pages may call the API; none if absent. */
   readonly corsOrigins: readonly string[];
+  /** Addresses and networks such as `10.0.0.0/8` whose `X-Forwarded-For` and `-Proto` are believed; none if absent. */
+  readonly trustedProxies: readonly string[];
   /** Of a bearer token, which cannot be revoked: 10 to 86,400 (a day); 900 if absent. */
   readonly accessTokenLifetimeSeconds: number;
   /** How long a cookie session lives without a request: 60 to 7,776,000 (90 days); 43,200 (12 hours) if absent. */
@@ -43,29 +45,14 @@ export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | unde
  * @throws RangeError that names a setting and what is allowed
  */
 export function settingsOf(given: SomeSettings): Settings {
-  const read = <K extends keyof Settings>(name: K, option: Option<Settings[K]>, unit = ''): Settings[K] => {
-    const value = given[name] ?? option.default;
+  const values: ReadonlyMap<string, unknown> = new Map(Object.entries(given));
+  return readAll({ ...settings, scryptCost: { ...settings.scryptCost, ...integer('', 1, 20) } }, (option, name) => {
+    const value = values.get(name);
+    if (value === undefined || isDeepStrictEqual(value, option.default)) return option.default;
     // What is well formed comes back from its text as it was, and of the same type.
-    const isDefault = isDeepStrictEqual(value, option.default);
-    if (isDefault || isDeepStrictEqual(option.parse(`${value}${unit}`), value)) return value;
-    const allowed = unit === '' ? option.allowed : `a plain number (${unit}), ${option.allowed}`;
+    const parsed = option.parse(`${value}${option.unit ?? ''}`);
+    if (parsed !== undefined && isDeepStrictEqual(parsed, value)) return parsed;
+    const allowed = option.unit === undefined ? option.allowed : `a plain number (${option.unit}), ${option.allowed}`;
     throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${allowed}`);
-  };
-  return {
-    auth: read('auth', options.auth),
-    registration: read('registration', options.registration),
-    requireIfMatch: read('requireIfMatch', options.requireIfMatch),
-    corsOrigins: read('corsOrigins', options.corsOrigin),
-    accessTokenLifetimeSeconds: read('accessTokenLifetimeSeconds', options.accessTokenTtl, 's'),
-    sessionIdleSeconds: read('sessionIdleSeconds', options.sessionIdle, 's'),
-    sessionLifetimeSeconds: read('sessionLifetimeSeconds', options.sessionMax, 's'),
-    sessionsPerUser: read('sessionsPerUser', options.sessionsPerUser),
-    passwordLengthMin: read('passwordLengthMin', options.passwordMin),
-    scryptCost: read('scryptCost', { ...options.scryptCost, ...integer('', 1, 20) }),
-    bodyBytesMax: read('bodyBytesMax', options.bodyMax, 'B'),
-    connectionsMax: read('connectionsMax', options.connectionsMax),
-    connectionsPerAddressMax: read('connectionsPerAddressMax', options.connectionsPerAddress),
-    shutdownGraceSeconds: read('shutdownGraceSeconds', options.shutdownGrace, 's'),
-    shutdownTimeoutSeconds: read('shutdownTimeoutSeconds', options.shutdownTimeout, 's'),
-  };
+  });
 }

@@ -27,7 +27,7 @@ test('every option is a flag, and a variable that the flag overrides', () => {
   assert.equal(readConfig(new Map([['port', '80']]), { CAIRN_PORT: '81' }).port, 80);
   assert.equal(readConfig(none, { CAIRN_PORT: '' }).port, 3000, 'an empty variable is none');
   assert.equal(readConfig(none, { CAIRN_REQUIRE_IF_MATCH: 'true' }).requireIfMatch, true);
-  assert.equal(variableOf(options.accessTokenTtl.name), 'CAIRN_ACCESS_TOKEN_TTL');
+  assert.equal(variableOf(options.accessTokenLifetimeSeconds.name), 'CAIRN_ACCESS_TOKEN_TTL');
 });
 
 test('the default of every option is itself allowed', () => {

@@ -15,7 +15,7 @@ const name = flagOnly(
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
 /** The options of a command that works on a data directory while no server does. */
-const offlineOptions = [options.data, options.passwordMin, options.scryptCost] as const;
+const offlineOptions = [options.data, options.passwordLengthMin, options.scryptCost] as const;
 
 /** Users without a server: for the first ones, and for those whose password is lost. */
 export const userCommands: readonly Command[] = [
@@ -89,7 +89,7 @@ async function offline<T>(call: Call, work: (app: App) => Promise<T> | T): Promi
   const directory = await dataDirectory(call);
   const app = await createApp({
     directory,
-    passwordLengthMin: call.read(options.passwordMin),
+    passwordLengthMin: call.read(options.passwordLengthMin),
     scryptCost: call.read(options.scryptCost),
     page: false,
   });
