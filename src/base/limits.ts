@@ -9,6 +9,8 @@ export const limits = {
   anonymousBodyBytesMax: 64 * 1024,
   /** How deep a JSON body may nest: `[]` is 1. */
   jsonDepthMax: 32,
+  /** How many values a JSON body may have, at any depth: to read them takes some 5 ms. */
+  jsonValuesMax: 10_000,
 
   // Requests and connections (src/http)
   /** The request line and all fields together; Node's parser answers 431 beyond it. */

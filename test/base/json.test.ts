@@ -259,3 +259,24 @@ test('objects that JSON.parse may read are read as all others are', () => {
   const [name] = Object.getOwnPropertyNames(parseJson('{"__proto__":1}'));
   assert.equal(name, '__proto__');
 });
+
+test('a long string is read, and is refused, like a short one', () => {
+  for (const part of ['x', '\\n', '\\u00e4', '\\\\', ':']) {
+    const text = `["${part.repeat(4_000_000)}"]`;
+    assert.deepEqual(parseJson(text), JSON.parse(text), part);
+    assert.throws(() => parseJson(text.slice(0, -2)), { code: 'malformed_json' }, part);
+  }
+});
+
+test(`${limits.jsonValuesMax} values are read, and not one more`, () => {
+  const texts = [(count: number) => `[${'1,'.repeat(count - 2)}1]`, (count: number) =>
+    `{${Array.from({ length: count - 1 }, (_, index) => `"${index}":1`).join()}}`];
+  for (const text of texts) {
+    assert.deepEqual(parseJson(text(limits.jsonValuesMax)), JSON.parse(text(limits.jsonValuesMax)));
+    assert.throws(() => parseJson(text(limits.jsonValuesMax + 1)), /over 10000 values at line 1, column \d+/);
+    const started = process.cpuUsage();
+    assert.throws(() => parseJson(text(500_000)), { code: 'malformed_json' });
+    const { user } = process.cpuUsage(started);
+    assert.ok(user < 300_000, `${user} µs`);
+  }
+});
