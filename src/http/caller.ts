@@ -57,7 +57,8 @@ export interface Caller {
 export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProxies): Caller {
   let address = peer.address;
   for (const hop of (fields.get('x-forwarded-for') ?? '').split(',').reverse()) {
-    const named = plainAddress(hop.trim());
+    // Some proxies write the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+    const named = plainAddress(hop.trim().replace(/^(?:\[(.+)\]|([\d.]+))(?::\d*)?$/, '$1$2'));
     if (isIP(named) === 0) break;
     address = named;
     if (!proxies.has(address)) break;

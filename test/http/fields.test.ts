@@ -206,6 +206,13 @@ test('the caller behind trusted proxies is the last address that is none of thei
     ['10.1.2.3', '198.51.100.1, unknown', '10.1.2.3'],
     ['10.1.2.3', 'evil, 198.51.100.1, 10.0.0.2', '198.51.100.1'],
     ['2001:db8::1', '::ffff:198.51.100.1', '198.51.100.1'],
+    ['10.1.2.3', '1.1.1.1:80, 198.51.100.1:4711, 10.9.9.9:443', '198.51.100.1'],
+    ['10.1.2.3', '[2001:db8::2]:4711', '2001:db8::2'],
+    ['10.1.2.3', '[2001:db8::2], [2001:db8::1]:1', '2001:db8::2'],
+    ['10.1.2.3', '[::ffff:198.51.100.1]:4711', '198.51.100.1'],
+    ...['198.51.100.1:x', '198.51.100.1:1:2', '[198.51.100.1', '2001:db8::2]:1', '[]:1', ':1'].map(
+      (bad): [string, string, string] => ['10.1.2.3', bad, '10.1.2.3'],
+    ),
   ];
   for (const [address, forwarded, expected] of rows) {
     const sent: Record<string, string> = forwarded === undefined ? {} : { 'X-Forwarded-For': forwarded };
