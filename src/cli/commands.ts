@@ -29,12 +29,12 @@ const routeCommands: readonly Command[] = [
     name: 'openapi',
     summary: 'Prints the OpenAPI document',
     operands: [],
-    options: [options.registration, options.requireIfMatch, options.passwordMin],
+    options: [options.registration, options.requireIfMatch, options.passwordLengthMin],
     async run({ terminal, read }) {
       const routes = routeTable(undefined, {
         registration: read(options.registration),
         requireIfMatch: read(options.requireIfMatch),
-        passwordLengthMin: read(options.passwordMin),
+        passwordLengthMin: read(options.passwordLengthMin),
       });
       terminal.out(`${JSON.stringify(openApi(routes, packageVersion()), null, 2)}\n`);
     },
