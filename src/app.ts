@@ -101,20 +101,22 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   const keySource = { files, secret: options.secret, clock, random };
   let ring: KeyRing;
   let generatedPassword: string | undefined;
+  let tokens: Tokens;
+  let dispatch: Handle;
+  let closed: Promise<void> | undefined;
+  let stops = false;
+  let injected = 0;
+  const unready = (): Unready | undefined => (closed ? 'draining' : unreadyBy[store.status().state]);
   await store.start();
   try {
     ring = await loadKeyRing(keySource);
+    tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
+    dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, log);
     generatedPassword = await ensureAdministrator(users, options, random);
   } catch (error) {
     await store.close();
     throw error;
   }
-  const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
-  let closed: Promise<void> | undefined;
-  let stops = false;
-  let injected = 0;
-  const unready = (): Unready | undefined => (closed ? 'draining' : unreadyBy[store.status().state]);
-  const dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, log);
   const handle: Handle = (request) =>
     stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : dispatch(request);
   const exchange: ExchangerOptions = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -98,6 +98,10 @@ test('an app that cannot start lets its directory go', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'keys.json'), '{}', { mode: 0o600 });
   await assert.rejects(createApp({ directory }), { name: 'KeyRingError' });
+  assert.equal(existsSync(join(directory, 'lock')), false);
+  rmSync(join(directory, 'keys.json'));
+  const login = defineCollection({ name: 'login', singular: 'entry', fields: {} });
+  await assert.rejects(createApp({ directory, collections: [login] }), { name: 'RouteConflictError' });
   assert.equal(existsSync(join(directory, 'lock')), false);
   const short = { email: 'ada@example.org', password: 'short' };
   await assert.rejects(createApp({ administrator: short }), { code: 'validation_failed' });
