@@ -15,8 +15,8 @@ const hardening = [
   '--disable-warning=ExperimentalWarning',
 ] as const;
 
-/** What Linux tells of this process alone, for the lock: all of `/proc` has links to the whole disk in it. */
-const ownIdentity = ['/proc/sys/kernel/random/boot_id', '/proc/self/ns/pid', '/proc/self/stat'];
+/** What Linux tells of this process and machine alone, for the lock: all of `/proc` has links to the whole disk in it. */
+const ownIdentity = ['/proc/sys/kernel/random/boot_id', '/proc/self/ns/pid', '/proc/self/stat', '/etc/machine-id'];
 
 /**
  * The flags under which Node.js allows this program its own files only: its code, its data, its certificate. They

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync, readlinkSync, statSync } from 'node:fs';
+import { readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import type { JsonObject } from '../base/json.ts';
@@ -11,6 +11,8 @@ import { LockedError } from './store.ts';
 /** What can be known of a process; null where the system does not tell. */
 export interface ProcessIdentity {
   readonly host: string;
+  /** Tells machines of the same name apart, where they may share a directory. */
+  readonly machine: string | null;
   /** Differs after each start of the machine. */
   readonly boot: string | null;
   /** Where process numbers count: a container has its own. */
@@ -22,7 +24,8 @@ export interface ProcessIdentity {
 
 /** The processes of this machine, as far as a lock needs them. */
 export interface ProcessTable {
-  self(): ProcessIdentity;
+  /** `directory`: the one that is to be locked. */
+  self(directory: string): ProcessIdentity;
   /** Of a process in our own namespace: when it began (null where that is hidden); `undefined` when it is gone. */
   started(pid: number): string | null | undefined;
   /** Takes a name that only one process at a time can have, until it ends; `undefined` where there is no such thing. */
@@ -48,7 +51,7 @@ const onLinux = process.platform === 'linux';
 /**
  * The directory belongs to one process. The lock is a file that names its holder; on Linux a socket of the abstract
  * namespace, which goes with its process, stands beside it. A lock is taken over only from a holder that is provably
- * gone: the machine was started anew, or no process of the same namespace has that number and start time.
+ * gone: this very machine was started anew, or no process of the same namespace has that number and start time.
  *
  * Two processes that take the same stale lock over at once may both remove it; then the file is the second one's, and
  * the first finds at its next fence that it has lost it.
@@ -67,23 +70,21 @@ export class Lock {
   /** @throws LockedError naming the holder */
   static async acquire({ files, clock, random, processes }: LockOptions): Promise<Lock> {
     const claim = await processes.claim(files.directory);
-    const self = processes.self();
+    const self = processes.self(files.directory);
     const since = new Date(clock.now()).toISOString();
     const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
     try {
       if (claim?.granted === false) throw await heldBy(files, 'it is running on this machine');
-      for (let attempt = 1; attempt <= 10; attempt += 1) {
-        const identity = await create(files, content);
-        if (identity !== undefined) return new Lock(files, identity, claim);
+      let identity = await create(files, content);
+      if (identity === undefined) {
         const stale = await readWhole(files, lockName);
-        if (stale === undefined) continue;
-        const doubt = presence(parseObject(stale.toString()), processes, self, claim?.granted === true);
+        const doubt = stale && presence(parseObject(stale.toString()), processes, self, claim?.granted === true);
         if (doubt !== undefined) throw await heldBy(files, doubt);
-        await files.remove(lockName).catch((error: unknown) => {
-          if (errorCode(error) !== 'ENOENT') throw error;
-        });
+        if (stale !== undefined) await files.remove(lockName).catch(unlessGone);
+        identity = await create(files, content);
       }
-      throw await heldBy(files, 'others are taking it at this moment');
+      if (identity === undefined) throw await heldBy(files, 'others are taking it at this moment');
+      return new Lock(files, identity, claim);
     } catch (error) {
       await claim?.release();
       throw error;
@@ -99,6 +100,10 @@ export class Lock {
     if (this.held()) await this.#files.remove(lockName).catch(() => undefined);
     await this.#claim?.release();
   }
+}
+
+function unlessGone(error: unknown): void {
+  if (errorCode(error) !== 'ENOENT') throw error;
 }
 
 /** Makes the lock file and returns its identity; `undefined` where there is one already. */
@@ -130,11 +135,13 @@ function presence(
 ): string | undefined {
   // Cut short while it was written. If its writer were there, our claim would have been refused.
   if (holder === undefined) return claimed ? undefined : 'the lock file is cut short';
-  const { host, boot, namespace, pid, started } = holder;
+  const { host, machine, boot, namespace, pid, started } = holder;
   if (host !== self.host) return 'it is on another machine, or in another container';
   const known = typeof boot === 'string' && typeof namespace === 'string' && self.boot !== null;
   if (!known && !claimed) return 'without reading /proc it cannot be told whether it is gone';
-  if (known && boot !== self.boot) return undefined;
+  if (known && boot !== self.boot) {
+    return machine === (self.machine ?? '') ? undefined : 'it cannot be told whether it was on this machine';
+  }
   if (known && namespace !== self.namespace) return 'it is in another container';
   const now = typeof pid === 'number' ? processes.started(pid) : undefined;
   if (now === undefined || (now !== null && typeof started === 'string' && now !== started)) return undefined;
@@ -157,12 +164,13 @@ async function heldBy(files: Files, reason: string): Promise<LockedError> {
  * have neither a number for the boot nor namespaces: there, a process number alone tells.
  */
 export const systemProcesses: ProcessTable = {
-  self: () => ({
+  self: (directory) => ({
     host: hostname(),
+    machine: quietly(() => machineOf(directory)),
     boot: onLinux ? quietly(() => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()) : '',
     namespace: onLinux ? quietly(() => readlinkSync('/proc/self/ns/pid')) : '',
     pid: process.pid,
-    started: startTime('self'),
+    started: statusOf('self')?.[19] ?? null,
   }),
   started: (pid) => {
     try {
@@ -170,14 +178,17 @@ export const systemProcesses: ProcessTable = {
     } catch (error) {
       if (errorCode(error) === 'ESRCH') return undefined;
     }
-    return startTime(pid === process.pid ? 'self' : String(pid));
+    const stat = statusOf(pid === process.pid ? 'self' : String(pid));
+    // Dead, and not yet fetched by its parent.
+    return /^[ZX]/.test(stat?.[0] ?? '') ? undefined : (stat?.[19] ?? null);
   },
   claim: async (directory) => {
     const place = onLinux ? quietly(() => statSync(directory, { bigint: true })) : null;
     if (place === null) return undefined;
     const server = createServer((socket) => socket.destroy()).unref();
     try {
-      server.listen({ path: `\0cairn-${place.dev}-${place.ino}` });
+      // Node 20 fills the address with zeros by itself, and to Linux that is another name.
+      server.listen({ path: `\0cairn-${place.dev}-${place.ino}`.padEnd(108, '\0') });
       await once(server, 'listening');
     } catch (error) {
       // Other errors: sockets are denied.
@@ -187,9 +198,18 @@ export const systemProcesses: ProcessTable = {
   },
 };
 
-/** The 22nd field of `/proc/<pid>/stat`; the second may contain spaces, but ends at the last parenthesis. */
-function startTime(pid: string): string | null {
-  return quietly(() => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[19] ?? null);
+/** The fields of `/proc/<pid>/stat` from the third on; the second may contain spaces, and ends in a parenthesis. */
+function statusOf(pid: string): readonly string[] | null {
+  return quietly(() => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? null);
+}
+
+/** The kinds of `statfs` that one machine at a time has: ext, XFS, Btrfs, F2FS, ZFS, overlay, tmpfs. */
+const localKinds = [0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x794c7630, 0x01021994];
+
+/** Many containers have no number of their machine; where the disk is a local one, it does as well. */
+function machineOf(directory: string): string | null {
+  const id = quietly(() => /^[0-9a-f]{32}$/m.exec(readFileSync('/etc/machine-id', 'latin1'))?.[0] ?? null);
+  return id ?? (localKinds.includes(statfsSync(directory).type) ? 'local' : null);
 }
 
 function quietly<T>(read: () => T): T | null {

@@ -68,7 +68,14 @@ export function steppingClock(): Clock & { advance: (ms: number) => void } {
   };
 }
 
-export const thisProcess: ProcessIdentity = { host: 'box', boot: 'b1', namespace: 'n1', pid: 7, started: '70' };
+export const thisProcess: ProcessIdentity = {
+  host: 'box',
+  machine: 'm1',
+  boot: 'b1',
+  namespace: 'n1',
+  pid: 7,
+  started: '70',
+};
 
 /** A machine on which only `running` processes are there. */
 export function processTable(

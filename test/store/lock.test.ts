@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, statSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { systemProcesses, type ProcessIdentity, type ProcessTable } from '../../src/store/lock.ts';
 import type { OpenFile, OpenMode } from '../../src/store/files.ts';
 import { LockedError } from '../../src/store/store.ts';
 import { all, makeStore, person, processTable, startStore, thisProcess, type Opened } from './fixtures.ts';
+import { temporaryDirectory } from '../cli/spawn.ts';
+import { isLockedRun } from '../support/locked.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 const options = { reserveBytes: 4000 };
@@ -20,6 +26,7 @@ async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: Simulat
 
 const gone = processTable(thisProcess, new Map([[7, '70']]));
 const alive = processTable(thisProcess, new Map([[7, '70'], [8, '80']]));
+const unknown = processTable({ ...thisProcess, machine: null });
 const claiming = (granted: boolean, table: ProcessTable): ProcessTable => ({
   ...table,
   claim: () => Promise.resolve({ granted, release: () => Promise.resolve() }),
@@ -48,6 +55,8 @@ describe('the lock', () => {
     ['this very process', thisProcess, gone, /process 7 on box .* \(it is running\)/],
     ['a process of that number, perhaps', { ...other, started: null }, alive, /a process has its number/],
     ['another machine', { ...other, host: 'far' }, gone, /process 8 on far .* another machine/],
+    ['another machine of the same name', { ...other, boot: 'b0', machine: 'm2' }, gone, /on this machine/],
+    ['a machine that cannot be told', { ...other, boot: 'b0', machine: null }, unknown, /on this machine/],
     ['another container', { ...other, namespace: 'n2' }, gone, /another container/],
     ['a process that cannot be looked up', { ...other, boot: null }, gone, /without reading \/proc/],
     ['a process that we cannot look up', other, processTable({ ...thisProcess, boot: null }), /without reading/],
@@ -76,6 +85,33 @@ describe('the lock', () => {
     const refused = makeStore({ ...options, files: new SimulatedDisk(content), processes: gone });
     await assert.rejects(refused.store.start(), /another process holds it \(the lock file is cut short\)/);
     await startStore({ ...options, files: new SimulatedDisk(content), processes: claiming(true, gone) });
+  });
+});
+
+describe('the processes of this machine', { skip: isLockedRun || process.platform !== 'linux' }, () => {
+  it('are gone where they are dead and nobody has fetched them', async () => {
+    // The shell is replaced by a process that never asks what became of its child.
+    const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const [line] = await once(parent.stdout, 'data');
+      const pid = Number(String(line));
+      const state = (): string => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.[0] ?? '';
+      while (state() !== 'Z') await delay(5);
+      assert.equal(systemProcesses.started(pid), undefined);
+      assert.equal(typeof systemProcesses.started(process.pid), 'string');
+    } finally {
+      parent.kill();
+    }
+  });
+
+  it('claim a directory by a name that every version of Node.js takes for the same', async (t) => {
+    const directory = temporaryDirectory(t);
+    const claim = await systemProcesses.claim(directory);
+    t.after(() => claim?.release());
+    const { dev, ino } = statSync(directory, { bigint: true });
+    const name = `@cairn-${dev}-${ino}`.padEnd(108, '@');
+    const names = readFileSync('/proc/net/unix', 'latin1').split('\n').map((line) => line.split(' ').at(-1));
+    assert.ok(names.includes(name), `there is no socket ${name}`);
   });
 });
 
