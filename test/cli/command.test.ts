@@ -121,6 +121,7 @@ test('failures have exit codes of their own, and only a bug shows its stack', as
 const denied: readonly [words: string, message: RegExp][] = [
   ['open EACCES d/lock --data d', /^Cannot use --data: EACCES: no, open 'd\/lock'; run this as the owner of the files/],
   ['open EROFS d/lock --data d', /^Cannot use --data: EROFS: no, open 'd\/lock'; the file system is read-only/],
+  ['open ENOSPC d/lock --data d', /^Cannot use --data: ENOSPC: no, open 'd\/lock'; make room where/],
   ['open ENOTDIR a --data a/b', /^Cannot use --data: ENOTDIR: no, open 'a'; it has to be a directory\n$/],
   ['open ENOENT p --password-file p', /^Cannot use --password-file: ENOENT: no, open 'p'\n$/],
   ['open EACCES x --data d', /^Cannot go on: EACCES: no, open 'x'; run this as/],

@@ -74,7 +74,7 @@ test('the server keeps what it wrote, and no other directory is within its reach
   const other = temporaryDirectory(t);
   const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', other], { encoding: 'utf8' });
   assert.equal(denied.status, 74, 'another directory is out of reach');
-  assert.match(denied.stderr, /^Cannot .*\n$/);
+  assert.match(denied.stderr, /^Cannot use --data: this run is locked down, .* set CAIRN_DATA .*\n$/);
 });
 
 /** One life of a server: start, page, sign in by token and cookie, write, end. The number of items by then. */
