@@ -99,9 +99,11 @@ test('every file, test and link that the pages name is there', () => {
     for (const [, target = ''] of text.matchAll(/\]\(((?!http)[^)#]+)(?:#[^)]*)?\)/g)) {
       if (!existsSync(join(projectDirectory, page, '..', target))) wrong.push(`${page}: ${target}`);
     }
-    // A claim that names its test: `test/auth/jws.test.ts` "part of a title".
+    // A claim that names its test, `test/auth/jws.test.ts` "how a title begins": of a test, or of a row of its table.
     for (const [, path = '', title = ''] of text.matchAll(/`(test\/[\w./-]+\.ts)` "([^"]+)"/g)) {
-      if (!textOf(path).includes(title)) wrong.push(`${page}: ${path} has no "${title}"`);
+      const escaped = title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+      const titled = new RegExp(`(?:\\b(?:test|it|refuses|answers)\\(|[[{]\\s*)['"\`]${escaped}`);
+      if (!titled.test(textOf(path))) wrong.push(`${page}: ${path} has no "${title}"`);
     }
   }
   assert.deepEqual(wrong, []);

@@ -91,6 +91,24 @@ test('a member sees themselves alone among users', async (t) => {
   assert.deepEqual([other.status, shownOfOther], [absent.status, shownOfAbsent]);
 });
 
+test('a member gives themselves no other role, id or hash of a password', async (t) => {
+  const { ask, token } = await openTestApp(t);
+  const member = { authorization: `Bearer ${await token('member')}` };
+  const before = await ask('GET', '/users/2', { fields: member });
+  for (const [sent, code] of [
+    [{ role: 'admin' }, 'read_only'], [{ id: 1 }, 'read_only'], [{ passwordHash: 'x' }, 'unknown_field'],
+    [{ revision: 9 }, 'unknown_field'],
+  ] as const) {
+    for (const method of ['PATCH', 'PUT']) {
+      const answer = await ask(method, '/users/2', { fields: member, json: { ...Object(before.json), ...sent } });
+      assert.deepEqual([answer.status, Object(answer.json).errors.map((issue: { code: string }) => issue.code)],
+        [422, [code]]);
+    }
+  }
+  const after = await ask('GET', '/users/2', { fields: member });
+  assert.deepEqual([after.json, after.field('etag')], [before.json, before.field('etag')]);
+});
+
 test('the last administrator stays', async (t) => {
   const { ask, token } = await openTestApp(t);
   const admin = { authorization: `Bearer ${await token('admin')}` };

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
+import { Fields } from '../../src/http/fields.ts';
+import { checkHead, type Head } from '../../src/http/head.ts';
 import type { Listener } from './listener.ts';
 import { startListener } from './listener.ts';
 import { RawClient } from './raw.ts';
@@ -203,6 +205,31 @@ test('RFC 9110 §6.6.1: a refusal of what never became a request has a date, and
   }
 });
 
+test('the head is checked by itself, whatever the parser let pass', () => {
+  const check = (raw: readonly string[], other: Partial<Head> = {}) =>
+    checkHead({ method: 'POST', target: '/', version: '1.1', fields: new Fields(['Host', 'a', ...raw]), ...other });
+  type HeadRow = [raw: readonly string[], other?: Partial<Head>, code?: string];
+  const refused: readonly HeadRow[] = [
+    [['Transfer-Encoding', 'chunked', 'Content-Length', '3']],
+    [['Content-Length', '3', 'Content-Length', '3']],
+    ...['', '+3', '-1', '0x3', '3, 3', '3 ', '1e1', '9'.repeat(16)].map((one): HeadRow => [['Content-Length', one]]),
+    ...['', 'identity', 'xchunked', 'chunked, gzip'].map((coding): HeadRow => [['Transfer-Encoding', coding]]),
+    [['Transfer-Encoding', 'gzip, chunked'], {}, 'not_implemented'],
+    [['Transfer-Encoding', 'chunked'], { version: '1.0' }],
+    [['Content-Length', '3'], { method: 'GET' }],
+    [['Host', 'a']],
+    [[], { fields: new Fields([]) }],
+    [[], { version: '2.0' }, 'http_version_not_supported'],
+    [[], { target: 'http://b/' }, 'misdirected_request'],
+    [[], { target: '*' }],
+  ];
+  for (const [raw, other, code = 'malformed_request'] of refused) {
+    assert.throws(() => check(raw, other), { code }, JSON.stringify([raw, other]));
+  }
+  assert.deepEqual(check(['Content-Length', '3']), { target: '/', hasContent: true, contentLength: 3 });
+  assert.equal(check(['Transfer-Encoding', 'Chunked']).contentLength, undefined);
+});
+
 test('HEAD is GET without its content', async () => {
   const client = new RawClient(listener.port).send(`HEAD /items/1 ${host}\r\n`);
   const reply = await client.reply('HEAD');
@@ -212,7 +239,7 @@ test('HEAD is GET without its content', async () => {
   assert.equal(await client.rest(), '');
 });
 
-test('CR and LF cannot be smuggled into what is logged', async () => {
+test('a target is handed on as it was sent, and an id is made for it', async () => {
   listener.answered.length = 0;
   const client = new RawClient(listener.port).send(`GET /items/1%0d%0aX ${host}X: a\tb\r\nConnection: close\r\n\r\n`);
   assert.equal((await client.reply()).status, 200);
