@@ -103,4 +103,6 @@ export const limits = {
   checkpointBytesMin: 4 * 1024 * 1024,
   /** Put aside so that a full disk still takes removals. */
   reserveBytes: 1024 * 1024,
+  /** How much of it sign-ins and refreshes may take. */
+  whenFullBytesMax: 256 * 1024,
 } as const;

@@ -70,6 +70,7 @@ export class Sessions {
       parse: (record) => (isSession(record) ? record : undefined),
       unique: { lookup: (session) => session.lookupHash },
       groups: { user: (session) => session.userId },
+      whenFull: true,
     });
   }
 

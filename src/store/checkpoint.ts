@@ -22,37 +22,33 @@ export class Checkpoint {
   }
 
   /**
-   * Writes temporary files, synced, and lets the views go. Returns their size in bytes. When it fails, nothing is left
-   * behind, and the snapshots that are there stay as they are.
+   * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
+   * one took is free for the next. Lets the views go, and returns the size of all in bytes. When it fails, no temporary
+   * file is left behind.
    */
-  async write(clock: Clock, epoch: string): Promise<number> {
+  async write(clock: Clock, epoch: string, publish: (from: string, to: string) => Promise<void>): Promise<number> {
     let bytes = 0;
     try {
       for (const { name, nextId, view } of this.#sources) {
         const header = { epoch, through: this.through, revision: view.revision, nextId };
-        bytes += await writeSnapshot(this.#files, clock, this.#temporary(name), name, header, view);
+        // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
+        const temporary = `${snapshotName(name)}.${this.#journal}.tmp`;
+        try {
+          bytes += await writeSnapshot(this.#files, clock, temporary, name, header, view);
+          await publish(temporary, snapshotName(name));
+        } catch (error) {
+          await this.#files.remove(temporary).catch(() => undefined);
+          throw error;
+        }
       }
       return bytes;
-    } catch (error) {
-      for (const { name } of this.#sources) await this.#files.remove(this.#temporary(name)).catch(() => undefined);
-      throw error;
     } finally {
       for (const { view } of this.#sources) view.close();
     }
   }
 
-  /** Puts what was written in the place of the older snapshots; durable after the next sync of the directory. */
-  async publish(): Promise<void> {
-    for (const { name } of this.#sources) await this.#files.rename(this.#temporary(name), snapshotName(name));
-  }
-
   /** What a manifest lists from now on. */
   get collections(): Manifest['collections'] {
     return new Map(this.#sources.map(({ name, nextId }) => [name, { through: this.through, file: true, nextId }]));
-  }
-
-  /** Not the name that another process would use: should we be frozen and replaced, we rename only our own file. */
-  #temporary(name: string): string {
-    return `${snapshotName(name)}.${this.#journal}.tmp`;
   }
 }

@@ -50,6 +50,8 @@ export class Committer {
   #pendingBytes = 0;
   #stopped: (() => CairnError) | undefined;
   #failed = false;
+  /** By transactions that do not remove, since the disk is full. */
+  #spent = 0;
   /** While the work of a transaction runs. */
   #deciding = false;
   /** Called when nothing waits any more. */
@@ -138,7 +140,7 @@ export class Committer {
     try {
       const result = work(transaction);
       invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
-      if (this.full && changes.length > 0 && !transaction.shrinks) throw storageFull();
+      if (this.full && changes.length > 0 && !transaction.shrinks && !this.#spares(transaction)) throw storageFull();
       return result;
     } catch (error) {
       if (changes.length > 0) this.#layAnew();
@@ -147,6 +149,12 @@ export class Committer {
       this.#deciding = false;
       transaction.end();
     }
+  }
+
+  /** Whether it may use the reserve, of which most is left to removals. */
+  #spares({ whenFull, encoded }: PendingTransaction): boolean {
+    if (whenFull) this.#spent += encoded.length;
+    return whenFull && this.#spent <= limits.whenFullBytesMax;
   }
 
   /** Makes the pending state of every collection that of the groups alone: seldom, and so without a trail of undos. */
@@ -226,6 +234,7 @@ export class Committer {
     this.#rejectAll(error);
     if (this.full) return;
     this.full = true;
+    this.#spent = 0;
     this.#events.onFull();
   }
 

@@ -2,13 +2,14 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { Checkpoint } from './checkpoint.ts';
-import { isExhausted, replaceFile, type Files } from './files.ts';
+import { replaceFile, temporaryName, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import type { TornTail } from './journal-reader.ts';
 import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
 import { Lock, type ProcessTable } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
+import { Room } from './room.ts';
 import type { AnyTable } from './table.ts';
 
 export interface FileJournalOptions {
@@ -21,9 +22,6 @@ export interface FileJournalOptions {
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
-/** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
-const reserveName = 'reserve';
-
 export function newEpoch(random: Random): string {
   return random(8).toString('hex');
 }
@@ -32,6 +30,7 @@ export function newEpoch(random: Random): string {
 export class FileJournal implements Journal {
   readonly #options: FileJournalOptions;
   readonly #files: Files;
+  readonly #room: Room;
   /** Small against the reserve, which has to have room for it. */
   readonly #padding: Buffer;
   #lock: Lock | undefined;
@@ -53,6 +52,7 @@ export class FileJournal implements Journal {
     this.#options = options;
     this.#files = options.files;
     this.#padding = Buffer.alloc(options.reserveBytes / 4, ' ');
+    this.#room = new Room(options.files, options.random, options.reserveBytes);
   }
 
   async open(tables: Map<string, AnyTable>): Promise<Opened> {
@@ -62,16 +62,13 @@ export class FileJournal implements Journal {
       if (!this.#files.syncsDirectories) {
         onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
       }
-      this.#lock = await Lock.acquire(this.#options).catch(async (error: unknown) => {
-        if (!isExhausted(error) || !(await this.setReserve(true))) throw error;
-        return Lock.acquire(this.#options);
-      });
+      this.#lock = await this.#room.twice(() => Lock.acquire(this.#options));
       await this.#recover(tables);
     } catch (error) {
       await this.#journal?.discard();
       await this.#lock?.release();
       await this.#files.close();
-      throw error;
+      throw await this.#room.explain(error);
     }
     return { epoch: this.#epoch, sequence: this.#sequence };
   }
@@ -80,7 +77,7 @@ export class FileJournal implements Journal {
     const started = this.#options.clock.elapsed();
     await this.#guard(async (journal) => {
       this.#fence(journal);
-      await journal.append(groupBody(sequence, commits), this.#padding);
+      await journal.append(groupBody(sequence, commits), this.#padding, () => this.#room.look(this.#bytes));
       // Whoever replaced us meanwhile may not have seen this group.
       this.#holdLock();
     });
@@ -92,14 +89,8 @@ export class FileJournal implements Journal {
     return this.#bytes > this.#checkpointAt;
   }
 
-  async setReserve(full: boolean): Promise<boolean> {
-    try {
-      if (full) await this.#files.remove(reserveName);
-      else await replaceFile(this.#files, reserveName, this.#options.random(this.#options.reserveBytes));
-      return true;
-    } catch {
-      return false;
-    }
+  setReserve(full: boolean): Promise<boolean> {
+    return this.#room.setReserve(full, this.#bytes);
   }
 
   async checkpoint(between: BetweenGroups): Promise<boolean> {
@@ -138,6 +129,7 @@ export class FileJournal implements Journal {
   async #recover(tables: Map<string, AnyTable>): Promise<void> {
     const found = await findStore(this.#files, tables);
     const { after, collections, epoch = newEpoch(this.#options.random) } = found;
+    this.#room.left = found.obsolete.filter((name) => name === temporaryName(name.slice(0, -4)));
     const manifest = { journal: found.journal + 1, closed: false, epoch, after, predecessor: undefined, collections };
     const journal = await this.#begin(manifest);
     this.#journal = journal;
@@ -152,14 +144,14 @@ export class FileJournal implements Journal {
     this.#collections = collections;
     this.#sequence = sequence;
     this.#setCheckpointAt(found.snapshotBytes);
-    if (this.#files.identity(reserveName) === undefined) await this.setReserve(false);
+    await this.#room.begin(this.#bytes);
     if (!closed) this.#options.onNotice(`the last stop was not clean: ${commits} commits were replayed`);
   }
 
   /** Keeps what a torn write left, before the journal that ends in it goes. */
   async #keepTorn({ journal, offset, bytes }: TornTail): Promise<void> {
     const name = `journal-${journal}.torn`;
-    await replaceFile(this.#files, name, bytes);
+    await this.#room.twice(() => replaceFile(this.#files, name, bytes));
     this.#options.onNotice(
       `${journalName(journal)} ends at byte ${offset} in a line that does not fit: taken for a write that ` +
         `was cut short; its ${bytes.length} bytes are kept in ${name}`,
@@ -167,20 +159,24 @@ export class FileJournal implements Journal {
   }
 
   async #tryCheckpoint(between: BetweenGroups): Promise<boolean> {
+    const old = this.#journal;
     const checkpoint = await between(() => this.#rotate());
     if (checkpoint === undefined) return false;
+    if (old !== this.#journal) await old?.end();
     let bytes: number;
     try {
-      bytes = await checkpoint.write(this.#options.clock, this.#epoch);
+      bytes = await checkpoint.write(this.#options.clock, this.#epoch, (from, to) =>
+        this.#guard((journal) => {
+          this.#fence(journal);
+          return this.#files.rename(from, to);
+        }),
+      );
     } catch (error) {
+      if (this.#failure !== undefined) throw error;
       this.#postpone(error);
       return false;
     }
-    await this.#guard(async (journal) => {
-      this.#fence(journal);
-      await checkpoint.publish();
-      await this.#files.syncDirectory();
-    });
+    await this.#guard(() => this.#files.syncDirectory());
     this.#collections = checkpoint.collections;
     await this.#retire(this.#older);
     this.#older = [];
@@ -193,14 +189,17 @@ export class FileJournal implements Journal {
   async #rotate(): Promise<Checkpoint | undefined> {
     return this.#guard(async (old) => {
       this.#fence(old);
-      const predecessor = { journal: old.number, chain: old.chain };
-      const next = await this.#beginNext(old, { closed: false, predecessor });
-      if (next === undefined) return undefined;
-      this.#journal = next;
-      this.#older.push(old.name);
-      this.#olderBytes += old.size;
-      await old.close();
-      return new Checkpoint(this.#files, this.#tables.values(), this.#sequence, next.number);
+      let journal: JournalFile | undefined = old;
+      // Else the last checkpoint has failed, and nothing was written since.
+      if (this.#older.length === 0 || old.after < this.#sequence) {
+        const predecessor = { journal: old.number, chain: old.chain };
+        journal = await this.#beginNext(old, { closed: false, predecessor });
+        if (journal === undefined) return undefined;
+        this.#journal = journal;
+        this.#older.push(old.name);
+        this.#olderBytes += old.size;
+      }
+      return new Checkpoint(this.#files, this.#tables.values(), this.#sequence, journal.number);
     });
   }
 
@@ -235,7 +234,7 @@ export class FileJournal implements Journal {
   }
 
   #begin(manifest: Manifest): Promise<JournalFile> {
-    return JournalFile.begin(this.#files, manifest, () => this.setReserve(true));
+    return JournalFile.begin(this.#files, manifest, (work) => this.#room.twice(work));
   }
 
   /** After any error but a lack of room, nothing is appended any more. */

@@ -21,6 +21,8 @@ export interface Files {
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;
+  /** How many bytes are free, where that is known; else `Infinity`. */
+  free(): Promise<number>;
   /** Tells one file under this name from another; `undefined` where there is none. Synchronous: for the fence. */
   identity(name: string): string | undefined;
 }

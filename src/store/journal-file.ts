@@ -2,6 +2,9 @@ import { CairnError } from '../base/errors.ts';
 import { type Files, isExhausted, type OpenFile, temporaryName, writeAll } from './files.ts';
 import { encodeLine, journalName, type LineBody, type Manifest, manifestBody } from './journal-format.ts';
 
+/** Does some work, and perhaps once more where it fails. */
+type Retry = (work: () => Promise<void>) => Promise<void>;
+
 /** How much of a replayed journal is gathered for one write. */
 const copyBytes = 1024 * 1024;
 
@@ -12,31 +15,33 @@ const copyBytes = 1024 * 1024;
 export class JournalFile {
   readonly number: number;
   readonly name: string;
+  /** The sequence that its manifest goes on from. */
+  readonly after: number;
   /** The CRC-32 of the last line. */
-  chain: number;
+  chain = 0;
   /** Bytes so far: where the next line begins. */
   size = 0;
   /** Where the spaces end that were written ahead. */
   #padded = 0;
   readonly #files: Files;
   readonly #file: OpenFile;
-  readonly #makeRoom: () => Promise<boolean>;
+  readonly #twice: Retry;
   #copied: Buffer[] = [];
   #copiedBytes = 0;
 
-  private constructor(files: Files, file: OpenFile, manifest: Manifest, makeRoom: () => Promise<boolean>) {
-    this.#makeRoom = makeRoom;
+  private constructor(files: Files, file: OpenFile, manifest: Manifest, twice: Retry) {
+    this.#twice = twice;
     this.#files = files;
     this.#file = file;
     this.number = manifest.journal;
     this.name = journalName(manifest.journal);
-    this.chain = manifest.predecessor?.chain ?? 0;
+    this.after = manifest.after;
   }
 
-  /** Begins a journal, under its temporary name. On a full disk it asks `makeRoom` once for each write. */
-  static async begin(files: Files, manifest: Manifest, makeRoom: () => Promise<boolean>): Promise<JournalFile> {
+  /** Begins a journal, under its temporary name. Its writes until it is published go through `twice`. */
+  static async begin(files: Files, manifest: Manifest, twice: Retry): Promise<JournalFile> {
     const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
-    const journal = new JournalFile(files, file, manifest, makeRoom);
+    const journal = new JournalFile(files, file, manifest, twice);
     try {
       await journal.copy(manifestBody(manifest));
     } catch (error) {
@@ -64,14 +69,18 @@ export class JournalFile {
 
   /**
    * Appends one line and syncs it. Where the spaces run out that were written ahead, `padding` is written first: a line
-   * that takes their place changes no metadata of the file, and so costs the disk half as much to sync.
+   * that takes their place changes no metadata of the file, and so costs the disk half as much to sync. Before, `look`
+   * may refuse with ENOSPC.
    * @throws CairnError `storage_full` when the disk refused and what it had taken is cut off again; any other error
    *   leaves unknown what is on the disk
    */
-  async append(body: LineBody, padding: Buffer): Promise<void> {
+  async append(body: LineBody, padding: Buffer, look: () => Promise<void>): Promise<void> {
     const { bytes, chain } = encodeLine(body, this.chain);
     try {
-      if (this.size + bytes.length > this.#padded) await this.#pad(padding);
+      if (this.size + bytes.length > this.#padded) {
+        await look();
+        await this.#pad(padding);
+      }
       await writeAll(this.#file, bytes, this.size);
     } catch (error) {
       if (!isExhausted(error)) throw error;
@@ -82,6 +91,12 @@ export class JournalFile {
     await this.#file.sync();
     this.chain = chain;
     this.size += bytes.length;
+  }
+
+  /** Gives back what was written ahead: nothing is appended any more. */
+  async end(): Promise<void> {
+    await this.#file.truncate(this.size).catch(() => undefined);
+    await this.close();
   }
 
   /** Removes a journal that was not published. */
@@ -105,12 +120,7 @@ export class JournalFile {
 
   async #writeCopied(): Promise<void> {
     const bytes = Buffer.concat(this.#copied);
-    try {
-      await writeAll(this.#file, bytes, this.size);
-    } catch (error) {
-      if (!isExhausted(error) || !(await this.#makeRoom())) throw error;
-      await writeAll(this.#file, bytes, this.size);
-    }
+    await this.#twice(() => writeAll(this.#file, bytes, this.size));
     this.size += bytes.length;
     this.#copied = [];
     this.#copiedBytes = 0;

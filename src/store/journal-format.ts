@@ -10,8 +10,7 @@
  * - A clean stop ends with a journal whose one line is a manifest that says `closed`: so there is no byte of it that
  *   could be lost or change without notice.
  * - `crc` is the CRC-32 of the line up to the comma before it, started from the `crc` of the line above: a line that
- *   is changed, missing, repeated, or from another journal breaks the chain. The manifest starts from its
- *   predecessor's last `crc`, or from 0 without one.
+ *   is changed, missing, repeated, or from another journal breaks the chain. The manifest starts from 0.
  * - Spaces may follow the last line: they were written ahead, and lines will take their place. A journal that says
  *   `closed` has none.
  * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence` + 1, …; the

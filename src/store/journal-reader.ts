@@ -129,9 +129,7 @@ export function isPadding(bytes: Buffer): boolean {
 
 /** The manifest in a journal's first line; `undefined` where the line is damaged. */
 export function decodeFirst(line: Buffer): { manifest: Manifest; chain: number } | undefined {
-  // Its chain starts from its predecessor's, which it names itself: the digits are checked by the rest of the line.
-  const before = /"predecessor":\{"journal":\d+,"chain":"([0-9a-f]{8})"\}/.exec(line.toString('latin1'))?.[1];
-  const decoded = decodeLine(line, Number.parseInt(before ?? '0', 16));
+  const decoded = decodeLine(line, 0);
   const manifest = decoded && parseManifest(decoded.value);
   return decoded && manifest && { manifest, chain: decoded.chain };
 }

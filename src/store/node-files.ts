@@ -1,5 +1,5 @@
 import { constants, existsSync, statSync, write } from 'node:fs';
-import { type FileHandle, link, mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
@@ -139,6 +139,11 @@ export class NodeFiles implements Files {
     } finally {
       if (handle !== this.#handle) await handle.close();
     }
+  }
+
+  async free(): Promise<number> {
+    const { blocks, bavail, bsize } = await statfs(this.directory);
+    return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
   }
 
   identity(name: string): string | undefined {

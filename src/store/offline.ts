@@ -146,12 +146,11 @@ export async function writeStore(
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
   const checkpoint = new Checkpoint(files, tables.values(), sequence, journal);
-  await checkpoint.write(clock, epoch);
+  await checkpoint.write(clock, epoch, (from, to) => files.rename(from, to));
   const { collections } = checkpoint;
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
-  const last = await JournalFile.begin(files, manifest, () => Promise.resolve(false));
+  const last = await JournalFile.begin(files, manifest, (work) => work());
   try {
-    await checkpoint.publish();
     await last.publish();
     await files.syncDirectory();
   } finally {

@@ -46,6 +46,8 @@ export interface CollectionDefinition<R extends StoredRecord> {
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
   /** Indexes by name whose keys several records may share. */
   readonly groups?: { readonly [index: string]: (record: R) => string | number | undefined };
+  /** Some commits to it alone are taken when the disk is full, too: who cannot sign in cannot remove anything. */
+  readonly whenFull?: boolean;
 }
 
 /** A collection as it is published: committed and durable. Reads are synchronous and see nothing that is pending. */

@@ -28,6 +28,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
   readonly name: string;
   readonly unique = new Map<string, UniqueIndex<R>>();
   readonly groups = new Map<string, GroupIndex<R>>();
+  readonly whenFull: boolean;
   revision = 0;
   nextId = 1;
   readonly #blocks = new Blocks<R>();
@@ -35,6 +36,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
 
   constructor(definition: CollectionDefinition<R>) {
     this.name = definition.name;
+    this.whenFull = definition.whenFull === true;
     this.#parse = definition.parse;
     for (const [name, key] of Object.entries(definition.unique ?? {})) this.unique.set(name, new UniqueIndex(key));
     for (const [name, key] of Object.entries(definition.groups ?? {})) this.groups.set(name, new GroupIndex(key));

@@ -7,6 +7,8 @@ export class PendingTransaction implements Transaction {
   readonly changes: Change[] = [];
   /** Its commit as the journal has it, without the closing bracket. */
   encoded = '';
+  /** Whether all that it changes is in collections that are written to when the disk is full. */
+  whenFull = true;
   #inserts = false;
   #removes = false;
   #open = true;
@@ -67,9 +69,10 @@ export class PendingTransaction implements Transaction {
     return stored;
   }
 
-  #add({ name }: Collection<StoredRecord>, change: Change, value: string): void {
+  #add(collection: Collection<StoredRecord>, change: Change, value: string): void {
     this.changes.push(change);
-    this.encoded += `${this.encoded === '' ? '[' : ','}["${name}",${value}]`;
+    this.whenFull &&= collection instanceof WritableTable && collection.whenFull;
+    this.encoded += `${this.encoded === '' ? '[' : ','}["${collection.name}",${value}]`;
   }
 
   #pending<R extends StoredRecord>(collection: Collection<R>): Overlay<R> {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { failEveryCall, faults } from './fault-runs.ts';
-import { person, startStore, turns } from './fixtures.ts';
+import { limits } from '../../src/base/limits.ts';
+import { makeStore, notes, person, startStore, turns } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 describe('a store whose n-th call fails, for every n', () => {
@@ -71,6 +72,79 @@ describe('a store on a full disk', () => {
     await store.close();
   });
 
+  it('is full while a start still finds room to write the journals anew', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 400 });
+    let count = 0;
+    const insert = (): Promise<unknown> => store.write((tx) => tx.insert(people, person(`p${(count += 1)}`)));
+    for (let n = 0; n < 10; n += 1) await insert();
+    const journal = disk.content().get('journal-1.jsonl')?.length ?? 0;
+    disk.unused = journal + 390;
+    await assert.rejects(insert(), { code: 'storage_full' });
+    await turns(50);
+    assert.equal(store.status().checkpoints, 1);
+    await store.write((tx) => tx.remove(people, 1));
+    disk.unused = 1000;
+    clock.advance(2000);
+    await assert.rejects(insert(), { code: 'storage_full' }, 'twice the reserve, and the journal, is not free');
+    disk.unused = 2000;
+    clock.advance(2000);
+    await insert();
+    assert.ok(disk.content().has('reserve'));
+  });
+
+  it('takes small commits to collections that are open to them, and not many', async () => {
+    const disk = new SimulatedDisk();
+    const { store, clock } = makeStore({ files: disk, reserveBytes: 2000 });
+    const visits = store.collection({ ...notes, name: 'visits', whenFull: true });
+    const others = store.collection({ ...notes, name: 'others' });
+    await store.start();
+    const visit = { person: 1, text: 'x'.repeat(limits.whenFullBytesMax / 2 - 1000) };
+    const fill = async (): Promise<void> => {
+      disk.unused = 0;
+      await assert.rejects(store.write((tx) => tx.insert(others, visit)), { code: 'storage_full' });
+      disk.unused = 1e6;
+    };
+    for (const _ of [1, 2]) {
+      await fill();
+      const both = store.write((tx) => [tx.insert(visits, visit), tx.insert(others, visit)]);
+      await assert.rejects(both, { code: 'storage_full' });
+      for (const __ of [1, 2]) await store.write((tx) => tx.insert(visits, visit));
+      await assert.rejects(store.write((tx) => tx.insert(visits, visit)), { code: 'storage_full' });
+      await store.write((tx) => tx.remove(visits, 1));
+      disk.unused = Number.POSITIVE_INFINITY;
+      clock.advance(2000);
+      await store.write((tx) => tx.insert(others, { person: 1, text: '' }));
+    }
+  });
+
+  it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, notes } = await startStore({ files: disk, reserveBytes: 400 });
+    await store.write((tx) => [tx.insert(people, person('ann')), tx.insert(notes, { person: 1, text: 'x' })]);
+    disk.fault = ({ operation, name }) =>
+      operation === 'write' && name.startsWith('notes.json') ? { code: 'ENOSPC' } : undefined;
+    for (let n = 0; n < 5; n += 1) await store.checkpoint();
+    const journals = [...disk.content().keys()].filter((name) => name.startsWith('journal-'));
+    assert.deepEqual(journals.sort(), ['journal-1.jsonl', 'journal-2.jsonl']);
+    assert.ok(!disk.content().get('journal-1.jsonl')?.includes('\n '), 'what was written ahead is not given back');
+    assert.ok(disk.content().has('people.json') && !disk.content().has('notes.json'));
+    await disk.remove('lock');
+    const again = await startStore({ files: disk, reserveBytes: 400 });
+    assert.deepEqual([again.people.size, again.notes.size], [1, 1]);
+  });
+
+  it('says how much room a start needs', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    await disk.remove('lock');
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
+    const { length } = disk.content().get('journal-1.jsonl') ?? [];
+    const message = `Cannot open the store: there is no room in simulated; free ${length} bytes, and start it again`;
+    await assert.rejects(startStore({ files: disk }), { code: 'storage_full', message });
+  });
+
   it('cuts off what was taken of a refused write', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
@@ -82,17 +156,25 @@ describe('a store on a full disk', () => {
     assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
   });
 
-  it('starts with the help of its reserve', async () => {
-    const disk = new SimulatedDisk();
-    const first = await startStore({ files: disk, reserveBytes: 2000 });
-    await first.store.write((tx) => tx.insert(first.people, person('ann')));
-    await disk.remove('lock');
-    disk.capacity = 0;
-    for (const { length } of disk.content().values()) disk.capacity += length;
-    const second = await startStore({ files: disk, reserveBytes: 2000 });
-    assert.equal(second.people.size, 1);
-    assert.ok(disk.operations.some((operation) => operation.kind === 'remove' && operation.name === 'reserve'));
-  });
+  const helps = { 'its reserve': 'people.json.1.tmp', 'what a checkpoint had begun': 'reserve' };
+  for (const [what, gone] of Object.entries(helps)) {
+    it(`starts with the help of ${what}, also where a write was cut short`, async () => {
+      const disk = new SimulatedDisk();
+      const first = await startStore({ files: disk, reserveBytes: 2000 });
+      await first.store.write((tx) => tx.insert(first.people, person('ann')));
+      const torn = `{"sequ${'x'.repeat(200)}`;
+      const content = disk.content().set('people.json.1.tmp', Buffer.alloc(2000));
+      content.delete('lock');
+      content.delete(gone);
+      content.set('journal-1.jsonl', Buffer.from(`${content.get('journal-1.jsonl')?.toString().trim()}\n${torn}`));
+      const full = new SimulatedDisk(content);
+      full.capacity = 300;
+      for (const { length } of content.values()) full.capacity += length;
+      const second = await startStore({ files: full, reserveBytes: 2000 });
+      assert.equal(second.people.size, 1);
+      assert.equal(full.content().get('journal-1.torn')?.toString(), torn);
+    });
+  }
 });
 
 describe('a store whose sync fails', () => {

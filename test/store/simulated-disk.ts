@@ -42,6 +42,8 @@ export class SimulatedDisk implements Files {
   pause: (at: 'write' | 'written', name: string) => Promise<void> | undefined = () => undefined;
   /** Bytes that fit; writes beyond are short, then fail with ENOSPC. */
   capacity = Number.POSITIVE_INFINITY;
+  /** What it says is free. */
+  unused = Number.POSITIVE_INFINITY;
   readonly #inodes = new Map<number, Inode>();
   readonly #names = new Map<string, number>();
   #lastInode = 0;
@@ -118,6 +120,10 @@ export class SimulatedDisk implements Files {
   async syncDirectory(): Promise<void> {
     this.#meet({ operation: 'syncDirectory', name: '' });
     if (this.syncsDirectories) this.operations.push({ kind: 'syncDirectory' });
+  }
+
+  async free(): Promise<number> {
+    return this.unused;
   }
 
   identity(name: string): string | undefined {

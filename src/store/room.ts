@@ -1,0 +1,76 @@
+import { CairnError } from '../base/errors.ts';
+import type { Random } from '../base/system.ts';
+import { errorCode, isExhausted, readChunks, replaceFile, type Files } from './files.ts';
+import { journalNumber } from './journal-format.ts';
+
+/** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
+const reserveName = 'reserve';
+
+/** What is done about room on the disk: as long as there is some, so much is kept that a start succeeds. */
+export class Room {
+  readonly #files: Files;
+  readonly #random: Random;
+  readonly #reserveBytes: number;
+  /** How much has to stay free beside what a start would write. */
+  #spare: number;
+  /** Temporary files of a process that was killed; they go when there is no room for a start. */
+  left: readonly string[] = [];
+
+  constructor(files: Files, random: Random, reserveBytes: number) {
+    this.#files = files;
+    this.#random = random;
+    this.#reserveBytes = reserveBytes;
+    this.#spare = reserveBytes;
+  }
+
+  /** Fails where there is no room to write the journals anew, as a start does, and `spare` beside. */
+  async look(journalBytes: number, spare = this.#spare): Promise<void> {
+    if ((await this.#files.free()) >= journalBytes + spare) return;
+    throw Object.assign(new Error('Cannot write: a start would find no room'), { code: 'ENOSPC' });
+  }
+
+  /** See `Journal.setReserve`. */
+  async setReserve(full: boolean, journalBytes: number): Promise<boolean> {
+    if (full) this.#spare = 0;
+    try {
+      if (full) {
+        await this.#files.remove(reserveName);
+      } else {
+        // As much again: or else the next writes would find it full.
+        await this.look(journalBytes, 2 * this.#reserveBytes);
+        await replaceFile(this.#files, reserveName, this.#random(this.#reserveBytes));
+        this.#spare = this.#reserveBytes;
+      }
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Puts the reserve aside where there is none. */
+  async begin(journalBytes: number): Promise<void> {
+    if (this.#files.identity(reserveName) === undefined) await this.setReserve(false, journalBytes);
+  }
+
+  /** Does `work` once more where the disk is full, without the reserve. */
+  async twice<T>(work: () => Promise<T>): Promise<T> {
+    return work().catch(async (error: unknown) => {
+      if (!isExhausted(error)) throw error;
+      for (const name of [...this.left, reserveName]) await this.#files.remove(name).catch(() => undefined);
+      return work();
+    });
+  }
+
+  /** Says what to do about the `error` of a start, where it is that the disk is full. */
+  async explain(error: unknown): Promise<unknown> {
+    if (errorCode(error) !== 'ENOSPC' && errorCode(error) !== 'EDQUOT') return error;
+    let bytes = 0;
+    for (const name of await this.#files.list()) {
+      if (journalNumber(name) === undefined) continue;
+      for await (const chunk of readChunks(this.#files, name)) bytes += chunk.length;
+    }
+    const { directory } = this.#files;
+    const message = `Cannot open the store: there is no room in ${directory}; free ${bytes} bytes, and start it again`;
+    return new CairnError('storage_full', message, { cause: error });
+  }
+}
