@@ -38,7 +38,7 @@ export function preconditionOf({ fields }: Request, epoch: string, required: boo
 export function refuseVersion({ fields }: Request): void {
   const named = fields.get('if-match');
   if (named === undefined || named === '*') return;
-  throw new CairnError('precondition_failed', 'Cannot go on: If-Match names a version, and nothing here has one');
+  throw new CairnError('precondition_failed', 'Cannot go on: If-Match names a version, and this request is for none');
 }
 
 function changed(): CairnError {

@@ -239,7 +239,7 @@ function filterParameter(shape: Shape, name: string, operator: Operator): ListPa
 }
 
 const notes: Partial<Record<Rule['kind'], string>> = {
-  text: ' Texts are compared by UTF-16 code units, as they are; a comma within one of several is sent as %2C.',
+  text: ' Compared by UTF-16 code units: case counts, and nothing is normalised.',
   email: ' Case does not count.',
 };
 

@@ -6,8 +6,10 @@ import { problems } from '../../src/api/problems.ts';
 import { problemsOf } from '../../src/api/route-problems.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
+import { commands } from '../../src/cli/commands.ts';
 import { settingsOf } from '../../src/settings.ts';
 import { packageVersion } from '../../src/version.ts';
+import { runCommand } from '../cli/terminal.ts';
 import { openTestApp } from '../support/app.ts';
 import { resolve, violations } from '../support/json-schema.ts';
 
@@ -24,7 +26,13 @@ const all = [...objects(document, '#')];
 
 test('the document that is served is the one that the command prints', async (t) => {
   const { ask } = await openTestApp(t);
-  assert.deepEqual((await ask('GET', '/openapi.json')).json, JSON.parse(JSON.stringify(document)));
+  const served = (await ask('GET', '/openapi.json')).json;
+  assert.deepEqual(served, JSON.parse(JSON.stringify(document)));
+  assert.deepEqual(served, JSON.parse((await runCommand(commands, ['openapi'])).out));
+  const strict = await openTestApp(t, { requireIfMatch: true, registration: 'open', passwordLengthMin: 9 });
+  const words = ['openapi', '--require-if-match', '--registration', 'open', '--password-min', '9'];
+  const printed = JSON.parse((await runCommand(commands, words)).out);
+  assert.deepEqual((await strict.ask('GET', '/openapi.json')).json, printed);
 });
 
 test('every row of the route table is an operation, by an id of its own', () => {
