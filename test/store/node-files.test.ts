@@ -67,7 +67,8 @@ test('a pipe or a directory in the place of a file is named, and waited for by n
   }
 });
 
-test('a store goes on when its lock is touched, and when the process goes to another directory', async (t) => {
+const goes = { skip: isLockedRun && 'its own directory is all that is within reach' };
+test('a store goes on when its lock is touched, and when the process goes to another directory', goes, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   const before = process.cwd();
   t.after(() => {
