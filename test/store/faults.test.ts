@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { crashWhileFull } from './fault-crashes.ts';
 import { failEveryCall, faults } from './fault-runs.ts';
 import { limits } from '../../src/base/limits.ts';
 import { makeStore, notes, person, startStore, turns } from './fixtures.ts';
@@ -70,6 +71,13 @@ describe('a store on a full disk', () => {
     await turns(10);
     assert.equal(store.status().state, 'writable');
     await store.close();
+  });
+
+  it('has after a crash what it acknowledged, and nothing that it refused', async () => {
+    for (const seed of [1, 2]) {
+      const { refused, states } = await crashWhileFull(seed, 30);
+      assert.ok(refused > 1 && states > 100, `${refused} refused, ${states} states`);
+    }
   });
 
   it('is full while a start still finds room to write the journals anew', async () => {

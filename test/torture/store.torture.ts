@@ -18,6 +18,7 @@ import { systemProcesses } from '../../src/store/lock.ts';
 import { run } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
 import { damageAfterCrash, damageAfterStop } from '../store/content.ts';
+import { crashWhileFull } from '../store/fault-crashes.ts';
 import { failEveryCall, faults } from '../store/fault-runs.ts';
 import { all, seeded, startStore } from '../store/fixtures.ts';
 import { checkHistory } from '../store/histories.ts';
@@ -55,6 +56,16 @@ test('(b) each call fails, with each code, once and for good', async (t) => {
       seen.refused += refused;
       seen.unknown += unknown;
     }
+  }
+  t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
+});
+
+test('(b) crashes on a disk that is full now and then', async (t) => {
+  const seen = { refused: 0, states: 0 };
+  for (let n = 0; seen.states < crashStates / 10; n += 1) {
+    const { refused, states } = await crashWhileFull(seed + n, 40);
+    seen.refused += refused;
+    seen.states += states;
   }
   t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
 });
