@@ -34,14 +34,12 @@ export interface Authenticators {
  * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`, `misdirected_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
-  if (!by.required) {
-    refuseForeigners(request);
-    if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
-    // A session is one that a person has begun, also here.
-    if (route.access !== 'session') return route.access === 'public' ? anonymous : everybody;
-  }
-  if (route.sameSite === true) refuseCrossSite(request, by.allowedOrigins);
+  if (!by.required) refuseForeigners(request);
+  const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
+  if (isGuarded) refuseCrossSite(request, by.allowedOrigins);
   if (route.access === 'public') return anonymous;
+  // A session is one that a person has begun, also where nobody has to authenticate.
+  if (!by.required && route.access !== 'session') return everybody;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));
   const secret = readCookie(request.fields, sessionCookie);

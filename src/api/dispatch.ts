@@ -4,6 +4,7 @@ import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { receiveContent } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
+import { internal } from '../http/exchanger.ts';
 import { parseQuery, type Query } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
@@ -97,8 +98,7 @@ export function createDispatch(options: DispatchOptions): Handle {
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
     if (error instanceof CairnError) return refusalFor(error, request, match);
     onBug(error, request);
-    const bug = new CairnError('internal', 'Cannot answer: the server met a fault of its own, which it has logged');
-    return refusal(bug, request.id);
+    return refusal(internal, request.id);
   }
 
   async function settle(reply: Promise<Reply>, request: Request, match: Match<Endpoint>): Promise<Reply> {

@@ -1,5 +1,5 @@
 import { CairnError } from '../base/errors.ts';
-import { evaluateIfMatch, evaluateIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
+import { passesIfMatch, passesIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
 import type { Request } from '../http/message.ts';
 import type { Precondition } from '../resources/precondition.ts';
 
@@ -14,8 +14,8 @@ export function entityTag(epoch: string, revision: number, selection = ''): stri
 /** Whether the caller holds this representation already (304). @throws CairnError `precondition_failed` */
 export function isUnchanged({ fields }: Request, tag: string): boolean {
   const preconditions = readPreconditions(fields);
-  if (evaluateIfMatch(preconditions.ifMatch, tag) === 'failed') throw changed();
-  return evaluateIfNoneMatch(preconditions.ifNoneMatch, tag) === 'failed';
+  if (!passesIfMatch(preconditions.ifMatch, tag)) throw changed();
+  return !passesIfNoneMatch(preconditions.ifNoneMatch, tag);
 }
 
 /** The preconditions of a write, for the transaction to decide. `required`: one must be sent (428). */
@@ -28,8 +28,8 @@ export function preconditionOf({ fields }: Request, epoch: string, required: boo
     },
     check(revision) {
       const tag = entityTag(epoch, revision);
-      if (evaluateIfMatch(preconditions.ifMatch, tag) === 'failed') throw changed();
-      if (evaluateIfNoneMatch(preconditions.ifNoneMatch, tag) === 'failed') throw changed();
+      if (passesIfMatch(preconditions.ifMatch, tag) && passesIfNoneMatch(preconditions.ifNoneMatch, tag)) return;
+      throw changed();
     },
   };
 }

@@ -66,8 +66,6 @@ const usualHeaders = ['{"alg":"HS256","typ":"JWT"}', '{"typ":"JWT","alg":"HS256"
 /** The keys that may have signed a token with this header; none when the header is not acceptable. */
 function candidates<K extends JwsKey>(header: string, keys: readonly K[]): readonly K[] {
   if (usualHeaders.includes(header)) return keys;
-  const own = keys.find((key) => key.header === header);
-  if (own !== undefined) return [own];
   const bytes = decoded(header);
   const { alg, typ = 'JWT', kid, ...others } = (bytes && parseJsonObject(bytes)) ?? {};
   if (alg !== 'HS256' || typ !== 'JWT' || Object.keys(others).length > 0) return [];

@@ -77,6 +77,8 @@ export type ExchangeLimits = Record<
   number
 >;
 
+/** What the caller is told of a bug. */
+export const internal = new CairnError('internal', 'Cannot answer: the server met a fault of its own, and logged it');
 /** Made once: what is told to a crowd must cost next to nothing. */
 const overloaded = new CairnError('overloaded', 'Cannot take the request: too many are in flight', {
   retryAfterSeconds: 1,
@@ -194,8 +196,7 @@ export class Exchanger {
   #refuse(error: unknown, exchange: Exchange): Reply {
     if (error instanceof CairnError) return this.#options.refuse(error, exchange.id);
     this.#options.onFailure?.(error, exchange);
-    const failure = new CairnError('internal', 'Cannot answer the request: the server failed');
-    return this.#options.refuse(failure, exchange.id);
+    return this.#options.refuse(internal, exchange.id);
   }
 
   /** Sends a reply that is ready, now or with those of others. */

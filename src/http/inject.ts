@@ -13,7 +13,6 @@ export interface PlainRequest {
   readonly body?: string | Uint8Array | undefined;
   /** The caller's; `127.0.0.1` if absent. */
   readonly address?: string | undefined;
-  readonly encrypted?: boolean | undefined;
 }
 
 /** A reply with all of its body gathered. */
@@ -34,7 +33,7 @@ export async function inject(
   nextId: () => string,
   plain: PlainRequest,
 ): Promise<PlainReply> {
-  const { method = 'GET', address = '127.0.0.1', encrypted = false } = plain;
+  const { method = 'GET', address = '127.0.0.1' } = plain;
   const body = Buffer.from(plain.body ?? '');
   const named = Object.entries(plain.fields ?? {});
   const has = (name: string): boolean => named.some(([own]) => own.toLowerCase() === name);
@@ -49,7 +48,7 @@ export async function inject(
   let reply;
   try {
     const { target } = checkHead({ method, target: plain.target, version: '1.1', fields });
-    const request: Request = { id, method, target, fields, address, encrypted, receiveBody };
+    const request: Request = { id, method, target, fields, address, receiveBody };
     reply = await handle(request);
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;

@@ -15,8 +15,6 @@ export interface Request {
   readonly fields: Fields;
   /** The caller's address after `--trust-proxy`; IPv4-mapped IPv6 is shown as IPv4. */
   readonly address: string;
-  /** Whether the caller's connection (or the trusted proxy's) is encrypted. */
-  readonly encrypted: boolean;
   /**
    * Reads the whole body, of at most `bytesMax` bytes; call it at most once. An absent body is an empty buffer.
    * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` when the caller went away

@@ -19,29 +19,19 @@ export interface Preconditions {
 /** `*`, or tags as they are written, quotes and `W/` included. */
 export type EntityTags = '*' | readonly string[];
 
-/** `absent`: no such condition was sent. For If-None-Match, `failed` means that a tag matched: 304 or 412. */
-export type Outcome = 'absent' | 'passed' | 'failed';
-
 /** @throws CairnError `malformed_request` */
 export function readPreconditions(fields: Fields): Preconditions {
   return { ifMatch: read(fields, 'if-match'), ifNoneMatch: read(fields, 'if-none-match') };
 }
 
-/** If-Match (§13.1.1), by strong comparison. `current`: the tag of what there is now. */
-export function evaluateIfMatch(tags: EntityTags | undefined, current: string | undefined): Outcome {
-  if (tags === undefined) return 'absent';
-  if (current === undefined) return 'failed';
-  if (tags === '*') return 'passed';
-  return !isWeak(current) && tags.includes(current) ? 'passed' : 'failed';
+/** If-Match (§13.1.1), by strong comparison. `current`, here and below: the strong tag of what there is now. */
+export function passesIfMatch(tags: EntityTags | undefined, current: string): boolean {
+  return tags === undefined || tags === '*' || tags.includes(current);
 }
 
 /** If-None-Match (§13.1.2), by weak comparison. */
-export function evaluateIfNoneMatch(tags: EntityTags | undefined, current: string | undefined): Outcome {
-  if (tags === undefined) return 'absent';
-  if (current === undefined) return 'passed';
-  if (tags === '*') return 'failed';
-  const opaque = opaqueOf(current);
-  return tags.some((tag) => opaqueOf(tag) === opaque) ? 'failed' : 'passed';
+export function passesIfNoneMatch(tags: EntityTags | undefined, current: string): boolean {
+  return tags === undefined || (tags !== '*' && !tags.some((tag) => tag === current || tag === `W/${current}`));
 }
 
 /** The tags of a list, or `undefined` when it does not fit the grammar; empty elements are skipped (§5.6.1). */
@@ -63,12 +53,4 @@ function read(fields: Fields, name: string): EntityTags | undefined {
   const tags = parseEntityTags(value);
   if (tags === undefined) throw new CairnError('malformed_request', `Cannot read ${name}: it holds no entity tags`);
   return tags;
-}
-
-function isWeak(tag: string): boolean {
-  return tag.startsWith('W/');
-}
-
-function opaqueOf(tag: string): string {
-  return isWeak(tag) ? tag.slice(2) : tag;
 }

@@ -1,13 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-
-/** One file of the page, as it is served: from memory, the same bytes for everyone. */
-export interface Asset {
-  readonly type: string;
-  readonly body: Buffer;
-  /** A strong entity tag (RFC 9110 §8.8.3), quotes included. */
-  readonly etag: string;
-}
+import type { Page } from '../api/pages.ts';
 
 /**
  * What the page's files may do in a browser (CSP Level 3, Trusted Types): load and call this server alone, and never
@@ -26,9 +19,6 @@ export const contentSecurityPolicy = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** Where the page itself is served, besides `/dashboard` for a browser. */
-export const pagePath = '/';
-
 const types = {
   css: 'text/css; charset=utf-8',
   html: 'text/html; charset=utf-8',
@@ -37,7 +27,7 @@ const types = {
 } as const;
 
 const files: readonly (readonly [path: string, name: string, kind: keyof typeof types])[] = [
-  [pagePath, 'index.html', 'html'],
+  ['/', 'index.html', 'html'],
   ['/page/page.css', 'page.css', 'css'],
   ['/page/icon.svg', 'icon.svg', 'svg'],
   ['/page/app.js', 'app.js', 'js'],
@@ -52,17 +42,17 @@ const files: readonly (readonly [path: string, name: string, kind: keyof typeof 
  * The page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path that
  * each is served at. Each is read when it is first asked for. `isOpen`: the page is told that nobody has to sign in.
  */
-export function loadAssets(isOpen = false): ReadonlyMap<string, () => Asset> {
+export function loadAssets(isOpen = false): ReadonlyMap<string, () => Page> {
   return new Map(
     files.map(([path, name, kind]) => {
-      let asset: Asset | undefined;
+      let asset: Page | undefined;
       return [path, () => (asset ??= loadAsset(name, types[kind], isOpen))];
     }),
   );
 }
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
-function loadAsset(name: string, type: string, isOpen: boolean): Asset {
+function loadAsset(name: string, type: string, isOpen: boolean): Page {
   const file = readFileSync(new URL(name, import.meta.url));
   const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
