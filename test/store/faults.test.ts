@@ -49,6 +49,7 @@ describe('a store on a full disk', () => {
     await insert('e');
     assert.equal(store.status().state, 'writable');
     assert.deepEqual(people.latest(1).map(({ id, name }) => [id, name]), [[11, 'e']]);
+    assert.equal(disk.content().get('reserve')?.length, 2000);
     assert.ok(notices.some((notice) => notice.startsWith('the disk is full')));
     assert.ok(notices.some((notice) => notice.startsWith('there is room')));
     await store.close();

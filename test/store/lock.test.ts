@@ -80,6 +80,12 @@ describe('the lock', () => {
     });
   }
 
+  it('is durable before anything else is written', async () => {
+    const { disk } = await heldBy(other);
+    const operations = disk.operations.slice(disk.operations.findIndex((each) => each.kind === 'create'));
+    assert.deepEqual(operations.slice(0, 3).map(({ kind }) => kind), ['create', 'write', 'sync']);
+  });
+
   it('that was cut short is taken over only where the claim is ours', async () => {
     const content = new Map([['lock', Buffer.from('{"host":"bo')]]);
     const refused = makeStore({ ...options, files: new SimulatedDisk(content), processes: gone });
@@ -183,11 +189,26 @@ describe('the fence', () => {
     assert.deepEqual(all(third.people).map(({ name }) => name), ['ann', 'bob', 'dan']);
   });
 
-  it('stops a process whose successor has begun a journal', async () => {
-    const { store, people, disk } = await heldBy(other);
-    await (await disk.open('journal-2.jsonl', 'replace')).close();
-    const { length } = disk.operations;
-    await assert.rejects(store.write((tx) => tx.insert(people, person('bob'))), { code: 'outcome_unknown' });
-    assert.equal(disk.operations.length, length, 'it wrote, although it had lost the directory');
+  const works: [string, (opened: Opened) => Promise<unknown>][] = [
+    ['writes', ({ store, people }) => store.write((tx) => tx.insert(people, person('bob')))],
+    ['checkpoints', ({ store }) => store.checkpoint()],
+  ];
+  for (const [what, work] of works) {
+    it(`stops a process that ${what} when its successor has begun a journal`, async () => {
+      const { disk, ...opened } = await heldBy(other);
+      await (await disk.open('journal-2.jsonl', 'replace')).close();
+      const { length } = disk.operations;
+      await assert.rejects(work(opened));
+      assert.equal(opened.store.status().state, 'failed');
+      assert.equal(disk.operations.length, length, 'it wrote, although it had lost the directory');
+    });
+  }
+
+  it('keeps a process from renaming snapshots that lost the directory while it wrote them', async () => {
+    const { disk, store } = await heldBy(other);
+    disk.pause = (_, name) =>
+      name === 'notes.json.2.tmp' && disk.content().has('lock') ? disk.remove('lock') : undefined;
+    await assert.rejects(store.checkpoint(), /the lock file is not ours any more/);
+    assert.deepEqual([...disk.content().keys()].filter((name) => /^\w+\.json$/.test(name)), []);
   });
 });

@@ -103,6 +103,12 @@ describe('what a start makes of what it finds', () => {
     await refused(new Map(content).set('people.json', old.get('people.json') ?? Buffer.alloc(0)), 'S5', 'people.json');
   });
 
+  it('S5: a snapshot that is newer than a journal that was closed is refused', async () => {
+    const old = await stoppedAfter(write('a'));
+    const newer = await stoppedAfter(write('b'), old);
+    await refused(new Map(old).set('people.json', newer.get('people.json') ?? Buffer.alloc(0)), 'S5', 'people.json');
+  });
+
   it('S6: snapshots of different ages each replay from their own', async () => {
     const content = await inBoth();
     const before = await start(content);
