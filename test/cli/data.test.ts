@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -6,6 +7,7 @@ import { createApp, type App } from '../../src/app.ts';
 import { dataCommands } from '../../src/cli/data.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
+import { isLockedRun } from '../support/locked.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
@@ -135,6 +137,33 @@ test('a backup is taken beside a running server, says that keys are in it, and i
   const again = await cairn(restored, 'restore', backup);
   assert.equal(again.code, 64);
   assert.match(again.err, /^Cannot write to .*: it is not empty\n$/);
+});
+
+test('a backup without keys, whose secret is configured, is taken and restored', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  rmSync(join(directory, 'keys.json'));
+  const [backup, restored] = [temporaryDirectory(t), temporaryDirectory(t)];
+  assert.match((await cairn(directory, 'backup', backup)).out, /^Copied to \S+$/m);
+  assert.equal((await cairn(restored, 'restore', backup)).code, 0);
+  assert.deepEqual(await usersIn(restored), ['Administrator']);
+});
+
+const isWindows = process.platform === 'win32';
+
+test('what is no file is named, and nothing waits for it', { skip: isLockedRun || isWindows }, async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const file = join(directory, 'items.json');
+  for (const make of [() => execFileSync('mkfifo', [file]), () => mkdirSync(file)]) {
+    rmSync(file, { recursive: true });
+    make();
+    for (const words of [['check'], ['check', '--repair']]) {
+      const { code, err } = await cairn(directory, ...words);
+      assert.equal(code, 74);
+      assert.match(err, /^Cannot read .*items\.json: it is not a file/);
+    }
+  }
 });
 
 test('check fails for keys that cannot be used and modes that let others in, and shows no secret', async (t) => {
