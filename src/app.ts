@@ -126,6 +126,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     nextId: createRequestIds(random),
     proxies: parseTrustedProxies(settings.trustedProxies),
     unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
+    onFailure: (error, { id }) => logFault(log, 'A fault of the server itself', error, id),
     onAnswered({ request, status, bytes, durationMs }) {
       if (request === undefined) return;
       const { id, method, route, userId } = request;

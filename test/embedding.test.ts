@@ -354,3 +354,20 @@ test('inject takes bytes of any kind, and options that are given as undefined', 
   const bare = { method: undefined, target: '/items', fields: undefined, body: undefined };
   assert.equal((await app.inject(bare)).status, 200);
 });
+
+test('a list that breaks while it is sent is logged', async (t) => {
+  // Between two pieces of a long list the clock is asked: here by a clock that breaks then.
+  const elapsed = (): number => {
+    if (new Error().stack?.includes('breathe') === true) throw new Error('the clock is broken');
+    return performance.now();
+  };
+  let told = '';
+  t.mock.method(process.stderr, 'write', (text: string) => ((told += text), true));
+  const app = await createApp({ auth: 'none', clock: { now: () => 0, elapsed } });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  await Promise.all(Array.from({ length: 2000 }, () => app.inject(lamp)));
+  await assert.rejects(fetch(`http://127.0.0.1:${port}/items`).then((reply) => reply.text()));
+  await app.close();
+  t.mock.reset();
+  assert.match(told, /the clock is broken/);
+});

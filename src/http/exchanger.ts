@@ -78,7 +78,7 @@ export type ExchangeLimits = Record<
 >;
 
 /** What the caller is told of a bug. */
-export const internal = new CairnError('internal', 'Cannot answer: the server met a fault of its own, and logged it');
+export const internal = new CairnError('internal', 'Cannot answer: the server met a fault of its own');
 /** Made once: what is told to a crowd must cost next to nothing. */
 const overloaded = new CairnError('overloaded', 'Cannot take the request: too many are in flight', {
   retryAfterSeconds: 1,
