@@ -15,7 +15,7 @@ const hardening = [
   '--disable-warning=ExperimentalWarning',
 ] as const;
 
-/** What Linux tells of this process and machine alone, for the lock: all of `/proc` has links to the whole disk in it. */
+/** What Linux tells of this process and machine alone, for the lock: all of `/proc` has links to the whole disk. */
 const ownIdentity = ['/proc/sys/kernel/random/boot_id', '/proc/self/ns/pid', '/proc/self/stat', '/etc/machine-id'];
 
 /**
@@ -31,15 +31,11 @@ export const flags: Command = {
     const program = dirname(dirname(fileURLToPath(import.meta.url)));
     // With the asterisk it does not matter whether the directory is there yet.
     const content = resolve(call.read(options.data), '*');
-    const { environment } = call.terminal;
-    const files = [call.read(options.tlsCert), call.read(options.tlsKey)].concat(
-      Object.keys(secrets).map((name) => environment[`${name}_FILE`] || undefined),
-    );
+    const secretFiles = Object.keys(secrets).map((name) => call.terminal.environment[`${name}_FILE`]);
+    const files = [call.read(options.tlsCert), call.read(options.tlsKey), ...secretFiles];
+    const named = files.flatMap((file) => (file ? [resolve(file)] : []));
     // Each once: Node.js 20 aborts at a path that it has been told already, as of a certificate and key in one file.
-    const reads = new Set([program, resolve(program, '../package.json'), content].concat(
-      ownIdentity,
-      files.flatMap((file) => (file === undefined ? [] : [resolve(file)])),
-    ));
+    const reads = new Set([program, resolve(program, '../package.json'), content, ...ownIdentity, ...named]);
     const spaced = [...reads].find((path) => /[\s,]/.test(path));
     if (spaced !== undefined) {
       throw new UsageError(`Cannot print flags: the path "${spaced}" has a space or a comma in it`);
