@@ -6,7 +6,7 @@ import { jsonSchema } from '../schema/json-schema.ts';
 import { problems } from './problems.ts';
 import { problemsOf } from './route-problems.ts';
 import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
-import { objectSchema } from './schemas.ts';
+import { arraySchema, objectSchema } from './schemas.ts';
 
 /**
  * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. A schema
@@ -65,7 +65,7 @@ const problemMembers: { readonly [name: string]: JsonObject } = {
   detail: { type: 'string', description: 'What is wrong with this very request.' },
   instance: { type: 'string', format: 'uri', description: 'The id of the request.' },
   code: { type: 'string', enum: codes, description: 'Stable; the last part of `type`.' },
-  errors: { type: 'array', items: { $ref: '#/components/schemas/Issue' } },
+  errors: arraySchema({ $ref: '#/components/schemas/Issue' }),
 };
 
 const problemSchema: JsonObject = {

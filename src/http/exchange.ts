@@ -81,11 +81,6 @@ export class Exchange implements Request {
     this.target = this.#head.target;
   }
 
-  callFrom(caller: Caller): void {
-    this.address = caller.address;
-    this.encrypted = caller.encrypted;
-  }
-
   /** Whether content of this request may still arrive. */
   get isArriving(): boolean {
     return !this.incoming.complete;

@@ -157,7 +157,7 @@ export class Exchanger {
       connection.closing = true;
       return this.#reply(connection, exchange, this.#refuse(error, exchange));
     }
-    if (connection.isProxy) exchange.callFrom(resolveCaller(connection.peer, exchange.fields, this.#proxies));
+    if (connection.isProxy) Object.assign(exchange, resolveCaller(connection.peer, exchange.fields, this.#proxies));
     let reply: Reply | Promise<Reply>;
     try {
       reply = this.#handle(exchange);

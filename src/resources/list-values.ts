@@ -35,7 +35,7 @@ export const operators: Readonly<Record<Operator, OperatorRow>> = {
   lte: { words: 'is this value or less', test: (operand) => (value) => value <= operand },
   gt: { words: 'is greater', test: (operand) => (value) => value > operand },
   gte: { words: 'is this value or greater', test: (operand) => (value) => value >= operand },
-  in: { words: 'is one of these values; a comma within one is sent as %2C', test: (_, operands) => (value) => operands.has(value) },
+  in: { words: 'is one of these; a comma in one is %2C', test: (_, operands) => (value) => operands.has(value) },
   contains: { words: 'contains this text', test: (operand) => (value) => String(value).includes(String(operand)) },
   starts: { words: 'starts with this text', test: (operand) => (value) => String(value).startsWith(String(operand)) },
 };
