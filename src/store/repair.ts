@@ -85,9 +85,8 @@ class Salvage {
   #manifest: Manifest | undefined;
   /** The last sequence in the journals. */
   #end = 0;
-  #wholeJournals = true;
-  /** Collections of which it is not known which ids were given. */
-  readonly #uncertain = new Set<AnyTable>();
+  /** Whether all ids that were ever given are known. */
+  #idsKnown = true;
 
   constructor(files: Files, tables: Map<string, AnyTable>) {
     this.#files = files;
@@ -119,7 +118,7 @@ class Salvage {
     const text = (bytes?.toString() ?? '').replace(/^\uFEFF/, '');
     const whole = parseObject(text);
     const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`), table.name);
-    if (header === undefined && listed.nextId === 0) this.#uncertain.add(table);
+    if (header === undefined && listed.nextId === 0) this.#idsKnown = false;
     const claimed = Number(/^[^[]*"nextId": ?(\d{1,15})\b/.exec(text)?.[1] ?? 1);
     const { through, nextId, revision, epoch } = header ?? { ...listed, nextId: claimed, revision: 0, epoch: '' };
     const problems = [
@@ -187,7 +186,7 @@ class Salvage {
     const furthest = Math.max(...this.#throughs());
     if (this.#manifest === undefined) this.#loseLines('the newest journal', 0, 'there is no first line to go by');
     else if (furthest > this.#end) this.#loseLines('the newest journal', this.#end, `it does not go on to ${furthest}`);
-    for (const table of this.#wholeJournals ? this.#uncertain : this.tables.values()) {
+    for (const table of this.#idsKnown ? [] : this.tables.values()) {
       table.advance(0, table.nextId + idsSkipped);
       this.lost.push(`${table.name}: which ids were given is not known, so the next one is ${table.nextId}`);
     }
@@ -211,7 +210,7 @@ class Salvage {
   }
 
   #loseLines(file: string, offset: number, problem: string): void {
-    this.#wholeJournals = false;
+    this.#idsKnown = false;
     this.#lose(file, offset, problem);
   }
 

@@ -132,8 +132,7 @@ export async function readSnapshot(
       const end = Math.max(start, rest.lastIndexOf(0x0a, rest.length - 2) + 1);
       if (end > start) {
         const run = rest.toString('utf8', start, end - (rest[end - 2] === 0x2c ? 2 : 1));
-        const bad = loadRun(run, table);
-        if (bad !== undefined) throw damage(offset + start + bad.offset, bad.problem);
+        loadRun(run, table, (at, problem) => damage(offset + start + at, problem));
       }
       hash.update(rest.subarray(0, end));
       offset += end;
@@ -153,25 +152,22 @@ export async function readSnapshot(
   return { header, bytes: offset + rest.length };
 }
 
-/** Puts the records of some lines into `table`; says which line is bad, if one is. */
-function loadRun(run: string, table: AnyTable): { offset: number; problem: string } | undefined {
-  const badLine = (index: number, problem: string): { offset: number; problem: string } => {
-    const before = run.split('\n').slice(0, index);
-    return { offset: Buffer.byteLength(before.map((line) => `${line}\n`).join('')), problem };
-  };
+/** Puts the records of some lines into `table`. @throws what `damage` makes of the first line that is bad */
+function loadRun(run: string, table: AnyTable, damage: (at: number, problem: string) => StoreDamageError): void {
+  const damaged = (index: number, problem: string): StoreDamageError =>
+    damage(Buffer.byteLength(run.split('\n').slice(0, index).concat('').join('\n')), problem);
   const records = parseObject(`{"records":[${run}]}`)?.['records'];
   if (!Array.isArray(records) || records.length === 0) {
     const index = run.split('\n').findIndex((line) => parseObject(line.replace(/,$/, '')) === undefined);
-    return badLine(Math.max(0, index), 'this line is not a record');
+    throw damaged(Math.max(0, index), 'this line is not a record');
   }
   for (let index = 0; index < records.length; index += 1) {
     const record: JsonValue | undefined = records[index];
     const id = isJsonObject(record) ? record['id'] : undefined;
     const follows = isJsonObject(record) && isCount(id) && id >= table.nextId;
     const problem = follows ? table.load(record) : 'it is no record whose id follows the one before';
-    if (problem !== undefined) return badLine(index, problem);
+    if (problem !== undefined) throw damaged(index, problem);
   }
-  return undefined;
 }
 
 /** The header in a parsed first line; `undefined` where it is none of this collection's. */
@@ -183,8 +179,7 @@ export function parseHeader(value: JsonObject | undefined, expected: string): Sn
 }
 
 function encodeHeader(collection: string, header: SnapshotHeader): string {
-  const { epoch, through, revision, nextId } = header;
-  const line = JSON.stringify({ format: snapshotFormat, collection, epoch, through, revision, nextId, records: [] });
+  const line = JSON.stringify({ format: snapshotFormat, collection, ...header, records: [] });
   return `${line.slice(0, -2)}\n`;
 }
 
