@@ -23,8 +23,7 @@ export class Checkpoint {
 
   /**
    * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
-   * one took is free for the next. Lets the views go, and returns the size of all in bytes. When it fails, no temporary
-   * file is left behind.
+   * one took is free for the next. Lets the views go, and returns the size of all in bytes.
    */
   async write(clock: Clock, epoch: string, publish: (from: string, to: string) => Promise<void>): Promise<number> {
     let bytes = 0;
@@ -33,13 +32,8 @@ export class Checkpoint {
         const header = { epoch, through: this.through, revision: view.revision, nextId };
         // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
         const temporary = `${snapshotName(name)}.${this.#journal}.tmp`;
-        try {
-          bytes += await writeSnapshot(this.#files, clock, temporary, name, header, view);
-          await publish(temporary, snapshotName(name));
-        } catch (error) {
-          await this.#files.remove(temporary).catch(() => undefined);
-          throw error;
-        }
+        bytes += await writeSnapshot(this.#files, clock, temporary, name, header, view);
+        await publish(temporary, snapshotName(name));
       }
       return bytes;
     } finally {

@@ -160,7 +160,7 @@ export class Committer {
   /** Makes the pending state of every collection that of the groups alone: seldom, and so without a trail of undos. */
   #layAnew(): void {
     for (const overlay of this.#overlays) overlay.clear();
-    for (const { changes } of this.#unpublished) for (const change of changes) change.lay();
+    for (const { changes } of this.#unpublished) for (const change of changes) change.overlay.lay(change);
   }
 
   get #unpublished(): Group[] {
@@ -218,7 +218,7 @@ export class Committer {
 
   /** The callers go on when the disk has the next group. */
   #commit({ changes, commits, bytes, waiting }: Group): void {
-    for (const change of changes) change.publish();
+    for (const change of changes) change.overlay.publish(change);
     this.sequence += commits.length;
     this.commits += commits.length;
     this.groups += 1;

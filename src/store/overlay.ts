@@ -3,10 +3,19 @@ import { Table } from './table.ts';
 
 /** A decision of one commit about one record, whatever collection it is in. */
 export interface Change {
-  /** Makes it pending. */
-  lay(): void;
-  /** Makes it visible to readers; what was laid before it is published already. */
-  publish(): void;
+  readonly overlay: {
+    /** Makes it pending. */
+    lay(change: Change): void;
+    /** Makes it visible to readers; what was laid before it is published already. */
+    publish(change: Change): void;
+  };
+}
+
+interface RecordChange<R extends StoredRecord> extends Change {
+  readonly id: number;
+  /** `undefined` where it is removed. */
+  readonly record: R | undefined;
+  readonly sequence: number;
 }
 
 /** A table that can be written to: what is published, and what is pending beside it. */
@@ -60,7 +69,7 @@ export class Overlay<R extends StoredRecord> {
       const holder = key === undefined ? undefined : this.#holder(name, key);
       if (holder !== undefined && holder !== id) throw new UniqueKeyError(this.#table.name, name);
     }
-    const change = new RecordChange(this, id, record, sequence);
+    const change = { overlay: this, id, record, sequence };
     this.lay(change);
     return change;
   }
@@ -109,28 +118,5 @@ export class Overlay<R extends StoredRecord> {
       }
     }
     return keys;
-  }
-}
-
-class RecordChange<R extends StoredRecord> implements Change {
-  readonly id: number;
-  /** `undefined` where it is removed. */
-  readonly record: R | undefined;
-  readonly sequence: number;
-  readonly overlay: Overlay<R>;
-
-  constructor(overlay: Overlay<R>, id: number, record: R | undefined, sequence: number) {
-    this.overlay = overlay;
-    this.id = id;
-    this.record = record;
-    this.sequence = sequence;
-  }
-
-  lay(): void {
-    this.overlay.lay(this);
-  }
-
-  publish(): void {
-    this.overlay.publish(this);
   }
 }

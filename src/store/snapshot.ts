@@ -75,11 +75,13 @@ export async function writeSnapshot(
     };
     for (const text of encodeSlices(clock, encodeHeader(collection, header), view)) await write(text);
     await write(encodeFooter(view.size, hash.copy().digest('hex')));
+    await file.sync();
+    const read = createHash('sha256');
+    for await (const chunk of readChunks(files, temporary)) read.update(chunk);
+    if (read.digest('hex') === hash.digest('hex')) return;
+    throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
   });
-  const read = createHash('sha256');
-  for await (const chunk of readChunks(files, temporary)) read.update(chunk);
-  if (read.digest('hex') === hash.digest('hex')) return size;
-  throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
+  return size;
 }
 
 function* encodeSlices(clock: Clock, header: string, view: View<StoredRecord>): Generator<string, void, undefined> {

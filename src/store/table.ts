@@ -97,7 +97,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
   }
 
   load(stored: JsonObject): string | undefined {
-    if (!isStored(stored)) return 'its id or revision is not a positive integer';
+    if (!isStored(stored)) return 'its id or revision is not a positive integer, or too large';
     const { id } = stored;
     const record = this.#parse(stored);
     if (typeof record !== 'object') {
