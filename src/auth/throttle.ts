@@ -4,14 +4,11 @@ import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Clock, Random } from '../base/system.ts';
 
-/** What has become of an attempt: it is told once, by one of the three. */
-export interface Attempt {
-  /** The credentials were good: forgets the failures of this account from this address, and remembers the two. */
-  succeeded(): void;
-  failed(): void;
-  /** Nothing was tried after all, because the server was busy, say. */
-  withdrawn(): void;
-}
+/**
+ * Tells once what has become of an attempt. `succeeded`: forgets the failures of this account from this address, and
+ * remembers the two. `withdrawn`: nothing was tried after all, because the server was busy, say.
+ */
+export type Settle = (outcome: 'succeeded' | 'failed' | 'withdrawn') => void;
 
 /** Slows down those who try passwords. It never locks anyone out for good, and forgets everything at a restart. */
 export class Throttle {
@@ -39,7 +36,7 @@ export class Throttle {
    * where it is they that leave no room, it is worth trying again at once. An attempt that is refused does not count.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
-  attempt(account: string, address: string): Attempt {
+  attempt(account: string, address: string): Settle {
     const network = networkOf(address);
     const name = account.toLowerCase();
     const pair = this.#placeOf('pair', name, network);
@@ -57,20 +54,14 @@ export class Throttle {
       throw tooMany('Cannot check the credentials: others are being checked at this moment', 1000);
     }
     for (const [failures, place] of counted) failures.hold(place, 1);
-    const withdrawn = () => {
-      for (const [failures, place] of counted) failures.hold(place, -1);
-    };
-    return {
-      withdrawn,
-      failed: () => {
-        withdrawn();
-        for (const [failures, place] of counted) failures.add(place, this.#clock.elapsed());
-      },
-      succeeded: () => {
-        withdrawn();
-        this.#pair.clear(pair);
-        this.#known[pair.index % this.#known.length] = pair.mark;
-      },
+    return (outcome) => {
+      for (const [failures, place] of counted) {
+        failures.hold(place, -1);
+        if (outcome === 'failed') failures.add(place, this.#clock.elapsed());
+      }
+      if (outcome !== 'succeeded') return;
+      this.#pair.clear(pair);
+      this.#known[pair.index % this.#known.length] = pair.mark;
     };
   }
 

@@ -106,3 +106,6 @@ export const limits = {
   /** How much of it sign-ins and refreshes may take. */
   whenFullBytesMax: 256 * 1024,
 } as const;
+
+/** The same bounds, where others take their place. */
+export type Limits = Record<keyof typeof limits, number>;

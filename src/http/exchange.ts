@@ -1,21 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { CairnError } from '../base/errors.ts';
+import type { Limits } from '../base/limits.ts';
 import type { Caller } from './caller.ts';
 import { Fields } from './fields.ts';
-import type { CheckedHead } from './head.ts';
 import { checkHead } from './head.ts';
 import type { Reply, Request, StreamedBody } from './message.ts';
 
 /** What all exchanges of a server share. */
 export interface ExchangeContext {
   readonly nextId: () => string;
-  /** How long a reader may take for each 64 KiB of a reply. */
-  readonly slowReaderTimeoutMs: number;
-  /** How long, and for how much, unread content is still taken in after the reply. */
-  readonly lingerTimeoutMs: number;
-  readonly lingerBytesMax: number;
-  readonly arrivingBytesMax: number;
+  readonly limits: Limits;
   /** Bodies that are being received, and how much of them is here. */
   readonly arriving: { requests: number; bytes: number };
   /** Takes what a handler or a streamed body threw and should not have. */
@@ -26,8 +21,6 @@ export interface ExchangeContext {
 export type OnSent = (status: number, bytes: number, aborted: boolean) => void;
 
 const slowReaderUnitBytes = 64 * 1024;
-/** Until a head is checked, anything may follow it. */
-const unchecked: CheckedHead = { target: '', hasContent: true, contentLength: undefined };
 const empty = Buffer.alloc(0);
 
 /** One request on a socket, and the sending of its reply. */
@@ -44,7 +37,8 @@ export class Exchange implements Request {
   userId: number | undefined;
   readonly #context: ExchangeContext;
   #id: string | undefined;
-  #head = unchecked;
+  /** Of the content, 0 where there is none; `undefined` where it is not told, and until the head is checked. */
+  #contentLength: number | undefined;
   /** The caller waits for "100 Continue" before it sends its content. */
   #awaitsContinue: boolean;
   #failure: CairnError | undefined;
@@ -77,8 +71,9 @@ export class Exchange implements Request {
   /** Checks the head and takes over what it comes down to. @throws what `checkHead` throws */
   check(): void {
     const { method, target, fields } = this;
-    this.#head = checkHead({ method, target, version: this.incoming.httpVersion, fields });
-    this.target = this.#head.target;
+    const head = checkHead({ method, target, version: this.incoming.httpVersion, fields });
+    this.target = head.target;
+    this.#contentLength = head.contentLength;
   }
 
   /** Whether content of this request may still arrive. */
@@ -88,16 +83,14 @@ export class Exchange implements Request {
 
   /** Little content is left to Node, which skips it and goes on; more of it, or none before a "100", ends the talk. */
   get lingers(): boolean {
-    const { hasContent, contentLength } = this.#head;
-    if (!hasContent || this.incoming.complete) return false;
-    return this.#awaitsContinue || contentLength === undefined || contentLength > slowReaderUnitBytes;
+    if (this.#contentLength === 0 || this.incoming.complete) return false;
+    return this.#awaitsContinue || this.#contentLength === undefined || this.#contentLength > slowReaderUnitBytes;
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {
-    const { hasContent, contentLength } = this.#head;
-    if (!hasContent) return empty;
+    if (this.#contentLength === 0) return empty;
     if (this.#failure !== undefined) throw this.#failure;
-    if (contentLength !== undefined && contentLength > bytesMax) throw tooLarge(bytesMax);
+    if (this.#contentLength !== undefined && this.#contentLength > bytesMax) throw tooLarge(bytesMax);
     // A request that waited for its turn may have been left meanwhile, and nothing would ever tell of it again.
     if (this.incoming.destroyed) throw callerLeft();
     if (this.#awaitsContinue) {
@@ -106,7 +99,7 @@ export class Exchange implements Request {
     }
     return await new Promise<Buffer>((resolve, reject) => {
       const { incoming } = this;
-      const { arriving, arrivingBytesMax } = this.#context;
+      const { arriving, limits } = this.#context;
       let body: Buffer = empty;
       let length = 0;
       arriving.requests += 1;
@@ -121,7 +114,7 @@ export class Exchange implements Request {
       };
       const onData = (chunk: Buffer): void => {
         if (length + chunk.length > bytesMax) return settle(tooLarge(bytesMax));
-        if (arriving.bytes + chunk.length > arrivingBytesMax) return settle(tooManyArrive());
+        if (arriving.bytes + chunk.length > limits.arrivingBytesMax) return settle(tooManyArrive());
         body = length === 0 ? chunk : append(body, length, chunk);
         length += chunk.length;
         arriving.bytes += chunk.length;
@@ -160,7 +153,7 @@ export class Exchange implements Request {
     outgoing.writeHead(status, fields.concat(length));
     const content = this.method === 'HEAD' ? undefined : body;
     const sent = content === undefined ? 0 : bytes;
-    if (close && this.#head.hasContent && this.isArriving && !this.incoming.socket.readableEnded) {
+    if (close && this.#contentLength !== 0 && this.isArriving && !this.incoming.socket.readableEnded) {
       this.#linger(content);
       onSent(status, sent, false);
     } else {
@@ -242,7 +235,7 @@ export class Exchange implements Request {
   /** Node itself waits for a slow reader for ever. */
   #cutOffLater(): NodeJS.Timeout {
     const units = Math.ceil(this.outgoing.writableLength / slowReaderUnitBytes);
-    const timeoutMs = this.#context.slowReaderTimeoutMs * Math.max(units, 1);
+    const timeoutMs = this.#context.limits.slowReaderTimeoutMs * Math.max(units, 1);
     return setTimeout(() => this.abandon(), timeoutMs).unref();
   }
 
@@ -252,7 +245,7 @@ export class Exchange implements Request {
    */
   #linger(content: string | Buffer | undefined): void {
     const { incoming, outgoing } = this;
-    const { lingerBytesMax, lingerTimeoutMs } = this.#context;
+    const { lingerBytesMax, lingerTimeoutMs } = this.#context.limits;
     if (content !== undefined) outgoing.write(content);
     else outgoing.flushHeaders();
     let length = 0;

@@ -2,7 +2,7 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
+import { limits, type Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { noProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
@@ -63,19 +63,8 @@ export interface ExchangerOptions {
   /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
   /** Bounds other than those of `limits`. */
-  readonly limits?: Partial<ExchangeLimits> | undefined;
+  readonly limits?: Partial<Limits> | undefined;
 }
-
-export type ExchangeLimits = Record<
-  | 'slowReaderTimeoutMs'
-  | 'lingerTimeoutMs'
-  | 'lingerBytesMax'
-  | 'arrivingBytesMax'
-  | 'requestsPerConnectionMax'
-  | 'pipelinedRequestsMax'
-  | 'requestsInFlightMax',
-  number
->;
 
 /** What the caller is told of a bug. */
 export const internal = new CairnError('internal', 'Cannot answer: the server met a fault of its own');
@@ -97,7 +86,7 @@ export class Exchanger {
   gathers = false;
   readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
   readonly #options: ExchangerOptions;
-  readonly #limits: ExchangeLimits;
+  readonly #limits: Limits;
   readonly #context: ExchangeContext;
   readonly #proxies: TrustedProxies;
   readonly #connections = new WeakMap<Socket, Connection>();
@@ -107,7 +96,7 @@ export class Exchanger {
     this.#options = options;
     this.#limits = { ...limits, ...options.limits };
     const { nextId, onFailure } = options;
-    this.#context = { nextId, onFailure, arriving: { requests: 0, bytes: 0 }, ...this.#limits };
+    this.#context = { nextId, onFailure, arriving: { requests: 0, bytes: 0 }, limits: this.#limits };
     this.#proxies = options.proxies ?? noProxies;
   }
 

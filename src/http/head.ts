@@ -19,9 +19,7 @@ export interface Head {
 export interface CheckedHead {
   /** In origin-form, or `*` of `OPTIONS *`. */
   readonly target: string;
-  /** Whether content is announced, be it empty in the end. */
-  readonly hasContent: boolean;
-  /** The announced length; `undefined` for chunked content. */
+  /** The announced length, 0 where nothing is; `undefined` for chunked content. */
   readonly contentLength: number | undefined;
 }
 
@@ -51,11 +49,7 @@ export function checkHead({ method, target, version, fields }: Head): CheckedHea
     throw new CairnError('expectation_failed', 'Cannot meet the expectation: only 100-continue is known');
   }
   const contentLength = checkFraming(method, version, fields);
-  return {
-    target: isOriginForm(target) ? target : otherForm(method, target, host),
-    hasContent: contentLength !== 0,
-    contentLength,
-  };
+  return { target: isOriginForm(target) ? target : otherForm(method, target, host), contentLength };
 }
 
 /** RFC 9112 §6: the announced length, 0 where nothing is announced, `undefined` for chunked content. */

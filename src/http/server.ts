@@ -3,16 +3,14 @@ import { createServer as createHttpsServer, Server as HttpsServer } from 'node:h
 import type { AddressInfo, Socket } from 'node:net';
 
 import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
+import { limits, type Limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import { plainAddress } from './caller.ts';
-import { Exchanger, type ExchangeLimits, type ExchangerOptions } from './exchanger.ts';
+import { Exchanger, type ExchangerOptions } from './exchanger.ts';
 
-export interface ServerOptions extends Omit<ExchangerOptions, 'limits'> {
+export interface ServerOptions extends ExchangerOptions {
   /** With them the server speaks HTTPS only. */
   readonly tls?: TlsTexts | undefined;
-  /** Bounds other than those of `limits`. */
-  readonly limits?: Partial<ServerLimits> | undefined;
 }
 
 /** A certificate chain and its private key as PEM texts. */
@@ -23,23 +21,11 @@ export interface TlsTexts {
 
 const tlsVersionMin = 'TLSv1.2';
 
-export type ServerLimits = ExchangeLimits &
-  Record<
-    | 'fieldsBytesMax'
-    | 'headersTimeoutMs'
-    | 'requestTimeoutMs'
-    | 'keepAliveTimeoutMs'
-    | 'connectionsMax'
-    | 'connectionsPerAddressMax'
-    | 'gatheringConnectionsMin',
-    number
-  >;
-
 /** An HTTP/1.1 listener: bounded in what it takes in, and answering whatever comes with a reply or a closed door. */
 export class HttpServer {
   readonly #server: Server;
   readonly #exchanger: Exchanger;
-  readonly #limits: ServerLimits;
+  readonly #limits: Limits;
   readonly #isProxy: (address: string) => boolean;
   readonly #sockets = new Set<Socket>();
   readonly #perNetwork = new Map<string, number>();
@@ -177,7 +163,7 @@ const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'it took too long to arrive'],
 };
 
-function createNodeServer(tls: ServerOptions['tls'], bounds: ServerLimits): Server {
+function createNodeServer(tls: ServerOptions['tls'], bounds: Limits): Server {
   const options = {
     maxHeaderSize: bounds.fieldsBytesMax,
     headersTimeout: bounds.headersTimeoutMs,

@@ -195,15 +195,14 @@ export class Users {
    * costs the same time as a wrong password. @throws CairnError `too_many_requests`, `overloaded`
    */
   async knowsPassword(user: UserRecord | undefined, password: string, key: string, address: string): Promise<boolean> {
-    const attempt = this.#parts.throttle.attempt(key, address);
+    const settle = this.#parts.throttle.attempt(key, address);
+    let outcome: Parameters<typeof settle>[0] = 'withdrawn';
     try {
       const matches = await this.#parts.passwords.verify(password, user?.passwordHash);
-      if (matches) attempt.succeeded();
-      else attempt.failed();
+      outcome = matches ? 'succeeded' : 'failed';
       return matches;
-    } catch (error) {
-      attempt.withdrawn();
-      throw error;
+    } finally {
+      settle(outcome);
     }
   }
 

@@ -12,7 +12,7 @@ function setUp() {
 /** Seconds to wait, or 0 when the attempt was let through; it then fails. */
 function fail(throttle: Throttle, account: string, address: string): number {
   try {
-    throttle.attempt(account, address).failed();
+    throttle.attempt(account, address)('failed');
     return 0;
   } catch (error) {
     assert.ok(error instanceof CairnError);
@@ -75,7 +75,7 @@ test('all together: 600 failures', () => {
 
 test('an address that signed in before is not held up by what others do', () => {
   const { throttle } = setUp();
-  throttle.attempt('a@example.org', '192.0.2.1').succeeded();
+  throttle.attempt('a@example.org', '192.0.2.1')('succeeded');
   for (let index = 0; index < 1000; index += 1) {
     fail(throttle, 'a@example.org', `10.0.${index >> 8}.${index & 255}`);
     fail(throttle, `${index}@example.org`, `10.1.${index >> 8}.${index & 255}`);
@@ -89,7 +89,7 @@ test('a good login forgets the failures of its account from its address, and no 
   const { throttle } = setUp();
   const attempt = (account: string) => () => fail(throttle, account, '192.0.2.1');
   for (let index = 0; index < 4; index += 1) attempt('a@example.org')();
-  throttle.attempt('a@example.org', '192.0.2.1').succeeded();
+  throttle.attempt('a@example.org', '192.0.2.1')('succeeded');
   assert.equal(failuresUntilRefused(attempt('a@example.org')), 5);
   // 4 + 5 failures of the address so far, and the one that was good.
   assert.equal(failuresUntilRefused((index) => attempt(`${index}@example.org`)()), 21);
@@ -98,8 +98,8 @@ test('a good login forgets the failures of its account from its address, and no 
 test('good logins and withdrawn attempts do not count', () => {
   const { throttle } = setUp();
   for (let index = 0; index < 1000; index += 1) {
-    throttle.attempt('a@example.org', '192.0.2.1').succeeded();
-    throttle.attempt(`${index}@example.org`, '192.0.2.1').withdrawn();
+    throttle.attempt('a@example.org', '192.0.2.1')('succeeded');
+    throttle.attempt(`${index}@example.org`, '192.0.2.1')('withdrawn');
   }
   assert.equal(failuresUntilRefused(() => fail(throttle, 'b@example.org', '192.0.2.1')), 5);
 });
@@ -110,9 +110,9 @@ test('attempts at the same time are no more than may fail; the next one waits fo
   const begin = () => throttle.attempt('a@example.org', '192.0.2.1');
   const running = Array.from({ length: 4 }, begin);
   assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 1, message: /are being checked at this/ });
-  running[0]?.withdrawn();
+  running[0]?.('withdrawn');
   running.push(begin());
-  for (const attempt of running.slice(1)) attempt.failed();
+  for (const settle of running.slice(1)) settle('failed');
   assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 60, message: /attempts have failed/ });
 });
 
@@ -120,7 +120,7 @@ test('no number of good logins at the same time holds up the one after them', ()
   const { throttle } = setUp();
   for (let round = 0; round < 100; round += 1) {
     const running = Array.from({ length: 5 }, () => throttle.attempt('a@example.org', '192.0.2.1'));
-    for (const attempt of running) attempt.succeeded();
+    for (const settle of running) settle('succeeded');
   }
 });
 
@@ -138,7 +138,7 @@ test('many names take no more memory and hold up few others', () => {
   const { clock, throttle } = setUp();
   const before = process.memoryUsage().arrayBuffers;
   for (let index = 0; index < 20_000; index += 1) {
-    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`).failed();
+    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`)('failed');
     clock.advance(0.2);
   }
   assert.ok(process.memoryUsage().arrayBuffers - before < 100_000);

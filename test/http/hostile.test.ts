@@ -226,7 +226,7 @@ test('the head is checked by itself, whatever the parser let pass', () => {
   for (const [raw, other, code = 'malformed_request'] of refused) {
     assert.throws(() => check(raw, other), { code }, JSON.stringify([raw, other]));
   }
-  assert.deepEqual(check(['Content-Length', '3']), { target: '/', hasContent: true, contentLength: 3 });
+  assert.deepEqual(check(['Content-Length', '3']), { target: '/', contentLength: 3 });
   assert.equal(check(['Transfer-Encoding', 'Chunked']).contentLength, undefined);
 });
 
