@@ -23,7 +23,7 @@ import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { silentLog, type Log } from './log.ts';
 import { Users } from './resources/users.ts';
-import type { Store, StoredRecord, StoreStatus } from './store/store.ts';
+import type { Store, StoredRecord } from './store/store.ts';
 import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
 
 /** How an application is made; `DataOptions` are what it keeps its records by. */
@@ -72,12 +72,6 @@ export interface App {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-const unreadyBy: { readonly [state in StoreStatus['state']]: Unready | undefined } = {
-  writable: undefined,
-  full: 'storage_full',
-  failed: 'store_failed',
-};
-
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
 
 /** Where nobody gave a log. A fault has to leave a trace, and nothing else is anybody's business. */
@@ -106,7 +100,11 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   let closed: Promise<void> | undefined;
   let stops = false;
   let injected = 0;
-  const unready = (): Unready | undefined => (closed ? 'draining' : unreadyBy[store.status().state]);
+  const unready = (): Unready | undefined => {
+    const { state } = store.status();
+    if (closed !== undefined) return 'draining';
+    return state === 'writable' ? undefined : state === 'full' ? 'storage_full' : 'store_failed';
+  };
   await store.start();
   try {
     ring = await loadKeyRing(keySource);

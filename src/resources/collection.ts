@@ -39,8 +39,6 @@ export interface Entry extends StoredRecord {
 }
 
 const reservedFields = ['id', 'revision', 'ownerId'];
-/** `keys.json` stands beside the collections' files. */
-const reservedNames = ['keys'];
 /** What the OpenAPI document calls by these names already. */
 const reservedSingulars =
   'user session startedSession token tokens credentials grant revocation logout dashboard counts health issue problem';
@@ -66,7 +64,7 @@ export function defineCollection(
   const { name, singular, fields, access } = declaration;
   invariant(/^[a-z][a-z0-9-]{0,62}$/.test(name), `a collection is named in lower case, not "${name}"`);
   invariant(/^[a-z][A-Za-z0-9]{0,62}$/.test(singular), `one of "${name}" is a single word, not "${singular}"`);
-  invariant(!reservedNames.includes(name), `"${name}" is the name of another file`);
+  invariant(name !== 'keys', '"keys" is the name of another file beside those of the collections');
   const isReserved = reservedSingulars.split(' ').includes(singular);
   invariant(!isReserved, `one of "${name}" cannot be called "${singular}": something else in the API is`);
   for (const [field, declaration] of Object.entries(fields)) {

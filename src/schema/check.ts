@@ -9,6 +9,7 @@ import {
   type Scalar,
 } from '../base/json.ts';
 import type { Field, Input, Shape } from './field.ts';
+import { representationOf } from './representation.ts';
 import { faultOf } from './rules.ts';
 
 /** What is done with a body. `stored` is the record that it is for; only members that the shape shows are looked at. */
@@ -37,7 +38,7 @@ export function check<S extends Shape>(
   mode: Mode,
   locked: readonly (keyof S)[] = [],
 ): Checked<Input<S>> {
-  const stored = mode.kind === 'create' ? {} : shown(shape, mode.stored);
+  const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
     return { ok: false, issues: [{ pointer: '', code: 'wrong_type', detail: 'must be an object' }] };
@@ -93,16 +94,6 @@ export function misfitOf(shape: Shape): (record: JsonObject) => string | undefin
     }
     return undefined;
   };
-}
-
-/** The members of `record` that `shape` shows. */
-function shown(shape: Shape, record: object): JsonObject {
-  const members: [string, unknown][] = Object.entries(record);
-  const scalars: { [name: string]: Scalar } = {};
-  for (const [name, value] of members) {
-    if (Object.hasOwn(shape, name) && shape[name]?.access !== 'write-only' && isScalar(value)) scalars[name] = value;
-  }
-  return scalars;
 }
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
