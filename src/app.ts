@@ -164,13 +164,9 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       refused: servers.reduce((sum, server) => sum + server.refused, 0),
     }),
     handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
-    async inject(request) {
+    inject(request) {
       injected += 1;
-      try {
-        return await inject(handle, refusal, exchange.nextId, request);
-      } finally {
-        injected -= 1;
-      }
+      return inject(handle, refusal, exchange.nextId, request).finally(() => (injected -= 1));
     },
     async reloadKeys() {
       const read = await loadKeyRing(keySource);
