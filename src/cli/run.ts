@@ -139,19 +139,14 @@ function refusalOf(error: Error, call: Call | undefined): string {
 }
 
 /** Any other operating error comes of what was asked for. */
-const codesOfErrors: { readonly [code in ErrorCode]?: ExitCode } = {
-  internal: exitCodes.bug,
-  outcome_unknown: exitCodes.io,
-  storage_full: exitCodes.io,
-  store_failed: exitCodes.io,
-};
+const ioErrors: ReadonlySet<ErrorCode> = new Set(['outcome_unknown', 'storage_full', 'store_failed']);
 
 /** `undefined` for a bug. */
 function codeOf(error: unknown): ExitCode | undefined {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof LockedError || errorCode(error) === 'EADDRINUSE') return exitCodes.busy;
   if (error instanceof StoreDamageError || error instanceof KeyRingError) return exitCodes.config;
-  if (error instanceof CairnError) return codesOfErrors[error.code] ?? exitCodes.usage;
+  if (error instanceof CairnError) return ioErrors.has(error.code) ? exitCodes.io : exitCodes.usage;
   if (!(error instanceof Error)) return undefined;
   return errorCode(error) === 'ERR_ACCESS_DENIED' || 'syscall' in error ? exitCodes.io : undefined;
 }
