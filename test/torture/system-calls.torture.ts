@@ -80,8 +80,7 @@ test('the system is asked for every write, sync and rename in the order that the
     const renamed = find(/^rename\(.*people\.json\.\d\.tmp", .*people\.json"\)/);
     const ofSnapshot = /^(pwrite64|fdatasync|fsync)\(.*people\.json\.\d\.tmp/;
     const before = calls.filter(({ text, ended }) => ofSnapshot.test(text) && ended < renamed.began);
-    assert.deepEqual(before.slice(0, 2).map(({ name }) => name), ['pwrite64', 'fdatasync']);
-    assert.equal(before.at(-1)?.name, 'fdatasync');
+    assert.match(before.map(({ name }) => name).join(), /^(pwrite64,)+fdatasync(,fdatasync)*$/);
     assert.ok(find(directorySync, renamed.ended).ended < find(/^unlink\(.*journal-1\.jsonl"/).began);
     // So it is with the journal that closes the store.
     const closing = find(/^link\(.*journal-3\.jsonl"/);
