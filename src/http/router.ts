@@ -21,18 +21,14 @@ export interface MethodNotAllowed {
   readonly allow: string;
 }
 
-export interface NotFound {
-  readonly kind: 'not-found';
-}
-
-export type Match<T> = Found<T> | MethodNotAllowed | NotFound;
+export type Match<T> = Found<T> | MethodNotAllowed | typeof notFound;
 
 /** Two patterns of one method match the same path, and neither is the more specific one. */
 export class RouteConflictError extends Error {
   override readonly name = 'RouteConflictError';
 }
 
-const notFound: NotFound = { kind: 'not-found' };
+const notFound = { kind: 'not-found' } as const;
 const segmentGrammar = /^(?:[A-Za-z0-9._~-]+|\{[a-z][A-Za-z0-9]*\})$/;
 
 interface Leaf<T> {
