@@ -40,15 +40,10 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
   'trusted-path': () => {
     const table = /<!-- trusted-path -->\n(.*?)\n<!-- \/trusted-path -->/s.exec(all)?.[1]?.split('\n') ?? [];
-    return table.map((line) => line.replace(/^\| `([^`]+)` \| *(\d*) *\|/, (_, path: string, told: string) =>
-      `| \`${path}\` | ${nearly(Number(told), linesOf(path))} |`));
+    return table.map((line) => line.replace(/^\| `([^`]+)` \|[^|]*\|/, (_, path: string) =>
+      `| \`${path}\` | ${linesOf(path)} |`));
   },
 };
-
-/** What is told where it is right to a tenth, so that not every edit of a file is one of the page; else the truth. */
-function nearly(told: number, actual: number): number {
-  return Math.abs(told - actual) <= actual / 10 ? told : actual;
-}
 
 /** Each limit with the comment that stands before it in its file. */
 function limitRows(): string[] {
