@@ -207,7 +207,7 @@ describe('the fence', () => {
   it('keeps a process from renaming snapshots that lost the directory while it wrote them', async () => {
     const { disk, store } = await heldBy(other);
     disk.pause = (_, name) =>
-      name === 'notes.json.2.tmp' && disk.content().has('lock') ? disk.remove('lock') : undefined;
+      name === 'people.json.2.tmp' && disk.content().has('lock') ? disk.remove('lock') : undefined;
     await assert.rejects(store.checkpoint(), /the lock file is not ours any more/);
     assert.deepEqual([...disk.content().keys()].filter((name) => /^\w+\.json$/.test(name)), []);
   });
