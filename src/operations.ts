@@ -45,7 +45,7 @@ function operationsHandle(app: ObservedApp, metrics: Metrics, log: Log): Handle 
     },
     '/metrics': () => {
       const dropped = counter('cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped);
-      return text(200, metrics.render([...appFamilies(app), dropped]), metricsContentType);
+      return text(200, metrics.render() + appFamilies(app) + dropped, metricsContentType);
     },
   };
   return ({ method, target, id }) => {
@@ -59,6 +59,7 @@ function operationsHandle(app: ObservedApp, metrics: Metrics, log: Log): Handle 
 
 function meteredLog(log: Log, metrics: Metrics): Log {
   return {
+    ...log,
     request(entry) {
       metrics.request(entry);
       log.request(entry);
@@ -67,11 +68,9 @@ function meteredLog(log: Log, metrics: Metrics): Log {
       metrics.event(event);
       log.security(event, details);
     },
-    message: log.message,
     get dropped() {
       return log.dropped;
     },
-    close: log.close,
   };
 }
 
@@ -79,20 +78,17 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
   return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
 }
 
-function appFamilies(app: ObservedApp): Family[] {
+function appFamilies(app: ObservedApp): string {
   const { inFlight, connections, refused } = app.load();
   const status = app.store.status();
-  const records = status.collections.map(({ name, records: value }) => ({ labels: { collection: name }, value }));
-  const states = ['writable', 'full', 'failed'].map((state) => ({
-    labels: { state },
-    value: status.state === state ? 1 : 0,
-  }));
+  const records = status.collections.map(({ name, records }): Sample => [{ collection: name }, records]);
+  const states = ['writable', 'full', 'failed'].map((state): Sample => [{ state }, status.state === state ? 1 : 0]);
   return [
     gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
     gauge('cairn_http_connections', 'Open connections', connections),
     counter('cairn_http_connections_refused_total', 'Connections that found a cap reached', refused),
-    { name: 'cairn_store_records', kind: 'gauge', help: 'Records by collection', samples: records },
-    { name: 'cairn_store_state', kind: 'gauge', help: 'Whether the store takes writes', samples: states },
+    gauge('cairn_store_records', 'Records by collection', records),
+    gauge('cairn_store_state', 'Whether the store takes writes', states),
     counter('cairn_store_groups_total', 'Group commits, each of which is one sync', status.groups),
     counter('cairn_store_commits_total', 'Transactions that became durable', status.commits),
     counter('cairn_store_append_seconds_total', 'Time in which groups were written and synced', status.appendMs / 1000),
@@ -100,29 +96,34 @@ function appFamilies(app: ObservedApp): Family[] {
     counter('cairn_store_checkpoints_total', 'Checkpoints that were finished', status.checkpoints),
     counter('cairn_store_checkpoint_failures_total', 'Checkpoints that failed', status.checkpointFailures),
     gauge('cairn_store_checkpoint_seconds', 'How long the last checkpoint took', status.checkpointMs / 1000),
-  ];
+  ].join('');
 }
+
+/** A metric's value, with what follows the metric's name, such as `_bucket`. */
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string];
+
+export const gauge = familyOf('gauge');
+export const counter = familyOf('counter');
+const histogram = familyOf('histogram');
 
 /**
- * Figures about the running server in Prometheus' text format 0.0.4: per family a `# HELP` and a `# TYPE` line, then
- * its samples as `name{label="value"} number`. They are served on the operations listener only.
+ * One metric with all its samples in Prometheus' text format 0.0.4: a `# HELP` and a `# TYPE` line, then
+ * `name{label="value"} number` for each. They are served on the operations listener only.
  */
+function familyOf(kind: string) {
+  return (name: string, help: string, values: number | readonly Sample[]): string => {
+    const samples: readonly Sample[] = typeof values === 'number' ? [[{}, values]] : values;
+    const lines = samples.map(([labels, value, suffix = '']) => {
+      // The escapes of JSON are those of Prometheus, and "Inf" is what it calls infinity.
+      const pairs = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`);
+      const number = String(value).replace('Infinity', 'Inf');
+      return `${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${number}\n`;
+    });
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${lines.join('')}`;
+  };
+}
+
 type Metrics = ReturnType<typeof createMetrics>;
-
-/** One metric with all its samples. */
-interface Family {
-  readonly name: string;
-  readonly kind: 'counter' | 'gauge' | 'histogram';
-  readonly help: string;
-  readonly samples: readonly Sample[];
-}
-
-interface Sample {
-  /** What follows the family's name, such as `_bucket`. */
-  readonly suffix?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly value: number;
-}
 
 const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -158,34 +159,27 @@ export function createMetrics(version: string) {
     event(name: string): void {
       events.set(name, (events.get(name) ?? 0) + 1);
     },
-    /** The whole page; `more` are the figures that others know: the store, the listener. */
-    render(more: readonly Family[]): string {
-      const samples = [...events].map(([event, value]) => ({ labels: { event }, value }));
-      const families = [
-        gauge('cairn_info', 'The version that runs', 1, { version, node: process.version }),
-        requestFamily(routes),
-        durationFamily(routes),
-        { name: 'cairn_events_total', kind: 'counter', help: 'Security events by name', samples } satisfies Family,
-        ...processFamilies(),
-        ...more,
-        delayFamily(delay),
-      ];
+    /** What is counted here, and what Node.js knows of the process. */
+    render(): string {
+      const { rss, heapUsed } = process.memoryUsage();
+      const { user, system } = process.cpuUsage();
+      const page = [
+        gauge('cairn_info', 'The version that runs', [[{ version, node: process.version }, 1]]),
+        counter('cairn_http_requests_total', 'Requests that were answered', requestSamples(routes)),
+        histogram('cairn_http_request_duration_seconds', durationHelp, durationSamples(routes)),
+        counter('cairn_events_total', 'Security events by name', Array.from(events, ([event, n]) => [{ event }, n])),
+        gauge('process_resident_memory_bytes', 'Memory that the process holds', rss),
+        gauge('cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed),
+        gauge('process_start_time_seconds', 'When the process began, since the Unix epoch', startedSeconds),
+        counter('process_cpu_seconds_total', 'Time that the processors spent here', (user + system) / 1e6),
+        gauge('cairn_event_loop_delay_seconds', delayHelp, delaySamples(delay)),
+      ].join('');
       delay.reset();
-      return families.map(renderFamily).join('');
+      return page;
     },
     /** Stops the timer that measures the loop's delay. */
     close: () => void delay.disable(),
   };
-}
-
-export function gauge(
-  name: string, help: string, value: number, labels: Readonly<Record<string, string>> = {},
-): Family {
-  return { name, kind: 'gauge', help, samples: [{ labels, value }] };
-}
-
-export function counter(name: string, help: string, value: number): Family {
-  return { name, kind: 'counter', help, samples: [{ value }] };
 }
 
 /** A caller may invent methods, so unknown ones share a label; routes are the table's own. */
@@ -202,61 +196,36 @@ function countRequest(figures: RouteFigures, { method, status, durationMs }: Req
 
 const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-function requestFamily(routes: ReadonlyMap<string, RouteFigures>): Family {
-  const samples = [...routes].flatMap(([route, { requests }]) =>
-    Array.from(requests, ([key, value]) => {
-      const [method = '', status = ''] = key.split(' ');
-      return { labels: { method, route, status }, value };
-    }),
-  );
-  return { name: 'cairn_http_requests_total', kind: 'counter', help: 'Requests that were answered', samples };
-}
-
-function durationFamily(routes: ReadonlyMap<string, RouteFigures>): Family {
-  const samples: Sample[] = [];
-  for (const [route, figures] of routes) {
-    let sum = 0;
-    figures.buckets.forEach((count, index) => {
-      sum += count;
-      const le = String(bucketsSeconds[index] ?? '+Inf');
-      samples.push({ suffix: '_bucket', labels: { route, le }, value: sum });
-    });
-    samples.push({ suffix: '_sum', labels: { route }, value: figures.seconds });
-    samples.push({ suffix: '_count', labels: { route }, value: figures.count });
-  }
-  const help = 'Time from the head of a request to the end of its answer';
-  return { name: 'cairn_http_request_duration_seconds', kind: 'histogram', help, samples };
-}
-
-function delayFamily(delay: IntervalHistogram): Family {
-  const samples = [0.5, 0.99, 1].map((quantile) => ({
-    labels: { quantile: String(quantile) },
-    // The timer's own interval is part of what is measured.
-    value: Math.max(0, delay.percentile(quantile * 100) / nanosecondsPerSecond - loopResolutionMs / 1000),
-  }));
-  const help = 'How late the event loop was, by quantile, since the last scrape';
-  return { name: 'cairn_event_loop_delay_seconds', kind: 'gauge', help, samples };
-}
-
 const startedSeconds = systemClock.now() / 1000 - process.uptime();
 
-function processFamilies(): Family[] {
-  const { rss, heapUsed } = process.memoryUsage();
-  const { user, system } = process.cpuUsage();
-  return [
-    gauge('process_resident_memory_bytes', 'Memory that the process holds', rss),
-    gauge('cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed),
-    gauge('process_start_time_seconds', 'When the process began, since the Unix epoch', startedSeconds),
-    counter('process_cpu_seconds_total', 'Time that the processors spent here', (user + system) / 1e6),
-  ];
+function requestSamples(routes: ReadonlyMap<string, RouteFigures>): Sample[] {
+  return [...routes].flatMap(([route, { requests }]) =>
+    Array.from(requests, ([key, value]): Sample => {
+      const [method = '', status = ''] = key.split(' ');
+      return [{ method, route, status }, value];
+    }),
+  );
 }
 
-function renderFamily({ name, kind, help, samples }: Family): string {
-  const lines = samples.map(({ suffix = '', labels = {}, value }) => {
-    // The escapes of JSON are those of Prometheus, and "Inf" is what it calls infinity.
-    const pairs = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`);
-    const number = String(value).replace('Infinity', 'Inf');
-    return `${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${number}\n`;
+const durationHelp = 'Time from the head of a request to the end of its answer';
+
+function durationSamples(routes: ReadonlyMap<string, RouteFigures>): Sample[] {
+  return [...routes].flatMap(([route, { buckets, seconds, count }]) => {
+    let sum = 0;
+    const samples = buckets.map((taken, index): Sample => {
+      sum += taken;
+      return [{ route, le: String(bucketsSeconds[index] ?? '+Inf') }, sum, '_bucket'];
+    });
+    return [...samples, [{ route }, seconds, '_sum'], [{ route }, count, '_count']] satisfies Sample[];
   });
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${lines.join('')}`;
+}
+
+const delayHelp = 'How late the event loop was, by quantile, since the last scrape';
+
+/** The timer's own interval is part of what is measured. */
+function delaySamples(delay: IntervalHistogram): Sample[] {
+  return [0.5, 0.99, 1].map((quantile) => {
+    const late = delay.percentile(quantile * 100) / nanosecondsPerSecond - loopResolutionMs / 1000;
+    return [{ quantile: String(quantile) }, Math.max(0, late)];
+  });
 }
