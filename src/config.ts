@@ -1,64 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
-import { isLoopback, parseTrustedProxies } from './http/caller.ts';
-import {
-  choice, duration, integer, isOrigin, list, option, optional, readAll, size, text, toggle, UsageError,
-  type Option,
-} from './options.ts';
+import { isLoopback } from './http/caller.ts';
+import { choice, integer, option, optional, readAll, text, UsageError, type Option } from './options.ts';
+import { settings } from './settings.ts';
 
 const address = text('ADDRESS', 'an IP address or a host name', /^[\w.:%-]+$/);
 const email = text('EMAIL', 'an e-mail address', /^[^\s@]+@[^\s@]+$/);
 const port = integer('PORT', 0, 65_535);
-const connections = integer('COUNT', 1, 1_000_000);
-
-/** The options that `createApp` takes too, by the names that it has for them. */
-export const settings = {
-  registration: option(
-    'registration', 'who may create users: administrators only, or anyone', choice(['closed', 'open']), 'closed',
-  ),
-  auth: option(
-    'auth', 'none makes every caller an administrator, for prototyping on loopback', choice(['required', 'none']),
-    'required',
-  ),
-  corsOrigins: list(
-    'cors-origin', 'web origins whose pages may call the API', 'ORIGIN,…',
-    'origins such as https://app.example, between commas', isOrigin,
-  ),
-  trustedProxies: list(
-    'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed', 'NETWORK,…',
-    'addresses or networks such as 10.0.0.0/8, between commas', isNetwork,
-  ),
-  accessTokenLifetimeSeconds: option(
-    'access-token-ttl', 'life of a bearer token, which cannot be revoked', duration('10s', '24h'), '15m',
-  ),
-  sessionIdleSeconds: option(
-    'session-idle', 'how long a cookie session lives without a request', duration('1m', '90d'), '12h',
-  ),
-  sessionLifetimeSeconds: option(
-    'session-max', 'how long a cookie session lives at most', duration('1m', '365d'), '7d',
-  ),
-  sessionsPerUser: option(
-    'sessions-per-user', 'sessions that a user may have at a time; one more ends the oldest',
-    integer('COUNT', 1, 1000), 50,
-  ),
-  passwordLengthMin: option('password-min', 'shortest password, in characters', integer('LENGTH', 8, 128), 15),
-  scryptCost: option('scrypt-cost', "exponent of scrypt's N for new password hashes", integer('EXPONENT', 14, 20), 15),
-  bodyBytesMax: option('body-max', 'largest request body', size('1KiB', '64MiB'), '1MiB'),
-  connectionsMax: option(
-    'connections-max', 'open connections in all; idle ones make room for new ones', connections, limits.connectionsMax,
-  ),
-  connectionsPerAddressMax: option(
-    'connections-per-address', 'open connections of one address that is no trusted proxy', connections,
-    limits.connectionsPerAddressMax,
-  ),
-  shutdownGraceSeconds: option(
-    'shutdown-grace', 'how long a stopping server, no longer ready, takes new connections', duration('0s', '5m'), '0s',
-  ),
-  shutdownTimeoutSeconds: option(
-    'shutdown-timeout', 'how long a stopping server then waits for requests in flight', duration('0s', '10m'), '30s',
-  ),
-  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
-} as const;
 
 /** Every option of the server, once: flag, variable, help, check and the README's list are made of this. */
 export const options = {
@@ -141,15 +89,6 @@ export function unknownVariables(environment: Environment): string[] {
 /** `--access-token-ttl` is `CAIRN_ACCESS_TOKEN_TTL`. */
 export function variableOf(flag: string): string {
   return `CAIRN_${flag.replaceAll('-', '_').toUpperCase()}`;
-}
-
-function isNetwork(entry: string): boolean {
-  try {
-    parseTrustedProxies([entry]);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** @throws UsageError naming the flag or the variable that has the wrong value */

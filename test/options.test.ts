@@ -126,7 +126,7 @@ test('the log needs no clock', () => {
 
 test('what is said of a setting is what holds', { skip: isLockedRun && 'reads the source' }, () => {
   const source = readFileSync(join(projectDirectory, 'src/settings.ts'), 'utf8');
-  const pattern = /: ([\d,]+) to ([\d,]+).*; ([\d,]+).* if absent\..* \*\/\n  readonly (\w+): number/g;
+  const pattern = /: ([\d,]+) to ([\d,]+).*; ([\d,]+).* if absent\..* \*\/\n  (\w+): option\(/g;
   const told = source.matchAll(pattern);
   const number = (text = ''): number => Number(text.replaceAll(',', ''));
   const names: (string | undefined)[] = [];
