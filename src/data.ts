@@ -38,17 +38,18 @@ export interface KeySource {
 export async function loadKeyRing({ files, secret, clock, random }: KeySource): Promise<KeyRing> {
   if (secret !== undefined) return keyRingOfSecret(secret, clock.now());
   if (files === undefined) return newKeyRing(random, clock.now());
-  const content = await readWhole(files, keyFile);
-  if (content !== undefined) return parseKeyFile(content);
+  const found = await readKeyRing(files);
+  if (found !== undefined) return found;
   const ring = newKeyRing(random, clock.now());
   await saveKeyRing(files, ring);
   return ring;
 }
 
-/** @throws KeyRingError that also says what to do about the file */
-export function parseKeyFile(content: Buffer): KeyRing {
+/** The ring in the file; `undefined` where there is none. @throws KeyRingError that also says what to do about it */
+export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
+  const content = await readWhole(files, keyFile);
   try {
-    return parseKeyRing(content);
+    return content && parseKeyRing(content);
   } catch (error) {
     if (!(error instanceof KeyRingError)) throw error;
     throw new KeyRingError(`${error.message}; put ${keyFile} back from a backup, or remove it for new keys`);

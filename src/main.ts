@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { run } from './cli/run.ts';
 import { systemEnvironment } from './config.ts';
-import { packageVersion } from './version.ts';
 
 // Whoever reads may stop reading (`cairn openapi | head`), and that is no failure.
 process.stdout.on('error', () => undefined);
@@ -14,7 +13,7 @@ const commands = serves
   ? [(await import('./cli/serve.ts')).serve]
   : (await import('./cli/commands.ts')).commands;
 
-process.exitCode = await run(commands, packageVersion, words, {
+process.exitCode = await run(commands, words, {
   input: process.stdin,
   environment: systemEnvironment,
   interactive: process.stdout.isTTY,

@@ -28,8 +28,8 @@ export interface Command {
   readonly name: string;
   /** One sentence without a full stop. */
   readonly summary: string;
-  /** The names of its operands; each of them is required. */
-  readonly operands: readonly string[];
+  /** The names of its operands, each of which is required; absent: it takes none. */
+  readonly operands?: readonly string[];
   readonly options: readonly Option<unknown>[];
   /** The secrets of the environment that matter to it; absent: none does. */
   readonly secrets?: readonly SecretName[];
@@ -85,10 +85,10 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
     if (flags.has(option.name)) throw new UsageError(`Cannot use --${option.name}: it is given twice`);
     flags.set(option.name, valueOf(option, token.value, token.inlineValue === true));
   }
-  const wanted = command.operands.join(' ');
-  if (operands.length !== command.operands.length) {
-    const problem = wanted === '' ? `it takes no arguments, and got "${operands[0]}"` : `it takes ${wanted}`;
-    throw new UsageError(`Cannot run cairn ${command.name}: ${problem}`);
+  const { operands: wanted = [] } = command;
+  if (operands.length !== wanted.length) {
+    const takes = wanted.join(' ') || `no arguments, and got "${operands[0]}"`;
+    throw new UsageError(`Cannot run cairn ${command.name}: it takes ${takes}`);
   }
   const { environment } = terminal;
   const read = <T>(option: Option<T>): T => readOption(option, flags, environment);

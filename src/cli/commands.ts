@@ -14,7 +14,6 @@ const routeCommands: readonly Command[] = [
   {
     name: 'routes',
     summary: 'Shows the route table: method, path, who may, what it does',
-    operands: [],
     options: [],
     async run({ terminal }) {
       const routes = [...routeTable().values()];
@@ -28,7 +27,6 @@ const routeCommands: readonly Command[] = [
   {
     name: 'openapi',
     summary: 'Prints the OpenAPI document',
-    operands: [],
     options: [options.registration, options.requireIfMatch, options.passwordLengthMin],
     async run({ terminal, read }) {
       const routes = routeTable(undefined, {

@@ -2,9 +2,8 @@ import { relative, resolve } from 'node:path';
 import { newKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { keyFile, openData, parseKeyFile } from '../data.ts';
+import { keyFile, openData, readKeyRing } from '../data.ts';
 import { flagOnly, toggle, UsageError } from '../options.ts';
-import { readWhole } from '../store/files.ts';
 import { journalNumber } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
@@ -28,7 +27,6 @@ export const dataCommands: readonly Command[] = [
   {
     name: 'check',
     summary: 'Verifies every data file and what is around them; also beside a running server, without --repair',
-    operands: [],
     options: [options.data, options.tlsCert, options.tlsKey, repair],
     secrets: ['CAIRN_SECRET'],
     async run(call) {
@@ -70,16 +68,12 @@ export const dataCommands: readonly Command[] = [
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
   if (secret !== undefined) return checkSecret(secret);
   const files = new NodeFiles(directory);
-  const content = await readWhole(files, keyFile);
-  if (content === undefined) {
-    if ((await files.list()).every((name) => journalNumber(name) === undefined)) {
-      return ok('There are no keys yet: the first start makes one');
-    }
-    return warning(`There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`);
-  }
   try {
-    const { keys } = parseKeyFile(content);
-    return ok(`Of the keys, 1 signs and ${keys.length - 1} verify`);
+    const ring = await readKeyRing(files);
+    if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
+    const started = (await files.list()).some((name) => journalNumber(name) !== undefined);
+    if (!started) return ok('There are no keys yet: the first start makes one');
+    return warning(`There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`);
   } catch (error) {
     return failure(error instanceof Error ? error.message : String(error));
   }

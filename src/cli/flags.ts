@@ -25,7 +25,6 @@ const ownIdentity = ['/proc/sys/kernel/random/boot_id', '/proc/self/ns/pid', '/p
 export const flags: Command = {
   name: 'flags',
   summary: 'Prints the flags for a locked-down run: f=$(cairn flags) && node $f …/main.js serve',
-  operands: [],
   options: [options.data, options.tlsCert, options.tlsKey],
   async run(call) {
     const program = dirname(dirname(fileURLToPath(import.meta.url)));

@@ -13,7 +13,6 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'keys list',
     summary: 'Lists the signing keys: id, when it was made, and when it retired',
-    operands: [],
     options: [options.data],
     async run(call) {
       for (const { kid, createdAt, retiredAt } of await withRing(call, ({ keys }) => keys)) {
@@ -25,7 +24,6 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'keys rotate',
     summary: 'Makes a new signing key; what the others signed stays good until it ends, and nobody is logged out',
-    operands: [],
     options: [options.data],
     async run(call) {
       const kid = await withRing(call, async (ring, files) => {

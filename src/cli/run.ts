@@ -4,20 +4,18 @@ import { secrets, variableOf } from '../config.ts';
 import { UsageError, type Option } from '../options.ts';
 import { errorCode } from '../store/files.ts';
 import { LockedError, StoreDamageError } from '../store/store.ts';
+import { packageVersion } from '../version.ts';
 import { exitCodes, parseCall, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
 export async function run(
-  commands: readonly Command[],
-  version: () => string,
-  words: readonly string[],
-  terminal: Terminal,
+  commands: readonly Command[], words: readonly string[], terminal: Terminal,
 ): Promise<ExitCode> {
   let call: Call | undefined;
   try {
     const [first = '', second = ''] = words;
     if (first === '--version') {
-      terminal.out(`cairn ${version()} on Node.js ${process.version}\n`);
+      terminal.out(`cairn ${packageVersion()} on Node.js ${process.version}\n`);
       return exitCodes.done;
     }
     const family = commands.filter(({ name }) => name.startsWith(`${first} `));
@@ -93,7 +91,7 @@ function describeOption(option: Option<unknown>): string {
 }
 
 function usage(command: Command): string {
-  return [command.name, ...command.operands].join(' ');
+  return [command.name, ...(command.operands ?? [])].join(' ');
 }
 
 function fail(error: unknown, terminal: Terminal, call: Call | undefined): ExitCode {

@@ -17,7 +17,6 @@ const logCloseMs = 1000;
 export const serve: Command = {
   name: 'serve',
   summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
-  operands: [],
   options: Object.values(options),
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD'],
   async run(call) {

@@ -36,7 +36,6 @@ export const userCommands: readonly Command[] = [
   {
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
-    operands: [],
     options: [options.data],
     async run(call) {
       await offline(call, (app) => {

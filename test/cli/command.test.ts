@@ -9,6 +9,7 @@ import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts
 import { passwordFile, readPassword } from '../../src/cli/password.ts';
 import { options, type Environment } from '../../src/config.ts';
 import { flagOnly, toggle } from '../../src/options.ts';
+import { packageVersion } from '../../src/version.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
 const loud = flagOnly(toggle('loud', 'speak up'));
@@ -138,7 +139,7 @@ test('what a system refuses is told with the option that it is about, and with w
 });
 
 test('--version and --help say what there is', async () => {
-  assert.deepEqual(await call('--version'), { code: 0, out: `cairn 1.2.3 on Node.js ${process.version}\n`, err: '' });
+  assert.deepEqual(await call('--version'), { code: 0, out: `cairn ${packageVersion()} on Node.js ${process.version}\n`, err: '' });
   const { out } = await call('--help');
   for (const { name, summary } of commands) assert.ok(out.includes(name) && out.includes(summary), name);
   const { out: help, code } = await call('user add --help --port x');

@@ -24,6 +24,6 @@ export async function runCommand(
     out: (text) => void (outcome.out += text),
     err: (text) => void (outcome.err += text),
   };
-  const code = await run(commands, () => '1.2.3', words, terminal);
+  const code = await run(commands, words, terminal);
   return { code, ...outcome };
 }
