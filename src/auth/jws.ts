@@ -60,12 +60,14 @@ export function verifyJws<K extends JwsKey>(
 /** Of 32 bytes in base64url. */
 const signatureLength = 43;
 
-/** How most signers write a header that names no key. To read it, as any other, would take longer than to hash. */
+/** How most signers write a header that names no key. To read it, or our own, would take longer than to hash. */
 const usualHeaders = ['{"alg":"HS256","typ":"JWT"}', '{"typ":"JWT","alg":"HS256"}', '{"alg":"HS256"}'].map(encoded);
 
 /** The keys that may have signed a token with this header; none when the header is not acceptable. */
 function candidates<K extends JwsKey>(header: string, keys: readonly K[]): readonly K[] {
   if (usualHeaders.includes(header)) return keys;
+  const own = keys.find((key) => key.header === header);
+  if (own !== undefined) return [own];
   const bytes = decoded(header);
   const { alg, typ = 'JWT', kid, ...others } = (bytes && parseJsonObject(bytes)) ?? {};
   if (alg !== 'HS256' || typ !== 'JWT' || Object.keys(others).length > 0) return [];
