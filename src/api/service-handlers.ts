@@ -45,7 +45,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
   return {
     async login({ request, body }) {
       const credentials = accept(credentialsFields, body ?? null, { kind: 'create' });
-      const started = await signIn.start(credentials, originOf(request));
+      const started = await signIn.start(credentials, 'cookie', originOf(request));
       const expiresAt = new Date(sessions.endOf(started.session)).toISOString();
       const answer = JSON.stringify({ user: representationOf(userFields, started.user), expiresAt });
       return unstoredReply(200, answer, ['Set-Cookie', cookieOf(started)]);
@@ -69,7 +69,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       const grant = grantIn(body);
       const origin = originOf(request);
       const { secret, user } =
-        typeof grant === 'string' ? await signIn.refresh(grant, origin) : await signIn.startFamily(grant, origin);
+        typeof grant === 'string' ? await signIn.refresh(grant, origin) : await signIn.start(grant, 'refresh', origin);
       const { token, expiresIn } = tokens.issue({ userId: user.id, role: user.role });
       const answer = { access_token: token, token_type: 'Bearer', expires_in: expiresIn, refresh_token: secret };
       return unstoredReply(201, JSON.stringify(answer));

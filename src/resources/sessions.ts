@@ -4,7 +4,7 @@ import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt, type SessionLif
 import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
-import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
+import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { notFound } from './precondition.ts';
 
 /**
@@ -74,20 +74,22 @@ export class Sessions {
     });
   }
 
-  /** Starts a session for a browser; its secret goes into the cookie. */
-  start(transaction: Transaction, userId: number, origin: Origin): StartedSession {
-    const secret = newSessionId(this.#options.random);
-    const session = this.#insert(transaction, userId, origin, { kind: 'cookie', lookupHash: secretHash(secret) });
-    return { secret, session, lifetimeSeconds: this.#options.lifetimes.cookie.maxSeconds };
-  }
-
-  /** Starts a family of refresh tokens; the secret is the first of them. */
-  startFamily(transaction: Transaction, userId: number, origin: Origin): StartedSession {
-    const secret = newRefreshToken(this.#options.random);
-    const lookupHash = familyHash(secret) ?? '';
-    const family = { kind: 'refresh', lookupHash, tokenHash: secretHash(secret) } as const;
-    const session = this.#insert(transaction, userId, origin, family);
-    return { secret, session, lifetimeSeconds: this.#options.lifetimes.refresh.maxSeconds };
+  /** Starts a session; the secret is the one of its cookie, or the first token of its family. */
+  start(transaction: Transaction, kind: SessionRecord['kind'], userId: number, origin: Origin): StartedSession {
+    const { random, lifetimes } = this.#options;
+    const secret = kind === 'cookie' ? newSessionId(random) : newRefreshToken(random);
+    const hash = secretHash(secret);
+    const hashes = kind === 'cookie' ? { lookupHash: hash } : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
+    const now = this.#options.clock.now();
+    const own = transaction.members(this.records, 'user', userId);
+    for (const { id } of own.slice(0, Math.max(0, own.length + 1 - this.#options.perUserMax))) {
+      transaction.remove(this.records, id);
+    }
+    this.#sweepOne(transaction, now);
+    const { address } = origin;
+    const seen = { createdAt: now, lastSeenAt: now, address, agent: short(origin.agent) };
+    const session = transaction.insert(this.records, { kind, userId, ...hashes, ...seen });
+    return { secret, session, lifetimeSeconds: lifetimes[kind].maxSeconds };
   }
 
   /**
@@ -180,29 +182,6 @@ export class Sessions {
     const lookupHash = familyHash(token);
     const session = lookupHash === undefined ? undefined : transaction.find(this.records, 'lookup', lookupHash);
     return session?.kind === 'refresh' ? session : undefined;
-  }
-
-  #insert(
-    transaction: Transaction,
-    userId: number,
-    { address, agent }: Origin,
-    secrets: Pick<SessionRecord, 'kind' | 'lookupHash' | 'tokenHash'>,
-  ): SessionRecord {
-    const now = this.#options.clock.now();
-    const own = transaction.members(this.records, 'user', userId);
-    for (const { id } of own.slice(0, Math.max(0, own.length + 1 - this.#options.perUserMax))) {
-      transaction.remove(this.records, id);
-    }
-    this.#sweepOne(transaction, now);
-    const session: Unstored<SessionRecord> = {
-      userId,
-      ...secrets,
-      createdAt: now,
-      lastSeenAt: now,
-      address,
-      agent: short(agent),
-    };
-    return transaction.insert(this.records, session);
   }
 
   /**

@@ -2,7 +2,7 @@ import type { Principal, SessionHolder, User } from '../auth/access.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
-import type { Store, Transaction } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { Audit } from './audit.ts';
 import { notFound } from './precondition.ts';
 import type { Origin, SessionRecord, Sessions, StartedSession } from './sessions.ts';
@@ -32,18 +32,27 @@ export class SignIn {
   }
 
   /**
-   * Starts a session for a browser, with a new secret.
+   * Compares the password, and starts a session of this kind, with a new secret, if it is still right by then.
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and what `Store.write` throws
    */
-  start(credentials: Credentials, origin: Origin): Promise<SignedIn> {
-    const { sessions } = this.#parts;
-    return this.#begin(credentials, origin, (transaction, { id }) => sessions.start(transaction, id, origin));
-  }
-
-  /** Starts a family of refresh tokens for a program. @throws CairnError as `start` */
-  startFamily(credentials: Credentials, origin: Origin): Promise<SignedIn> {
-    const { sessions } = this.#parts;
-    return this.#begin(credentials, origin, (transaction, { id }) => sessions.startFamily(transaction, id, origin));
+  async start(credentials: Credentials, kind: SessionRecord['kind'], origin: Origin): Promise<SignedIn> {
+    const { store, users, sessions, audit } = this.#parts;
+    for (;;) {
+      const known = await this.#authenticate(credentials, origin.address);
+      const passwordHash = (await this.#rehash(known, credentials.password)) ?? known.passwordHash;
+      const started = await store.write((transaction) => {
+        const user = transaction.get(users.records, known.id);
+        if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
+        const changed = passwordHash !== undefined && passwordHash !== user.passwordHash;
+        if (changed) transaction.replace(users.records, user.id, { ...user, passwordHash });
+        return { user, ...sessions.start(transaction, kind, user.id, origin) };
+      });
+      // Else the password was changed while it was compared, or another login has hashed it anew: compare once more.
+      if (started === undefined) continue;
+      const { user, session } = started;
+      audit('login', { userId: user.id, sessionId: session.id, sessionKind: kind, address: origin.address });
+      return started;
+    }
   }
 
   /**
@@ -114,31 +123,6 @@ export class SignIn {
       return session;
     });
     audit('session_ended', { userId: ended.userId, sessionId });
-  }
-
-  /** Compares the password, and starts what is to be started if it is still right by then. */
-  async #begin(
-    credentials: Credentials,
-    { address }: Origin,
-    start: (transaction: Transaction, user: UserRecord) => StartedSession,
-  ): Promise<SignedIn> {
-    const { store, users, audit } = this.#parts;
-    for (;;) {
-      const known = await this.#authenticate(credentials, address);
-      const passwordHash = (await this.#rehash(known, credentials.password)) ?? known.passwordHash;
-      const started = await store.write((transaction) => {
-        const user = transaction.get(users.records, known.id);
-        if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
-        const changed = passwordHash !== undefined && passwordHash !== user.passwordHash;
-        if (changed) transaction.replace(users.records, user.id, { ...user, passwordHash });
-        return { user, ...start(transaction, user) };
-      });
-      // Else the password was changed while it was compared, or another login has hashed it anew: compare once more.
-      if (started === undefined) continue;
-      const { id: sessionId, kind: sessionKind } = started.session;
-      audit('login', { userId: started.user.id, sessionId, sessionKind, address });
-      return started;
-    }
   }
 
   /** The user with these credentials. */

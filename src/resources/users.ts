@@ -219,7 +219,7 @@ export class Users {
     const current = isSelf(principal, after) && principal.kind === 'session' ? principal.sessionId : 0;
     const own = transaction.get(sessions.records, current);
     sessions.endAll(transaction, after.id);
-    return newPassword && own !== undefined ? sessions.start(transaction, after.id, own) : undefined;
+    return newPassword && own !== undefined ? sessions.start(transaction, 'cookie', after.id, own) : undefined;
   }
 
   /** @throws CairnError `last_admin` when `leaving` is the only administrator */
