@@ -13,15 +13,8 @@ import { authenticate, type Authenticators } from './authenticate.ts';
 import { refuseVersion } from './entity-tag.ts';
 import { problems } from './problems.ts';
 import { noContent, refusal, seeOther } from './replies.ts';
-import {
-  mediaTypesOf,
-  patchTypes,
-  preferredType,
-  type Call,
-  type Handler,
-  type Route,
-  type RouteBody,
-} from './route.ts';
+import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
+import type { Call, Handler, Route, RouteBody } from './route.ts';
 
 /** A row of the route table with what does it. */
 export interface Endpoint {
@@ -76,7 +69,7 @@ export function createDispatch(options: DispatchOptions): Handle {
   /** Who calls, if they may use the route. */
   function admit(route: Route, request: Request, id: number): Principal {
     const principal = authenticate(route, request, options);
-    if (principal.kind !== 'anonymous') request.userId = principal.userId;
+    request.userId = principal.userId;
     authorize(route.access, principal, id);
     return principal;
   }

@@ -9,6 +9,8 @@ export const roles: readonly Role[] = ['admin', 'member'];
 /** Nobody in particular: no credentials were sent, or the route never looks at them. */
 export interface Anonymous {
   readonly kind: 'anonymous';
+  readonly userId?: undefined;
+  readonly role?: undefined;
 }
 
 /** A user known by a bearer token; nothing was looked up, so the user may have changed since it was signed. */

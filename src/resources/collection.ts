@@ -1,11 +1,10 @@
 import type { Access, Principal } from '../auth/access.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
-import { misfitOf } from '../schema/check.ts';
+import { accept, misfitOf } from '../schema/check.ts';
 import { id, type Shape } from '../schema/field.ts';
 import { contradictionOf } from '../schema/rules.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
-import { accept } from './accept.ts';
 import type { HookedWrite } from './hooks.ts';
 import { notFound, type Precondition } from './precondition.ts';
 
@@ -113,9 +112,8 @@ export class CollectionResource {
   /** @throws CairnError `validation_failed`, `write_refused`, and what `Store.write` throws */
   async create(principal: Principal, body: JsonValue): Promise<Entry> {
     const fields = accept(this.declaration.fields, body, { kind: 'create' });
-    const ownerId = principal.kind === 'anonymous' ? nobody : principal.userId;
     const { after } = await this.#write(this.declaration, principal, (transaction) => ({
-      after: transaction.insert(this.records, { ownerId, ...fields }),
+      after: transaction.insert(this.records, { ownerId: principal.userId ?? nobody, ...fields }),
     }));
     return after;
   }
@@ -153,15 +151,11 @@ export class CollectionResource {
   #target(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
     const entry = transaction.get(this.records, id);
     if (entry === undefined) throw notFound();
-    if (access === 'owner' && !owns(principal, entry)) {
+    if (access === 'owner' && principal.role !== 'admin' && principal.userId !== entry.ownerId) {
       throw new CairnError('not_owner', `Cannot change the ${this.declaration.singular}: somebody else created it`);
     }
     return entry;
   }
-}
-
-function owns(principal: Principal, entry: Entry): boolean {
-  return principal.kind !== 'anonymous' && (principal.role === 'admin' || principal.userId === entry.ownerId);
 }
 
 const nobody = 0;

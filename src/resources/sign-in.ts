@@ -118,7 +118,8 @@ export class SignIn {
     const ended = await store.write((transaction) => {
       users.checkActor(transaction, principal);
       const session = transaction.get(sessions.records, sessionId);
-      if (session === undefined || !mayEnd(principal, session)) throw notFound();
+      const mayEnd = principal.role === 'admin' || principal.userId === session?.userId;
+      if (session === undefined || !mayEnd) throw notFound();
       transaction.remove(sessions.records, sessionId);
       return session;
     });
@@ -152,8 +153,4 @@ export class SignIn {
       throw error;
     }
   }
-}
-
-function mayEnd(principal: Principal, { userId }: SessionRecord): boolean {
-  return principal.kind !== 'anonymous' && (principal.role === 'admin' || principal.userId === userId);
 }

@@ -4,10 +4,9 @@ import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
-import { misfitOf } from '../schema/check.ts';
+import { accept, invalid, misfitOf } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text } from '../schema/field.ts';
 import { UniqueKeyError, type Collection, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
-import { accept, invalid } from './accept.ts';
 import type { Audit } from './audit.ts';
 import type { HookedWrite, Written } from './hooks.ts';
 import { notFound, type Precondition } from './precondition.ts';
@@ -73,7 +72,7 @@ export class Users {
    *   `Store.write` throws
    */
   async create(principal: Principal, body: JsonValue, address = ''): Promise<UserRecord> {
-    if (!isAdministrator(principal)) this.#parts.throttle.claim(address);
+    if (principal.role !== 'admin') this.#parts.throttle.claim(address);
     const { password, ...fields } = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
       this.#passwordIssues(sent, { name: '', email: '' }),
     );
@@ -81,7 +80,7 @@ export class Users {
     const { after } = await this.#write(principal, (transaction) => ({
       after: transaction.insert(this.records, userOf(fields, passwordHash)),
     }));
-    this.#parts.audit('user_created', { userId: after.id, role: after.role, by: actorOf(principal) });
+    this.#parts.audit('user_created', { userId: after.id, role: after.role, by: principal.userId });
     return after;
   }
 
@@ -99,14 +98,14 @@ export class Users {
   ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
     const seen = this.read(userId);
     precondition.demand();
-    const proves = isSelf(principal, seen) && seen.passwordHash !== undefined;
+    const proves = principal.userId === userId && seen.passwordHash !== undefined;
     const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) => {
       const isMissing = proves && sent['password'] !== undefined && sent['currentPassword'] === undefined;
       const missing = isMissing ? [issue('required', 'must be given to set a new password')] : [];
       return [...this.#passwordIssues(sent, seen), ...missing];
     });
     const newEmail = emailKey(asked.email) !== emailKey(seen.email);
-    if (newEmail && !isAdministrator(principal)) this.#parts.throttle.claim(`signed in as ${userId}`);
+    if (newEmail && principal.role !== 'admin') this.#parts.throttle.claim(`signed in as ${userId}`);
     if (proves && asked.password !== undefined) await this.#prove(seen, asked.currentPassword ?? '');
     const newHash = asked.password === undefined ? undefined : await this.#parts.passwords.hash(asked.password);
     const { before, after, renewed } = await this.#write(principal, (transaction) => {
@@ -125,7 +124,7 @@ export class Users {
       const after = transaction.replace(this.records, userId, userOf(fields, newHash ?? before.passwordHash));
       return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
-    const details = { userId, by: actorOf(principal) };
+    const details = { userId, by: principal.userId };
     if (newHash !== undefined) this.#parts.audit('password_changed', details);
     if (emailKey(after.email) !== emailKey(before.email)) this.#parts.audit('email_changed', details);
     if (after.role !== before.role) this.#parts.audit('role_changed', { ...details, role: after.role });
@@ -144,7 +143,7 @@ export class Users {
       transaction.remove(this.records, userId);
       return { before };
     });
-    this.#parts.audit('user_removed', { userId, by: actorOf(principal) });
+    this.#parts.audit('user_removed', { userId, by: principal.userId });
   }
 
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
@@ -216,7 +215,7 @@ export class Users {
     const { sessions } = this.#parts;
     const newPassword = after.passwordHash !== before.passwordHash;
     if (!newPassword && after.role === before.role) return undefined;
-    const current = isSelf(principal, after) && principal.kind === 'session' ? principal.sessionId : 0;
+    const current = principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
     const own = transaction.get(sessions.records, current);
     sessions.endAll(transaction, after.id);
     return newPassword && own !== undefined ? sessions.start(transaction, 'cookie', after.id, own) : undefined;
@@ -234,19 +233,7 @@ const issue = (code: string, detail: string): Issue => ({ pointer: '/currentPass
 const wrongPassword = (): CairnError => invalid([issue('wrong_password', 'must be the current password')]);
 
 function lockedFor(principal: Principal): readonly 'role'[] {
-  return isAdministrator(principal) ? [] : ['role'];
-}
-
-function isAdministrator(principal: Principal): boolean {
-  return principal.kind !== 'anonymous' && principal.role === 'admin';
-}
-
-function isSelf(principal: Principal, user: UserRecord): boolean {
-  return principal.kind !== 'anonymous' && principal.userId === user.id;
-}
-
-function actorOf(principal: Principal): number | undefined {
-  return principal.kind === 'anonymous' ? undefined : principal.userId;
+  return principal.role === 'admin' ? [] : ['role'];
 }
 
 function userOf(

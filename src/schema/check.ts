@@ -1,13 +1,6 @@
-import { invariant, type Issue } from '../base/errors.ts';
-import {
-  isJsonObject,
-  isScalar,
-  mergePatch,
-  pointerTo,
-  type JsonObject,
-  type JsonValue,
-  type Scalar,
-} from '../base/json.ts';
+import { CairnError, invariant, type Issue } from '../base/errors.ts';
+import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
+import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { Field, Input, Shape } from './field.ts';
 import { representationOf } from './representation.ts';
 import { faultOf } from './rules.ts';
@@ -20,28 +13,27 @@ export type Mode =
   /** PATCH: the body is a merge patch (RFC 7396) for what is stored. */
   | { readonly kind: 'patch'; readonly stored: object };
 
-export type Checked<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly issues: readonly Issue[] };
-
 /** More issues than a person reads; it keeps a hostile body from growing in the answer. */
-export const issuesMax = 100;
+const issuesMax = 100;
 
 /**
- * Checks `body` against `shape` and reports all issues at once. The value is the complete writable part of the
- * resource: defaults are filled in, a patch is merged, what an optional field no longer has is left out, -0 is 0.
- * What is stored already passes as it is. `locked` names writable fields that this caller may only send as they are.
+ * The complete writable part of the resource that `body` makes, as `shape` types it: defaults are filled in, a patch is
+ * merged, what an optional field no longer has is left out, -0 is 0. What is stored already passes as it is. `locked`
+ * names writable fields that this caller may only send as they are; `further` gives issues beyond the shape, for fields
+ * that have none by it.
+ * @throws CairnError `validation_failed` with every issue
  */
-export function check<S extends Shape>(
+export function accept<S extends Shape>(
   shape: S,
   body: JsonValue,
   mode: Mode,
   locked: readonly (keyof S)[] = [],
-): Checked<Input<S>> {
+  further: (body: JsonObject) => readonly Issue[] = () => [],
+): Input<S> {
   const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
-    return { ok: false, issues: [{ pointer: '', code: 'wrong_type', detail: 'must be an object' }] };
+    throw invalid([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
   const issues: Issue[] = [];
   const report = (name: string, code: string, detail: string): void => {
@@ -66,9 +58,16 @@ export function check<S extends Shape>(
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(shape, name)) report(name, 'unknown_field', 'must be left out: there is no such field');
   }
-  if (issues.length > 0) return { ok: false, issues };
+  const more = further(body).filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer));
+  if (issues.length + more.length > 0) throw invalid([...issues, ...more]);
   invariant(isComplete(shape, value), 'a body without issues has all the fields it needs');
-  return { ok: true, value };
+  return value;
+}
+
+export function invalid(issues: readonly Issue[]): CairnError {
+  const least = issues.length < issuesMax ? '' : 'at least ';
+  const fields = issues.length === 1 ? '1 field breaks a rule' : `${least}${issues.length} fields break a rule`;
+  return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, { issues });
 }
 
 function isComplete<S extends Shape>(shape: S, value: object): value is Input<S> {
