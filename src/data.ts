@@ -121,12 +121,9 @@ export function openData(options: DataOptions, ring: () => KeyRing) {
   const users = new Users({ store, write, sessions, passwords, throttle, audit });
   const itemResource = new CollectionResource(items, store, write);
   const others = collections.map((declared) => new CollectionResource(declared, store, write));
-  const bySingular = new Map<string, string>();
-  for (const { name, singular } of [items, ...collections]) {
-    const other = bySingular.get(singular);
-    invariant(other === undefined, `one of "${name}" and one of "${other}" cannot both be "${singular}"`);
-    bySingular.set(singular, name);
-  }
+  const singulars = [items, ...collections].map(({ singular }) => singular);
+  const twice = singulars.find((singular, index) => singulars.indexOf(singular) < index);
+  invariant(twice === undefined, `records of two collections cannot both be called "${twice}"`);
   const signIn = new SignIn({ store, users, sessions, passwords, audit });
   return { settings, files, store, users, sessions, signIn, items: itemResource, others };
 }

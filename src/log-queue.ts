@@ -46,15 +46,17 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
     offer(lines);
   };
   const offer = (lines: Buffer): void => {
-    sink.write(lines, (error, taken = 0) => {
+    sink.write(lines, (error, taken = error instanceof Error ? 0 : lines.length) => {
+      const rest = lines.subarray(taken);
       if (error instanceof Error) {
         if (!failed) tellFailure(error);
         failed = true;
-        setTimeout(offer, retryMs, lines.subarray(taken)).unref();
+        setTimeout(offer, retryMs, rest).unref();
         return;
       }
       failed = false;
-      written();
+      if (rest.length > 0) offer(rest);
+      else written();
     });
   };
   const written = (): void => {
@@ -110,15 +112,7 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
  */
 export function standardOutput(): LogSink {
   const kind = fstatSync(1);
-  return kind.isFIFO() || kind.isSocket() ? process.stdout : { write: (bytes, done) => writeOut(bytes, 0, done) };
-}
-
-function writeOut(bytes: Uint8Array, taken: number, done: (error: Error | null, taken: number) => void): void {
-  write(1, bytes, taken, (error, count) => {
-    const all = taken + count;
-    if (error !== null || all === bytes.length) done(error, all);
-    else writeOut(bytes, all, done);
-  });
+  return kind.isFIFO() || kind.isSocket() ? process.stdout : { write: (bytes, done) => write(1, bytes, done) };
 }
 
 function ignore(): void {}

@@ -192,6 +192,23 @@ test('a sink that fails is told of once, and gets what it did not take when it w
   assert.equal(lines.filter((line) => line.lines === log.dropped).length, 1);
 });
 
+test('a sink that takes a part is offered the rest', async () => {
+  const parts: string[] = [];
+  const log = createLog({
+    format: 'json', level: 'info', clock,
+    sink: {
+      write(bytes, done) {
+        const part = Buffer.from(bytes.subarray(0, 100)).toString();
+        parts.push(part);
+        setImmediate(() => done(null, part.length));
+      },
+    },
+  });
+  for (let i = 0; i < 10; i += 1) log.request(entry);
+  await log.close(1000);
+  assert.equal(parts.join('').trimEnd().split('\n').map((line) => Object(JSON.parse(line)).kind).length, 10);
+});
+
 test('a stream that went away disturbs nothing', async () => {
   const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
   const log = logTo(stream);
