@@ -20,7 +20,7 @@ export function createOperations(log: Log, version: string) {
   let server: HttpServer | undefined;
   return {
     /** The log, with what goes through it counted. */
-    log: meteredLog(log, metrics),
+    log: metrics.metered(log),
     /** @throws what binding throws */
     listen(app: ObservedApp, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, metrics, log);
@@ -54,23 +54,6 @@ function operationsHandle(app: ObservedApp, metrics: Metrics, log: Log): Handle 
     if (method === 'GET' || method === 'HEAD') return page();
     const error = new CairnError('method_not_allowed', 'Cannot answer this method here: there are GET, HEAD');
     return refusal(error, id, ['Allow', 'GET, HEAD']);
-  };
-}
-
-function meteredLog(log: Log, metrics: Metrics): Log {
-  return {
-    ...log,
-    request(entry) {
-      metrics.request(entry);
-      log.request(entry);
-    },
-    security(event, details) {
-      metrics.event(event);
-      log.security(event, details);
-    },
-    get dropped() {
-      return log.dropped;
-    },
   };
 }
 
@@ -127,46 +110,68 @@ type Metrics = ReturnType<typeof createMetrics>;
 
 const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
-const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity];
 const loopResolutionMs = 20;
 const nanosecondsPerSecond = 1e9;
 
-interface RouteFigures {
-  /** Requests by method and status, with a space between. */
-  readonly requests: Map<string, number>;
-  /** How many took at most so long, per bucket and not added up; the last one is for all longer ones. */
+/** How long requests of a route took. */
+interface Durations {
+  /** How many took at most so long, per bucket and not added up. */
   readonly buckets: number[];
   seconds: number;
   count: number;
 }
 
 export function createMetrics(version: string) {
-  const routes = new Map<string, RouteFigures>();
+  const requests = new Map<string, { readonly labels: Readonly<Record<string, string>>; count: number }>();
+  const durations = new Map<string, Durations>();
   // Each is there before it happens: an increase from nothing would be none.
   const events = new Map<string, number>([...auditEvents, 'keys_rotated'].map((event) => [event, 0]));
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
+  /** A caller may invent methods, so unknown ones share a label; routes are the table's own. */
+  const countRequest = ({ method: called, route = '', status }: RequestEntry): void => {
+    const method = knownMethods.has(called) ? called : 'other';
+    const key = `${route} ${method} ${status}`;
+    const counted = requests.get(key);
+    if (counted === undefined) requests.set(key, { labels: { method, route, status: String(status) }, count: 1 });
+    else counted.count += 1;
+  };
+  const timeRequest = ({ route = '', durationMs }: RequestEntry): void => {
+    const times = durations.get(route) ?? { buckets: bucketsSeconds.map(() => 0), seconds: 0, count: 0 };
+    durations.set(route, times);
+    const seconds = durationMs / 1000;
+    const bucket = bucketsSeconds.findIndex((bound) => seconds <= bound);
+    times.buckets[bucket] = (times.buckets[bucket] ?? 0) + 1;
+    times.seconds += seconds;
+    times.count += 1;
+  };
   return {
-    request(entry: RequestEntry): void {
-      const route = entry.route ?? '';
-      let figures = routes.get(route);
-      if (figures === undefined) {
-        figures = { requests: new Map(), buckets: bucketsSeconds.map(() => 0).concat(0), seconds: 0, count: 0 };
-        routes.set(route, figures);
-      }
-      countRequest(figures, entry);
-    },
-    event(name: string): void {
-      events.set(name, (events.get(name) ?? 0) + 1);
-    },
+    /** The same log, with what goes through it counted. */
+    metered: (log: Log): Log => ({
+      ...log,
+      request(entry) {
+        countRequest(entry);
+        timeRequest(entry);
+        log.request(entry);
+      },
+      security(event, details) {
+        events.set(event, (events.get(event) ?? 0) + 1);
+        log.security(event, details);
+      },
+      get dropped() {
+        return log.dropped;
+      },
+    }),
     /** What is counted here, and what Node.js knows of the process. */
     render(): string {
       const { rss, heapUsed } = process.memoryUsage();
       const { user, system } = process.cpuUsage();
+      const requestSamples = Array.from(requests.values(), ({ labels, count }): Sample => [labels, count]);
       const page = [
         gauge('cairn_info', 'The version that runs', [[{ version, node: process.version }, 1]]),
-        counter('cairn_http_requests_total', 'Requests that were answered', requestSamples(routes)),
-        histogram('cairn_http_request_duration_seconds', durationHelp, durationSamples(routes)),
+        counter('cairn_http_requests_total', 'Requests that were answered', requestSamples),
+        histogram('cairn_http_request_duration_seconds', durationHelp, durationSamples(durations)),
         counter('cairn_events_total', 'Security events by name', Array.from(events, ([event, n]) => [{ event }, n])),
         gauge('process_resident_memory_bytes', 'Memory that the process holds', rss),
         gauge('cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed),
@@ -182,39 +187,18 @@ export function createMetrics(version: string) {
   };
 }
 
-/** A caller may invent methods, so unknown ones share a label; routes are the table's own. */
-function countRequest(figures: RouteFigures, { method, status, durationMs }: RequestEntry): void {
-  const key = `${knownMethods.has(method) ? method : 'other'} ${status}`;
-  figures.requests.set(key, (figures.requests.get(key) ?? 0) + 1);
-  const seconds = durationMs / 1000;
-  let bucket = 0;
-  while (bucket < bucketsSeconds.length && seconds > (bucketsSeconds[bucket] ?? 0)) bucket += 1;
-  figures.buckets[bucket] = (figures.buckets[bucket] ?? 0) + 1;
-  figures.seconds += seconds;
-  figures.count += 1;
-}
-
 const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 const startedSeconds = systemClock.now() / 1000 - process.uptime();
 
-function requestSamples(routes: ReadonlyMap<string, RouteFigures>): Sample[] {
-  return [...routes].flatMap(([route, { requests }]) =>
-    Array.from(requests, ([key, value]): Sample => {
-      const [method = '', status = ''] = key.split(' ');
-      return [{ method, route, status }, value];
-    }),
-  );
-}
-
 const durationHelp = 'Time from the head of a request to the end of its answer';
 
-function durationSamples(routes: ReadonlyMap<string, RouteFigures>): Sample[] {
-  return [...routes].flatMap(([route, { buckets, seconds, count }]) => {
+function durationSamples(durations: ReadonlyMap<string, Durations>): Sample[] {
+  return [...durations].flatMap(([route, { buckets, seconds, count }]) => {
     let sum = 0;
     const samples = buckets.map((taken, index): Sample => {
       sum += taken;
-      return [{ route, le: String(bucketsSeconds[index] ?? '+Inf') }, sum, '_bucket'];
+      return [{ route, le: String(bucketsSeconds[index]).replace('Infinity', '+Inf') }, sum, '_bucket'];
     });
     return [...samples, [{ route }, seconds, '_sum'], [{ route }, count, '_count']] satisfies Sample[];
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { RequestEntry } from '../src/log.ts';
+import { silentLog, type RequestEntry } from '../src/log.ts';
 import { counter, createMetrics, gauge } from '../src/operations.ts';
 import { parseExposition } from './prometheus.ts';
 
@@ -10,13 +10,14 @@ const entry: RequestEntry = {
 
 test('requests are counted by method, route and status, and timed by route', (t) => {
   const metrics = createMetrics('1.2.3');
+  const log = metrics.metered(silentLog);
   t.after(metrics.close);
-  metrics.request(entry);
-  metrics.request({ ...entry, durationMs: 3 });
-  metrics.request({ ...entry, durationMs: 60_000, status: 404, method: 'HEAD' });
-  metrics.request({ ...entry, route: undefined, method: 'BREW"\n', status: 405 });
-  metrics.event('login');
-  metrics.event('login');
+  log.request(entry);
+  log.request({ ...entry, durationMs: 3 });
+  log.request({ ...entry, durationMs: 60_000, status: 404, method: 'HEAD' });
+  log.request({ ...entry, route: undefined, method: 'BREW"\n', status: 405 });
+  log.security('login', {});
+  log.security('login', {});
   const page = parseExposition(metrics.render());
   const value = (name: string, labels: Record<string, string>): number | undefined =>
     page.find((sample) => sample.name === name && matches(sample.labels, labels))?.value;
@@ -37,8 +38,9 @@ test('requests are counted by method, route and status, and timed by route', (t)
 
 test('a bound of a bucket belongs to the bucket', (t) => {
   const metrics = createMetrics('1');
+  const log = metrics.metered(silentLog);
   t.after(metrics.close);
-  metrics.request({ ...entry, durationMs: 5 });
+  log.request({ ...entry, durationMs: 5 });
   const buckets = parseExposition(metrics.render()).filter(({ name }) => name.endsWith('_bucket'));
   assert.equal(buckets.find(({ labels }) => labels['le'] === '0.0025')?.value, 0);
   assert.equal(buckets.find(({ labels }) => labels['le'] === '0.005')?.value, 1);
