@@ -3,7 +3,7 @@ import { type FileHandle, link, mkdir, open, readdir, rename, statfs, unlink } f
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
-const { O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 
 /** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
@@ -70,8 +70,10 @@ export class NodeFiles implements Files {
   async open(name: string, mode: OpenMode): Promise<OpenFile> {
     const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : constants.O_SYNC;
     const exclusive = mode === 'replace' ? O_TRUNC : O_EXCL;
-    // A pipe that is read would hold up the open until somebody writes to it.
-    const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | O_CREAT | exclusive | through;
+    // A pipe that is read would hold up the open until somebody writes to it. Through a link, another user would have
+    // root copy or overwrite any file, and give it away.
+    const follow = mode === 'read' && this.#owner === undefined ? 0 : O_NOFOLLOW;
+    const flags = (mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | O_CREAT | exclusive | through) | follow;
     const path = join(this.directory, name);
     const handle = await open(path, flags, 0o600);
     if (mode === 'read' && !(await handle.stat()).isFile()) {

@@ -76,7 +76,9 @@ export async function copyStore(source: Files, target: Files, options: CopyOptio
 }
 
 async function refuseFilled(files: Files): Promise<void> {
-  if ((await files.list()).every((name) => name.startsWith('.') || name === lockName)) return;
+  // A volume of its own has the second one from the start.
+  const empty = new Set([lockName, 'lost+found']);
+  if ((await files.list()).every((name) => name.startsWith('.') || empty.has(name))) return;
   throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
 }
 

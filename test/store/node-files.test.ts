@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -16,6 +17,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { createApp } from '../../src/app.ts';
+import { errorCode, readWhole, replaceFile } from '../../src/store/files.ts';
 import { NodeFiles } from '../../src/store/node-files.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { person, startStore } from './fixtures.ts';
@@ -54,6 +56,25 @@ test('what root makes in the directory of another user belongs to that user', as
   assert.deepEqual(new Set(ownersOf()), new Set(['1234:5678']), 'lock, journal, keys and reserve');
   await app.close();
   assert.deepEqual(new Set(ownersOf()), new Set(['1234:5678']), 'snapshots');
+});
+
+test('no link is written through, and root reads through none in the directory of another', asRoot, async (t) => {
+  const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(base, { recursive: true }));
+  const [directory, secret] = [join(base, 'data'), join(base, 'secret')];
+  mkdirSync(directory);
+  writeFileSync(secret, 'of root');
+  for (const name of ['a', 'a.tmp']) symlinkSync(secret, join(directory, name));
+  for (const owner of [0, 1234]) {
+    chownSync(directory, owner, owner);
+    const files = new NodeFiles(directory);
+    await files.prepare();
+    await assert.rejects(replaceFile(files, 'a', Buffer.from('of another')), { code: 'ELOOP' });
+    const read = readWhole(files, 'a').then(String, errorCode);
+    assert.equal(await read, owner === 0 ? 'of root' : 'ELOOP');
+    await files.close();
+  }
+  assert.deepEqual([readFileSync(secret, 'utf8'), statSync(secret).uid], ['of root', 0]);
 });
 
 test('a pipe or a directory in the place of a file is named, and waited for by nobody', onLinux, async (t) => {

@@ -339,6 +339,7 @@ describe('backup and restore', () => {
       backUp(new SimulatedDisk(content), new SimulatedDisk(content)),
       { code: 'write_refused' },
     );
+    await backUp(new SimulatedDisk(content), new SimulatedDisk(new Map([['lost+found', Buffer.alloc(0)]])));
     await assert.rejects(restore(new SimulatedDisk(), new SimulatedDisk()), { code: 'not_found' });
     const damaged = edit(content, 'people.json', (text) => text.replace('"b"', '"B"'));
     await assert.rejects(restore(new SimulatedDisk(damaged), new SimulatedDisk()), { label: 'S2' });
