@@ -28,14 +28,14 @@ export interface ProcessTable {
   self(directory: string): ProcessIdentity;
   /** Of a process in our own namespace: when it began (null where that is hidden); `undefined` when it is gone. */
   started(pid: number): string | null | undefined;
-  /** Takes a name that only one process at a time can have, until it ends; `undefined` where there is no such thing. */
-  claim(directory: string): Promise<Claim | undefined>;
+  /**
+   * Takes a name that only one process at a time can have, until it ends or calls what is returned. False where another
+   * one has it, `undefined` where there is no such thing.
+   */
+  claim(directory: string): Promise<Release | false | undefined>;
 }
 
-export interface Claim {
-  readonly granted: boolean;
-  release(): Promise<void>;
-}
+type Release = () => Promise<void>;
 
 export interface LockOptions {
   readonly files: Files;
@@ -59,26 +59,26 @@ const onLinux = process.platform === 'linux';
 export class Lock {
   readonly #files: Files;
   readonly #identity: string;
-  readonly #claim: Claim | undefined;
+  readonly #unclaim: Release | undefined;
 
-  private constructor(files: Files, identity: string, claim: Claim | undefined) {
+  private constructor(files: Files, identity: string, unclaim: Release | undefined) {
     this.#files = files;
     this.#identity = identity;
-    this.#claim = claim;
+    this.#unclaim = unclaim;
   }
 
   /** @throws LockedError naming the holder */
   static async acquire({ files, clock, random, processes }: LockOptions): Promise<Lock> {
     const claim = await processes.claim(files.directory);
+    if (claim === false) throw await heldBy(files, 'it is running on this machine');
     const self = processes.self(files.directory);
     const since = new Date(clock.now()).toISOString();
     const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
     try {
-      if (claim?.granted === false) throw await heldBy(files, 'it is running on this machine');
       let identity = await create(files, content);
       if (identity === undefined) {
         const stale = await readWhole(files, lockName);
-        const doubt = stale && presence(parseObject(stale.toString()), processes, self, claim?.granted === true);
+        const doubt = stale && presence(parseObject(stale.toString()), processes, self, claim !== undefined);
         if (doubt !== undefined) throw await heldBy(files, doubt);
         if (stale !== undefined) await files.remove(lockName).catch(unlessGone);
         identity = await create(files, content);
@@ -86,7 +86,7 @@ export class Lock {
       if (identity === undefined) throw await heldBy(files, 'others are taking it at this moment');
       return new Lock(files, identity, claim);
     } catch (error) {
-      await claim?.release();
+      await claim?.();
       throw error;
     }
   }
@@ -98,7 +98,7 @@ export class Lock {
 
   async release(): Promise<void> {
     if (this.held()) await this.#files.remove(lockName).catch(() => undefined);
-    await this.#claim?.release();
+    await this.#unclaim?.();
   }
 }
 
@@ -192,9 +192,9 @@ export const systemProcesses: ProcessTable = {
       await once(server, 'listening');
     } catch (error) {
       // Other errors: sockets are denied.
-      return errorCode(error) === 'EADDRINUSE' ? { granted: false, release: () => Promise.resolve() } : undefined;
+      return errorCode(error) === 'EADDRINUSE' ? false : undefined;
     }
-    return { granted: true, release: () => new Promise((resolve) => server.close(() => resolve())) };
+    return () => new Promise((resolve) => server.close(() => resolve()));
   },
 };
 
