@@ -45,21 +45,15 @@ export interface OfflineStore extends Store {
 
 /** Makes a store; nothing is touched before `start`. */
 export function openStore(options: StoreOptions): OfflineStore {
-  const { clock, random, processes = systemProcesses, onNotice = () => undefined } = options;
-  const { reserveBytes = limits.reserveBytes } = options;
-  const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
-  const journal =
-    files === undefined
-      ? memoryJournal(newEpoch(random))
-      : new FileJournal({ files, clock, random, processes, reserveBytes, onNotice });
-  return new RecordStore(journal, files, { ...options, processes });
+  const { reserveBytes } = limits;
+  return new RecordStore({ processes: systemProcesses, reserveBytes, onNotice: () => undefined, ...options });
 }
 
 /** How often a full disk is asked again, at most, and how often a checkpoint is tried to make room on it. */
 const roomCheckMs = 1000;
 const roomCheckpointMs = 30_000;
 
-type Settings = StoreOptions & { readonly processes: ProcessTable };
+type Settings = StoreOptions & Required<Pick<StoreOptions, 'processes' | 'reserveBytes' | 'onNotice'>>;
 
 class RecordStore implements OfflineStore {
   readonly #journal: Journal;
@@ -76,10 +70,12 @@ class RecordStore implements OfflineStore {
   #askedForRoom = 0;
   #madeRoom = 0;
 
-  constructor(journal: Journal, files: Files | undefined, options: Settings) {
-    this.#journal = journal;
-    this.#files = files;
+  constructor(options: Settings) {
     this.#options = options;
+    const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
+    this.#files = files;
+    const journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(options.random));
+    this.#journal = journal;
     this.#committer = new Committer(journal, this.#overlays, {
       onFailure: (error) => {
         this.#failure = error;
@@ -173,7 +169,7 @@ class RecordStore implements OfflineStore {
   }
 
   #runOutOfRoom(): void {
-    this.#options.onNotice?.('the disk is full: only removals are taken until there is room', 'error');
+    this.#options.onNotice('the disk is full: only removals are taken until there is room', 'error');
     this.#askedForRoom = this.#options.clock.elapsed();
     this.#madeRoom = this.#askedForRoom;
     void this.#journal.setReserve(true).then(() => this.checkpoint().catch(() => undefined));
@@ -194,7 +190,7 @@ class RecordStore implements OfflineStore {
       void this.checkpoint().catch(() => undefined);
       return false;
     }
-    onNotice?.('there is room on the disk again: everything is taken');
+    onNotice('there is room on the disk again: everything is taken');
     return true;
   }
 }
