@@ -1,22 +1,18 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Clock, Random } from '../base/system.ts';
-import { Checkpoint } from './checkpoint.ts';
+import type { Random } from '../base/system.ts';
+import { viewTables, type Checkpoint } from './checkpoint.ts';
 import { replaceFile, temporaryName, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import type { TornTail } from './journal-reader.ts';
-import type { BetweenGroups, Journal, JournalStatus, Opened } from './journal.ts';
-import { Lock, type ProcessTable } from './lock.ts';
+import type { BetweenGroups, Journal, JournalStatus } from './journal.ts';
+import { Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { Room } from './room.ts';
 import type { AnyTable } from './table.ts';
 
-export interface FileJournalOptions {
-  readonly files: Files;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly processes: ProcessTable;
+export interface FileJournalOptions extends LockOptions {
   readonly reserveBytes: number;
   /** What an operator should know, one sentence each. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
@@ -55,7 +51,7 @@ export class FileJournal implements Journal {
     this.#room = new Room(options.files, options.random, options.reserveBytes);
   }
 
-  async open(tables: Map<string, AnyTable>): Promise<Opened> {
+  async open(tables: Map<string, AnyTable>) {
     const { onNotice } = this.#options;
     try {
       await this.#files.prepare();
@@ -131,7 +127,7 @@ export class FileJournal implements Journal {
     const { after, collections, epoch = newEpoch(this.#options.random) } = found;
     this.#room.left = found.obsolete.filter((name) => name === temporaryName(name.slice(0, -4)));
     const manifest = { journal: found.journal + 1, closed: false, epoch, after, predecessor: undefined, collections };
-    const journal = await this.#begin(manifest);
+    const journal = await JournalFile.begin(this.#files, manifest, this.#room.twice);
     this.#journal = journal;
     const { sequence, commits, closed, torn } = await replay(found, tables, (body) => journal.copy(body));
     this.#epoch = epoch;
@@ -199,7 +195,7 @@ export class FileJournal implements Journal {
         this.#older.push(old.name);
         this.#olderBytes += old.size;
       }
-      return new Checkpoint(this.#files, this.#tables.values(), this.#sequence, journal.number);
+      return viewTables(this.#files, this.#tables.values(), this.#sequence, journal.number);
     });
   }
 
@@ -218,10 +214,10 @@ export class FileJournal implements Journal {
     old: JournalFile,
     part: Pick<Manifest, 'closed' | 'predecessor'>,
   ): Promise<JournalFile | undefined> {
-    const manifest = { journal: old.number + 1, epoch: this.#epoch, after: this.#sequence, ...part };
+    const now = { epoch: this.#epoch, after: this.#sequence, collections: this.#collections };
     let next: JournalFile | undefined;
     try {
-      next = await this.#begin({ ...manifest, collections: this.#collections });
+      next = await JournalFile.begin(this.#files, { journal: old.number + 1, ...now, ...part }, this.#room.twice);
       await next.publish();
     } catch (error) {
       // Nothing is lost: we stay in the old one. Should the new one be there in spite of the error, the fence finds it.
@@ -231,10 +227,6 @@ export class FileJournal implements Journal {
     }
     await this.#files.syncDirectory();
     return next;
-  }
-
-  #begin(manifest: Manifest): Promise<JournalFile> {
-    return JournalFile.begin(this.#files, manifest, (work) => this.#room.twice(work));
   }
 
   /** After any error but a lack of room, nothing is appended any more. */

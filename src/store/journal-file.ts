@@ -1,6 +1,6 @@
 import { CairnError } from '../base/errors.ts';
-import { type Files, isExhausted, type OpenFile, temporaryName, writeAll } from './files.ts';
-import { encodeLine, journalName, type LineBody, type Manifest, manifestBody } from './journal-format.ts';
+import { isExhausted, temporaryName, writeAll, type Files, type OpenFile } from './files.ts';
+import { encodeLine, journalName, manifestBody, type LineBody, type Manifest } from './journal-format.ts';
 
 /** Does some work, and perhaps once more where it fails. */
 type Retry = (work: () => Promise<void>) => Promise<void>;

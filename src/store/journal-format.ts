@@ -84,20 +84,13 @@ export function encodeLine(body: LineBody, chain: number): { bytes: Buffer; chai
   return { bytes, chain: next };
 }
 
-export interface DecodedLine {
-  readonly body: LineBody;
-  readonly value: JsonObject;
-  /** The chain's new value. */
-  readonly chain: number;
-}
-
-/** The content of a line; `undefined` where it is cut short or does not fit the chain. */
-export function decodeLine(line: Buffer, chain: number): DecodedLine | undefined {
+/** The content of a line and the chain's new value; `undefined` where it is cut short or does not fit the chain. */
+export function decodeLine(line: Buffer, chain: number) {
   const end = line.length - trailerLength;
   if (end < 1) return undefined;
   const next = crc32(line.subarray(0, end), chain);
   if (line.toString('latin1', end) !== `,"crc":"${hex(next)}"}\n`) return undefined;
-  const body = line.toString('utf8', 0, end);
+  const body: LineBody = line.toString('utf8', 0, end);
   const value = parseObject(`${body}}`);
   return value && { body, value, chain: next };
 }

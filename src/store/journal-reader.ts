@@ -1,14 +1,5 @@
-import type { JsonValue } from '../base/json.ts';
 import { readChunks, type Files } from './files.ts';
-import {
-  decodeLine,
-  journalFormat,
-  journalName,
-  parseManifest,
-  refuseNewer,
-  type LineBody,
-  type Manifest,
-} from './journal-format.ts';
+import { decodeLine, journalFormat, journalName, parseManifest, refuseNewer, type Manifest } from './journal-format.ts';
 import { StoreDamageError } from './store.ts';
 import { isCount } from './table.ts';
 
@@ -21,14 +12,6 @@ export interface Line {
 /** What a write that was cut short has left at the end of the newest journal. */
 export interface TornTail extends Line {
   readonly journal: number;
-}
-
-export interface GroupLine {
-  readonly offset: number;
-  readonly first: number;
-  readonly last: number;
-  readonly commits: readonly JsonValue[];
-  readonly body: LineBody;
 }
 
 /**
@@ -67,7 +50,7 @@ export class JournalReader {
     throw new StoreDamageError('J9', name, 0, 'its first line is damaged');
   }
 
-  async *groups(): AsyncGenerator<GroupLine, void, undefined> {
+  async *groups() {
     for await (const line of lines(this.#files, this.name)) {
       if (line.offset > 0) {
         if (this.manifest.closed) throw this.#damage('J4', line, 'something follows the line that closed it');
@@ -85,7 +68,7 @@ export class JournalReader {
     }
   }
 
-  #group(line: Line): GroupLine | undefined {
+  #group(line: Line) {
     const decoded = decodeLine(line.bytes, this.chain);
     if (decoded === undefined) {
       this.torn = { ...line, journal: this.manifest.journal };

@@ -1,13 +1,6 @@
 import type { StoreStatus } from './store.ts';
 import type { AnyTable } from './table.ts';
 
-/** What a store runs on once its journal is open. */
-export interface Opened {
-  readonly epoch: string;
-  /** Of the last commit; 0 before the first. */
-  readonly sequence: number;
-}
-
 /** Runs `work` between two groups: none is in flight while it runs. */
 export type BetweenGroups = <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -16,8 +9,8 @@ export type BetweenGroups = <T>(work: () => Promise<T>) => Promise<T>;
  * log can take its place.
  */
 export interface Journal {
-  /** Fills the tables with what is durable, and gets ready to append. */
-  open(tables: ReadonlyMap<string, AnyTable>): Promise<Opened>;
+  /** Fills the tables with what is durable, and gets ready to append after its last commit: `sequence`, or 0. */
+  open(tables: ReadonlyMap<string, AnyTable>): Promise<{ readonly epoch: string; readonly sequence: number }>;
   /**
    * Makes one group durable: commits with the sequence numbers `sequence`, `sequence` + 1, … Called again only when
    * the last call has settled.

@@ -1,10 +1,10 @@
 import { CairnError } from '../base/errors.ts';
-import { Checkpoint } from './checkpoint.ts';
+import { viewTables } from './checkpoint.ts';
 import { newEpoch } from './file-journal.ts';
 import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { Lock, lockName, type LockOptions } from './lock.ts';
-import { findStore, replay, type Replayed } from './recovery.ts';
+import { findStore, replay } from './recovery.ts';
 import { StoreDamageError } from './store.ts';
 import { carriedTable, type AnyTable } from './table.ts';
 
@@ -29,12 +29,6 @@ export interface CopyOptions extends OfflineOptions {
   readonly restores: boolean;
 }
 
-export interface CopyReport {
-  readonly collections: readonly Count[];
-  /** The other files that were copied. */
-  readonly alongside: readonly string[];
-}
-
 export interface Count {
   readonly name: string;
   readonly records: number;
@@ -45,11 +39,11 @@ const attemptsMax = 5;
 
 /**
  * Writes what the store in `source` holds to `target`, as after a clean stop. A server may go on writing to `source`:
- * the copy is the state after one of its commits.
+ * the copy is the state after one of its commits. Returns also which other files went `alongside`.
  * @throws CairnError `write_refused` where `target` is not empty, `not_found` where `source` is no store;
  *   StoreDamageError; LockedError
  */
-export async function copyStore(source: Files, target: Files, options: CopyOptions): Promise<CopyReport> {
+export async function copyStore(source: Files, target: Files, options: CopyOptions) {
   const { restores, credentials, onProgress = () => undefined } = options;
   await refuseFilled(target);
   onProgress(`reading ${source.directory}`);
@@ -91,18 +85,12 @@ export function emptyTables(tables: Map<string, AnyTable>, names: readonly strin
   }
 }
 
-export interface ReadStore extends Replayed {
-  readonly tables: Map<string, AnyTable>;
-  /** `undefined` where there is no store. */
-  readonly epoch: string | undefined;
-}
-
 /**
  * Does what a start does, and writes nothing. A server may be running: where its checkpoint removes a file before its
  * turn, all is read again.
  * @throws StoreDamageError
  */
-export async function readStore(files: Files, makeTables: () => Map<string, AnyTable>): Promise<ReadStore> {
+export async function readStore(files: Files, makeTables: () => Map<string, AnyTable>) {
   for (let attempt = 1; ; attempt += 1) {
     const running = (await files.list()).includes(lockName);
     try {
@@ -147,9 +135,8 @@ export async function writeStore(
   { clock, onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
-  const checkpoint = new Checkpoint(files, tables.values(), sequence, journal);
-  await checkpoint.write(clock, epoch, (from, to) => files.rename(from, to));
-  const { collections } = checkpoint;
+  const { collections, write } = viewTables(files, tables.values(), sequence, journal);
+  await write(clock, epoch, (from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
   const last = await JournalFile.begin(files, manifest, (work) => work());
   try {

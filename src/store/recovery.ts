@@ -33,36 +33,10 @@
 import { isJsonObject, type JsonValue } from '../base/json.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumber, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
-import { JournalReader, type TornTail } from './journal-reader.ts';
+import { JournalReader } from './journal-reader.ts';
 import { readSnapshot, snapshotCollection, snapshotName } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';
 import { carriedTable, isCount, type AnyTable } from './table.ts';
-
-/** The snapshots, read, and what is to be replayed upon them. */
-export interface Found {
-  /** `undefined` for a new store. */
-  readonly epoch: string | undefined;
-  /** The sequence after which the journals are needed. */
-  readonly after: number;
-  /** The highest number that a journal has or was about to have; 0 without one. */
-  readonly journal: number;
-  /** Every collection, the carried ones included. */
-  readonly collections: ReadonlyMap<string, ListedCollection>;
-  readonly snapshotBytes: number;
-  /** Those that are needed, in order. */
-  readonly journals: readonly JournalReader[];
-  /** Files of earlier journals and temporary files, to be removed once a new journal is durable. */
-  readonly obsolete: readonly string[];
-}
-
-export interface Replayed {
-  /** Of the last commit. */
-  readonly sequence: number;
-  readonly commits: number;
-  /** Whether the last stop was clean. True for a new store. */
-  readonly closed: boolean;
-  readonly torn: TornTail | undefined;
-}
 
 const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.\d{1,15}|reserve)\.tmp$/;
 
@@ -75,11 +49,12 @@ export function highestJournal(names: readonly string[]): number {
  * Reads the snapshots into `tables`, to which it adds the carried collections, and finds the journals that are needed.
  * @throws StoreDamageError
  */
-export async function findStore(files: Files, tables: Map<string, AnyTable>): Promise<Found> {
+export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const names = await files.list();
   const numbers = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
+  /** To be removed once a new journal is durable. */
   const obsolete = [...numbers.map(journalName), ...temporary];
   const last = newest === 0 ? undefined : await JournalReader.open(files, newest);
   for (const name of last?.manifest.collections.keys() ?? []) {
@@ -94,6 +69,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>): Pr
     throw new StoreDamageError('N3', begun, 0, 'a restore or a backup was cut short here: empty the directory first');
   }
   const { collections, snapshotBytes } = await readSnapshots(files, tables, last?.manifest);
+  /** The sequence after which the journals are needed. */
   const after = Math.min(last?.manifest.after ?? 0, ...Array.from(collections.values(), ({ through }) => through));
   for (const name of tables.keys()) {
     if (!collections.has(name)) collections.set(name, { through: after, file: false, nextId: 1 });
@@ -106,7 +82,8 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>): Pr
     throw new StoreDamageError('S3', journalName(newest), 0, `its epoch is not that of ${journalName(number)}`);
   }
   const journals = last === undefined ? [] : await withPredecessors(files, numbers, last, after);
-  const { epoch } = last?.manifest ?? {};
+  // There is no epoch where there is no store yet.
+  const epoch = last?.manifest.epoch;
   return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete };
 }
 
@@ -163,14 +140,15 @@ async function withPredecessors(
 }
 
 /**
- * Replays the journals upon the snapshots. `copy` takes each group that is needed, as it stood in its journal.
+ * Replays the journals upon the snapshots. `copy` takes each group that is needed, as it stood in its journal. A new
+ * store was stopped well.
  * @throws StoreDamageError
  */
 export async function replay(
-  { journals, after, collections }: Found,
+  { journals, after, collections }: Awaited<ReturnType<typeof findStore>>,
   tables: ReadonlyMap<string, AnyTable>,
   copy: (body: LineBody) => Promise<void> = () => Promise.resolve(),
-): Promise<Replayed> {
+) {
   let sequence = after;
   let commits = 0;
   for (const [index, journal] of journals.entries()) {

@@ -4,12 +4,7 @@ import { type CheckReport, checkFiles } from './check.ts';
 import { newEpoch } from './file-journal.ts';
 import { type Files, readWhole, replaceFile } from './files.ts';
 import {
-  decodeLine,
-  journalName,
-  journalNumber,
-  parseObject,
-  type ListedCollection,
-  type Manifest,
+  decodeLine, journalName, journalNumber, parseObject, type ListedCollection, type Manifest,
 } from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
 import { countsOf, emptyTables, type OfflineOptions, whileLocked, writeStore } from './offline.ts';

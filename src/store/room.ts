@@ -53,13 +53,12 @@ export class Room {
   }
 
   /** Does `work` once more where the disk is full, without the reserve. */
-  async twice<T>(work: () => Promise<T>): Promise<T> {
-    return work().catch(async (error: unknown) => {
+  twice = <T>(work: () => Promise<T>): Promise<T> =>
+    work().catch(async (error: unknown) => {
       if (!isExhausted(error)) throw error;
       for (const name of [...this.left, reserveName]) await this.#files.remove(name).catch(() => undefined);
       return work();
     });
-  }
 
   /** Says what to do about the `error` of a start, where it is that the disk is full. */
   async explain(error: unknown): Promise<unknown> {

@@ -5,26 +5,11 @@ import { GroupIndex, UniqueIndex } from './indexes.ts';
 import { UniqueKeyError, type Collection, type CollectionDefinition, type StoredRecord, type View } from './store.ts';
 
 /** What recovery, checkpoints and the writer need of a table, whatever its records are. */
-export interface AnyTable {
-  readonly name: string;
-  readonly size: number;
-  readonly revision: number;
-  readonly nextId: number;
-  get(id: number): StoredRecord | undefined;
-  view(): View<StoredRecord>;
-  /**
-   * Puts a record as it stands on disk, replacing the one with its id; `undefined` when it is well, else what is
-   * wrong with it, as the end of a sentence.
-   */
-  load(record: JsonObject): string | undefined;
-  /** Removes a record as the journal says; `undefined` when it was there, else what is wrong. */
-  unload(id: number): string | undefined;
-  /** Sets what a snapshot's header or the journal says of the collection as a whole. */
-  advance(revision: number, nextId: number): void;
-}
+export type AnyTable = Readonly<Pick<Table<StoredRecord>, 'name' | 'size' | 'revision' | 'nextId'>> &
+  Pick<Table<StoredRecord>, 'get' | 'view' | 'load' | 'unload' | 'advance'>;
 
 /** One collection, as it is published. */
-export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
+export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
   readonly unique = new Map<string, UniqueIndex<R>>();
   readonly groups = new Map<string, GroupIndex<R>>();
@@ -96,6 +81,10 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
     if (id >= this.nextId) this.nextId = id + 1;
   }
 
+  /**
+   * Puts a record as it stands on disk, replacing the one with its id; `undefined` when it is well, else what is
+   * wrong with it, as the end of a sentence.
+   */
   load(stored: JsonObject): string | undefined {
     if (!isStored(stored)) return 'its id or revision is not a positive integer, or too large';
     const { id } = stored;
@@ -112,12 +101,14 @@ export class Table<R extends StoredRecord> implements Collection<R>, AnyTable {
     return undefined;
   }
 
+  /** Removes a record as the journal says; `undefined` when it was there, else what is wrong. */
   unload(id: number): string | undefined {
     if (this.get(id) === undefined) return 'it removes a record that is not there';
     this.publish(id, undefined, this.revision);
     return undefined;
   }
 
+  /** Sets what a snapshot's header or the journal says of the collection as a whole. */
   advance(revision: number, nextId: number): void {
     this.revision = Math.max(this.revision, revision);
     this.nextId = Math.max(this.nextId, nextId);

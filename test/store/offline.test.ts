@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Files } from '../../src/store/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/journal-format.ts';
-import { copyStore, type CopyOptions, type CopyReport } from '../../src/store/offline.ts';
+import { copyStore, type CopyOptions } from '../../src/store/offline.ts';
 import { LockedError } from '../../src/store/store.ts';
 import {
   dropLine,
@@ -30,8 +30,8 @@ const copying = (restores: boolean): CopyOptions => ({
   credentials,
   restores,
 });
-const backUp = (from: Files, to: Files): Promise<CopyReport> => copyStore(from, to, copying(false));
-const restore = (from: Files, to: Files): Promise<CopyReport> => copyStore(from, to, copying(true));
+const backUp = (from: Files, to: Files): ReturnType<typeof copyStore> => copyStore(from, to, copying(false));
+const restore = (from: Files, to: Files): ReturnType<typeof copyStore> => copyStore(from, to, copying(true));
 
 describe('check', () => {
   it('finds nothing wrong with a good store, and changes nothing', async () => {
