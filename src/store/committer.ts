@@ -9,13 +9,8 @@ import { PendingTransaction } from './transaction.ts';
 interface Group {
   readonly commits: string[];
   readonly changes: Change[];
-  readonly waiting: Waiting[];
+  readonly waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[];
   bytes: number;
-}
-
-interface Waiting {
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
 }
 
 export interface CommitterEvents {
@@ -140,8 +135,8 @@ export class Committer {
     try {
       const result = work(transaction);
       invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
-      if (this.full && changes.length > 0 && !transaction.shrinks && !this.#spares(transaction)) throw storageFull();
-      return result;
+      if (!this.full || changes.length === 0 || this.#takesWhenFull(transaction)) return result;
+      throw new CairnError('storage_full', 'Cannot write: the disk has no room left');
     } catch (error) {
       if (changes.length > 0) this.#layAnew();
       throw error;
@@ -151,8 +146,9 @@ export class Committer {
     }
   }
 
-  /** Whether it may use the reserve, of which most is left to removals. */
-  #spares({ whenFull, encoded }: PendingTransaction): boolean {
+  /** Whether it may use the reserve, of which most is left to what removes records and inserts none. */
+  #takesWhenFull({ inserts, removes, whenFull, encoded }: PendingTransaction): boolean {
+    if (removes && !inserts) return true;
     if (whenFull) this.#spent += encoded.length;
     return whenFull && this.#spent <= limits.whenFullBytesMax;
   }
@@ -249,8 +245,4 @@ export class Committer {
     this.#layAnew();
     for (const group of groups) for (const { reject } of group.waiting) reject(error);
   }
-}
-
-function storageFull(): CairnError {
-  return new CairnError('storage_full', 'Cannot write: the disk has no room left');
 }

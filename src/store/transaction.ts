@@ -9,18 +9,13 @@ export class PendingTransaction implements Transaction {
   encoded = '';
   /** Whether all that it changes is in collections that are written to when the disk is full. */
   whenFull = true;
-  #inserts = false;
-  #removes = false;
+  inserts = false;
+  removes = false;
   #open = true;
   readonly #sequence: number;
 
   constructor(sequence: number) {
     this.#sequence = sequence;
-  }
-
-  /** Whether it removes records and inserts none, so that it may use the disk's last reserve. */
-  get shrinks(): boolean {
-    return this.#removes && !this.#inserts;
   }
 
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined {
@@ -40,7 +35,7 @@ export class PendingTransaction implements Transaction {
   }
 
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
-    this.#inserts = true;
+    this.inserts = true;
     return this.#put(collection, this.#pending(collection).nextId, record);
   }
 
@@ -53,7 +48,7 @@ export class PendingTransaction implements Transaction {
   remove<R extends StoredRecord>(collection: Collection<R>, id: number): void {
     const pending = this.#pending(collection);
     if (pending.get(id) === undefined) return;
-    this.#removes = true;
+    this.removes = true;
     this.#add(collection, pending.change(id, undefined, this.#sequence), String(id));
   }
 
