@@ -187,15 +187,15 @@ export class FileJournal implements Journal {
       this.#fence(old);
       let journal: JournalFile | undefined = old;
       // Else the last checkpoint has failed, and nothing was written since.
-      if (this.#older.length === 0 || old.after < this.#sequence) {
-        const predecessor = { journal: old.number, chain: old.chain };
+      if (this.#older.length === 0 || old.manifest.after < this.#sequence) {
+        const predecessor = { journal: old.manifest.journal, chain: old.chain };
         journal = await this.#beginNext(old, { closed: false, predecessor });
         if (journal === undefined) return undefined;
         this.#journal = journal;
         this.#older.push(old.name);
         this.#olderBytes += old.size;
       }
-      return viewTables(this.#files, this.#tables.values(), this.#sequence, journal.number);
+      return viewTables(this.#files, this.#tables.values(), this.#sequence, journal.manifest.journal);
     });
   }
 
@@ -214,10 +214,11 @@ export class FileJournal implements Journal {
     old: JournalFile,
     part: Pick<Manifest, 'closed' | 'predecessor'>,
   ): Promise<JournalFile | undefined> {
+    const journal = old.manifest.journal + 1;
     const now = { epoch: this.#epoch, after: this.#sequence, collections: this.#collections };
     let next: JournalFile | undefined;
     try {
-      next = await JournalFile.begin(this.#files, { journal: old.number + 1, ...now, ...part }, this.#room.twice);
+      next = await JournalFile.begin(this.#files, { journal, ...now, ...part }, this.#room.twice);
       await next.publish();
     } catch (error) {
       // Nothing is lost: we stay in the old one. Should the new one be there in spite of the error, the fence finds it.
@@ -244,7 +245,7 @@ export class FileJournal implements Journal {
   /** Throws where another process has taken the directory over. */
   #fence(journal: JournalFile): void {
     this.#holdLock();
-    if (this.#files.identity(journalName(journal.number + 1)) !== undefined) {
+    if (this.#files.identity(journalName(journal.manifest.journal + 1)) !== undefined) {
       throw new Error('another process has begun a journal');
     }
   }

@@ -121,12 +121,7 @@ export async function writeTemporary(
 ): Promise<void> {
   const file = await files.open(temporary, 'replace');
   try {
-    try {
-      await write(file);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await write(file).then(() => file.sync()).finally(() => file.close());
   } catch (error) {
     await files.remove(temporary).catch(() => undefined);
     throw error;

@@ -13,10 +13,8 @@ const copyBytes = 1024 * 1024;
  * published and the directory synced, each `append` is durable when it resolves.
  */
 export class JournalFile {
-  readonly number: number;
+  readonly manifest: Manifest;
   readonly name: string;
-  /** The sequence that its manifest goes on from. */
-  readonly after: number;
   /** The CRC-32 of the last line. */
   chain = 0;
   /** Bytes so far: where the next line begins. */
@@ -33,9 +31,8 @@ export class JournalFile {
     this.#twice = twice;
     this.#files = files;
     this.#file = file;
-    this.number = manifest.journal;
+    this.manifest = manifest;
     this.name = journalName(manifest.journal);
-    this.after = manifest.after;
   }
 
   /** Begins a journal, under its temporary name. Its writes until it is published go through `twice`. */
@@ -79,7 +76,11 @@ export class JournalFile {
     try {
       if (this.size + bytes.length > this.#padded) {
         await look();
-        await this.#pad(padding);
+        this.#padded = this.size + padding.length;
+        await writeAll(this.#file, padding, this.size).catch((error: unknown) => {
+          // There may be room for the line all the same.
+          if (!isExhausted(error)) throw error;
+        });
       }
       await writeAll(this.#file, bytes, this.size);
     } catch (error) {
@@ -108,14 +109,6 @@ export class JournalFile {
   /** Everything is synced by now: whether the system closes the file well is all the same. */
   async close(): Promise<void> {
     await this.#file.close().catch(() => undefined);
-  }
-
-  async #pad(padding: Buffer): Promise<void> {
-    this.#padded = this.size + padding.length;
-    await writeAll(this.#file, padding, this.size).catch((error: unknown) => {
-      // There may be room for the line all the same.
-      if (!isExhausted(error)) throw error;
-    });
   }
 
   async #writeCopied(): Promise<void> {

@@ -114,11 +114,7 @@ export async function whileLocked<T>(files: Files, options: OfflineOptions, work
   await files.prepare();
   try {
     const lock = await Lock.acquire({ ...options, files });
-    try {
-      return await work();
-    } finally {
-      await lock.release();
-    }
+    return await work().finally(() => lock.release());
   } finally {
     await files.close();
   }
@@ -139,10 +135,5 @@ export async function writeStore(
   await write(clock, epoch, (from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
   const last = await JournalFile.begin(files, manifest, (work) => work());
-  try {
-    await last.publish();
-    await files.syncDirectory();
-  } finally {
-    await last.close();
-  }
+  await last.publish().then(() => files.syncDirectory()).finally(() => last.close());
 }
