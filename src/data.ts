@@ -22,7 +22,7 @@ import { openStore } from './store/open-store.ts';
 /** The key ring in the data directory: its secrets sign every token, so it is made with mode 0600. */
 export const keyFile = 'keys.json';
 
-export interface KeySource {
+interface KeySource {
   /** Absent for an app in memory, whose keys end with it. */
   readonly files: Files | undefined;
   /** A configured secret takes the place of the file, which is neither read nor made. */

@@ -79,11 +79,6 @@ export function list(
   return { name, help, placeholder, allowed, default: [], defaultText: '', parse };
 }
 
-/** The same option, without its environment variable. */
-export function flagOnly<T>(option: Option<T>): Option<T> {
-  return { ...option, flagOnly: true };
-}
-
 export function text(
   placeholder: string, allowed = 'a text that is not empty', pattern = /^[^\0\r\n]+$/,
 ): Rule<string> {

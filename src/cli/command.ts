@@ -65,7 +65,6 @@ export interface Call {
  * @throws UsageError for an unknown, repeated or incomplete option and for too many or too few operands
  */
 export function parseCall(command: Command, words: readonly string[], terminal: Terminal): Call {
-  const known = new Map(command.options.map((option) => [option.name, option]));
   const flags = new Map<string, string>();
   const operands: string[] = [];
   const parsed = parseArgs({
@@ -80,7 +79,7 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
   for (const token of parsed.tokens) {
     if (token.kind === 'positional') operands.push(token.value);
     if (token.kind !== 'option') continue;
-    const option = known.get(token.name);
+    const option = command.options.find(({ name }) => name === token.name);
     if (option === undefined || !token.rawName.startsWith('--')) throw unknownOption(token.rawName, command);
     if (flags.has(option.name)) throw new UsageError(`Cannot use --${option.name}: it is given twice`);
     flags.set(option.name, valueOf(option, token.value, token.inlineValue === true));

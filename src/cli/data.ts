@@ -3,7 +3,7 @@ import { newKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { keyFile, openData, readKeyRing } from '../data.ts';
-import { flagOnly, toggle, UsageError } from '../options.ts';
+import { toggle, UsageError } from '../options.ts';
 import { journalNumber } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
@@ -16,7 +16,10 @@ import {
 } from './findings.ts';
 import { checkTls } from './tls.ts';
 
-const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
+const repair = {
+  ...toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'),
+  flagOnly: true,
+};
 
 const credentials = { collections: ['sessions'], files: [keyFile] };
 const ended =

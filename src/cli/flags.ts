@@ -39,8 +39,11 @@ export const flags: Command = {
     if (spaced !== undefined) {
       throw new UsageError(`Cannot print flags: the path "${spaced}" has a space or a comma in it`);
     }
+    // Node.js 20 calls the permission model experimental, 26 also asks for the network.
+    const known = process.allowedNodeEnvironmentFlags;
     const lines = [
-      ...permissionModel(process.allowedNodeEnvironmentFlags),
+      known.has('--permission') ? '--permission' : '--experimental-permission',
+      ...(known.has('--allow-net') ? ['--allow-net'] : []),
       ...[...reads].map((path) => `--allow-fs-read=${path}`),
       `--allow-fs-write=${content}`,
       ...hardening,
@@ -48,9 +51,3 @@ export const flags: Command = {
     call.terminal.out(`${lines.join('\n')}\n`);
   },
 };
-
-/** `known`: the flags of this Node.js; 20 calls the permission model experimental, 26 also asks for the network. */
-function permissionModel(known: ReadonlySet<string>): string[] {
-  const model = known.has('--permission') ? '--permission' : '--experimental-permission';
-  return known.has('--allow-net') ? [model, '--allow-net'] : [model];
-}

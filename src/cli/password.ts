@@ -2,12 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
-import { flagOnly, optional, text, UsageError } from '../options.ts';
+import { optional, text, UsageError } from '../options.ts';
 import type { Call, Terminal } from './command.ts';
 
-export const passwordFile = flagOnly(
-  optional('password-file', 'read the password from a file, or from standard input with -', text('FILE')),
-);
+export const passwordFile = {
+  ...optional('password-file', 'read the password from a file, or from standard input with -', text('FILE')),
+  flagOnly: true,
+};
 
 /**
  * The password that this call is about: from `--password-file`, from a terminal without echo (asked for twice), or

@@ -42,9 +42,7 @@ function isHelp(word: string): boolean {
 
 /** Without a command, `serve` is meant: the first in the list. */
 function findCommand(
-  commands: readonly Command[],
-  family: readonly Command[],
-  words: readonly string[],
+  commands: readonly Command[], family: readonly Command[], words: readonly string[],
 ): [Command, readonly string[]] {
   const [first = '', second = ''] = words;
   const [serve] = commands;
@@ -96,17 +94,14 @@ function usage(command: Command): string {
 
 function fail(error: unknown, terminal: Terminal, call: Call | undefined): ExitCode {
   const code = codeOf(error);
-  if (code === undefined) {
-    const told = error instanceof Error ? error.stack : String(error);
-    terminal.err(`Cannot go on, which is a bug of Cairn's: ${told}\n`);
-    return exitCodes.bug;
-  }
-  terminal.err(`${messageOf(error, call)}\n`);
+  terminal.err(`${messageOf(error, call, code)}\n`);
   return code;
 }
 
-function messageOf(error: unknown, call: Call | undefined): string {
-  if (!(error instanceof Error)) return String(error);
+function messageOf(error: unknown, call: Call | undefined, code: ExitCode): string {
+  if (!(error instanceof Error) || code === exitCodes.bug) {
+    return `Cannot go on, which is a bug of Cairn's: ${error instanceof Error ? error.stack : String(error)}`;
+  }
   if (error instanceof CairnError && error.issues !== undefined) {
     return error.issues.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`).join('\n');
   }
@@ -139,12 +134,11 @@ function refusalOf(error: Error, call: Call | undefined): string {
 /** Any other operating error comes of what was asked for. */
 const ioErrors: ReadonlySet<ErrorCode> = new Set(['outcome_unknown', 'storage_full', 'store_failed']);
 
-/** `undefined` for a bug. */
-function codeOf(error: unknown): ExitCode | undefined {
+function codeOf(error: unknown): ExitCode {
   if (error instanceof UsageError) return exitCodes.usage;
   if (error instanceof LockedError || errorCode(error) === 'EADDRINUSE') return exitCodes.busy;
   if (error instanceof StoreDamageError || error instanceof KeyRingError) return exitCodes.config;
   if (error instanceof CairnError) return ioErrors.has(error.code) ? exitCodes.io : exitCodes.usage;
-  if (!(error instanceof Error)) return undefined;
-  return errorCode(error) === 'ERR_ACCESS_DENIED' || 'syscall' in error ? exitCodes.io : undefined;
+  const refused = errorCode(error) === 'ERR_ACCESS_DENIED' || (error instanceof Error && 'syscall' in error);
+  return refused ? exitCodes.io : exitCodes.bug;
 }

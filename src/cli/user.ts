@@ -2,17 +2,18 @@ import { createApp, type App } from '../app.ts';
 import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
-import { choice, flagOnly, option, optional, text, UsageError } from '../options.ts';
+import { choice, option, optional, text, UsageError } from '../options.ts';
 import { unconditional } from '../resources/precondition.ts';
 import type { UserRecord } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
 import { passwordFile, readPassword } from './password.ts';
 
-const name = flagOnly(
-  optional('name', "the person's name; without it, what stands before the @", text('NAME')),
-);
-const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
+const name = {
+  ...optional('name', "the person's name; without it, what stands before the @", text('NAME')),
+  flagOnly: true,
+};
+const role = { ...option('role', 'what the user may do', choice(roles), 'member'), flagOnly: true };
 
 /** The options of a command that works on a data directory while no server does. */
 const offlineOptions = [options.data, options.passwordLengthMin, options.scryptCost] as const;

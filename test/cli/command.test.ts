@@ -8,11 +8,11 @@ import { CairnError } from '../../src/base/errors.ts';
 import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
 import { passwordFile, readPassword } from '../../src/cli/password.ts';
 import { options, type Environment } from '../../src/config.ts';
-import { flagOnly, toggle } from '../../src/options.ts';
+import { toggle } from '../../src/options.ts';
 import { packageVersion } from '../../src/version.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
-const loud = flagOnly(toggle('loud', 'speak up'));
+const loud = { ...toggle('loud', 'speak up'), flagOnly: true };
 
 /** A command that tells what it was called with. */
 function command(name: string, operands: readonly string[], work: (call: Call) => Promise<string> | string): Command {
