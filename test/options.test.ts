@@ -65,7 +65,8 @@ test('only what defineCollection has checked becomes a collection', async () => 
 });
 
 test('what would take the place of something else in the OpenAPI document is refused, naming both', async () => {
-  for (const singular of ['user', 'session', 'issue', 'problem', 'token', 'health']) {
+  const derived = ['newItem', 'itemReplacement', 'itemPatch', 'itemSelection'];
+  for (const singular of ['user', 'session', 'issue', 'problem', 'token', 'health', ...derived]) {
     const message = new RegExp(`"${singular}".*"books"|"books".*"${singular}"`);
     assert.throws(() => declare({ a: text() }, 'books', singular), { name: 'InvariantError', message });
   }

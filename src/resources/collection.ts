@@ -41,6 +41,8 @@ const reservedFields = ['id', 'revision', 'ownerId'];
 /** What the OpenAPI document calls by these names already. */
 const reservedSingulars =
   'user session startedSession token tokens credentials grant revocation logout dashboard counts health issue problem';
+/** What it calls the bodies and selections of another collection. */
+const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch|Selection)$/;
 const standardAccess: CollectionAccess = {
   list: 'user',
   create: 'user',
@@ -64,7 +66,7 @@ export function defineCollection(
   invariant(/^[a-z][a-z0-9-]{0,62}$/.test(name), `a collection is named in lower case, not "${name}"`);
   invariant(/^[a-z][A-Za-z0-9]{0,62}$/.test(singular), `one of "${name}" is a single word, not "${singular}"`);
   invariant(name !== 'keys', '"keys" is the name of another file beside those of the collections');
-  const isReserved = reservedSingulars.split(' ').includes(singular);
+  const isReserved = reservedSingulars.split(' ').includes(singular) || derivedTitle.test(singular);
   invariant(!isReserved, `one of "${name}" cannot be called "${singular}": something else in the API is`);
   for (const [field, declaration] of Object.entries(fields)) {
     invariant(!reservedFields.includes(field), `"${field}" in "${name}" is a name that every record has already`);
