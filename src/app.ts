@@ -24,7 +24,7 @@ import { HttpServer, type TlsTexts } from './http/server.ts';
 import { silentLog, type Log } from './log.ts';
 import { Users } from './resources/users.ts';
 import type { Store, StoredRecord } from './store/store.ts';
-import { contentSecurityPolicy, loadAssets } from './web/assets.ts';
+import { loadAssets } from './web/assets.ts';
 
 /** How an application is made; `DataOptions` are what it keeps its records by. */
 export interface AppOptions extends DataOptions {
@@ -185,8 +185,7 @@ type AppServices = Data & Omit<Services, 'pages' | 'description'>;
 /** The route table with what does each of its operations, and the pipeline over them. */
 function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, log: Log): Handle {
   const { settings, store, users, items, others } = services;
-  const files = loadAssets(settings.auth === 'none');
-  const pages = options.page === false ? undefined : { files, contentSecurityPolicy };
+  const pages = options.page === false ? undefined : loadAssets(settings.auth === 'none');
   const collectionOptions = {
     epoch: () => store.epoch,
     requireIfMatch: settings.requireIfMatch,

@@ -8,30 +8,29 @@ export interface Page {
   readonly body: Buffer;
   /** A strong entity tag, quotes included. */
   readonly etag: string;
-}
-
-/** The files of the page by path, `/` among them, and what they may do in a browser. */
-export interface Pages {
-  readonly files: ReadonlyMap<string, () => Page>;
+  /** What it may do in a browser. */
   readonly contentSecurityPolicy: string;
 }
 
+/** The files of the page by path, `/` among them. */
+export type Pages = ReadonlyMap<string, () => Page>;
+
 /** A public endpoint for each file of the page. */
 export function pageEndpoints(pages: Pages): Endpoint[] {
-  return [...pages.files].map(([path, page]) => ({
+  return [...pages].map(([path, page]) => ({
     operationId: `page:${path}`,
     route: {
       method: 'GET', path, summary: 'The page', access: 'public', query: { kind: 'any' }, reply: { status: 200 },
     },
-    handle: ({ request }) => pageReply(page(), pages, request),
+    handle: ({ request }) => pageReply(page(), request),
   }));
 }
 
 /** A file of the page, or 304 where the browser has it; asked for anew each time, since it changes with the server. */
-export function pageReply(page: Page, { contentSecurityPolicy }: Pages, request: Request): Reply {
+export function pageReply(page: Page, request: Request): Reply {
   const fields = [
     ...['Cache-Control', 'no-cache', 'Vary', 'Accept', 'ETag', page.etag],
-    ...['Content-Security-Policy', contentSecurityPolicy],
+    ...['Content-Security-Policy', page.contentSecurityPolicy],
     ...['X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer'],
     ...['Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],
   ];

@@ -40,7 +40,7 @@ export type Unready = 'draining' | 'store_failed' | 'storage_full';
 /** What does the operations of `serviceRoutes`. */
 export function serviceHandlers(services: Services): { readonly [operationId in ServiceOperation]: Handler } {
   const { users, sessions, signIn, tokens, items, pages } = services;
-  const page = pages?.files.get('/');
+  const page = pages?.get('/');
   const writeDashboard = dashboardWriter(users, sessions, items);
   return {
     async login({ request, body }) {
@@ -61,7 +61,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     dashboard({ request, principal }) {
       invariant(principal.kind === 'session', 'the route takes a session');
       const asPage = preferredType(serviceRoutes.dashboard, request) === 'text/html';
-      if (asPage && pages !== undefined && page !== undefined) return pageReply(page(), pages, request);
+      if (asPage && page !== undefined) return pageReply(page(), request);
       return unstoredReply(200, writeDashboard(principal));
     },
 

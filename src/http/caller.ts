@@ -7,9 +7,6 @@ export interface TrustedProxies {
   has(address: string): boolean;
 }
 
-/** Nobody's. */
-export const noProxies: TrustedProxies = { has: () => false };
-
 /**
  * Reads a list of addresses and CIDR networks (RFC 4632 §3.1), such as `['127.0.0.1', 'fd00::/8']`.
  * @throws RangeError with the entry that is neither

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
-import { noProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
+import { parseTrustedProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
 import { apiFields, type Handle, type Refuse, type Reply, type Request } from './message.ts';
 
@@ -40,7 +40,6 @@ export class Connection {
 export interface Answered {
   /** `undefined` where nothing readable arrived. */
   readonly request: Request | undefined;
-  readonly address: string;
   readonly status: number;
   /** Of content, as sent. */
   readonly bytes: number;
@@ -88,16 +87,16 @@ export class Exchanger {
   readonly #options: ExchangerOptions;
   readonly #limits: Limits;
   readonly #context: ExchangeContext;
-  readonly #proxies: TrustedProxies;
   readonly #connections = new WeakMap<Socket, Connection>();
+  readonly #proxies: TrustedProxies;
   #inFlight = 0;
 
   constructor(options: ExchangerOptions) {
     this.#options = options;
+    this.#proxies = options.proxies ?? parseTrustedProxies([]);
     this.#limits = { ...limits, ...options.limits };
     const { nextId, onFailure } = options;
     this.#context = { nextId, onFailure, arriving: { requests: 0, bytes: 0 }, limits: this.#limits };
-    this.#proxies = options.proxies ?? noProxies;
   }
 
   /** Requests whose reply waits for something. */
@@ -215,7 +214,7 @@ export class Exchanger {
     try {
       streaming = exchange.send(reply, connection.closing, (status, bytes, aborted) => {
         const durationMs = clock.elapsed() - exchange.startedMs;
-        onAnswered?.({ request: exchange, address: exchange.address, status, bytes, durationMs, aborted });
+        onAnswered?.({ request: exchange, status, bytes, durationMs, aborted });
       });
     } catch (error) {
       // Node refuses a field that cannot stand on the wire; nothing of the reply has been sent then.
@@ -256,7 +255,7 @@ export class Exchanger {
 
   /** There is no `ServerResponse` for what never became a request, so the reply is written by hand. */
   #writeFailure(connection: Connection): void {
-    const { socket, failure, peer } = connection;
+    const { socket, failure } = connection;
     if (failure === undefined || connection.closing) return;
     connection.closing = true;
     if (!socket.writable) return void socket.destroy();
@@ -270,7 +269,6 @@ export class Exchanger {
     socket.end(`${head}\r\n${content}`);
     const timer = setTimeout(() => socket.destroy(), this.#limits.lingerTimeoutMs).unref();
     socket.once('close', () => clearTimeout(timer));
-    const aborted = false;
-    this.#options.onAnswered?.({ request: undefined, address: peer.address, status, bytes, durationMs: 0, aborted });
+    this.#options.onAnswered?.({ request: undefined, status, bytes, durationMs: 0, aborted: false });
   }
 }

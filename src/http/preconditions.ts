@@ -10,19 +10,14 @@ import type { Fields } from './fields.ts';
  *
  * A comma is legal inside a tag, so a list is scanned and never split. Dates (If-Modified-Since and the like) are
  * ignored, as §13.1.3 and §13.1.4 tell a server without modification dates to do.
+ * @throws CairnError `malformed_request`
  */
-export interface Preconditions {
-  readonly ifMatch: EntityTags | undefined;
-  readonly ifNoneMatch: EntityTags | undefined;
+export function readPreconditions(fields: Fields) {
+  return { ifMatch: read(fields, 'if-match'), ifNoneMatch: read(fields, 'if-none-match') };
 }
 
 /** `*`, or tags as they are written, quotes and `W/` included. */
 export type EntityTags = '*' | readonly string[];
-
-/** @throws CairnError `malformed_request` */
-export function readPreconditions(fields: Fields): Preconditions {
-  return { ifMatch: read(fields, 'if-match'), ifNoneMatch: read(fields, 'if-none-match') };
-}
 
 /** If-Match (§13.1.1), by strong comparison. `current`, here and below: the strong tag of what there is now. */
 export function passesIfMatch(tags: EntityTags | undefined, current: string): boolean {

@@ -1,8 +1,7 @@
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { Collection, StoredRecord, View } from '../store/store.ts';
-import { resort, sort } from './list-sort.ts';
-import type { Blocks } from './list-sort.ts';
+import { resort, sort, type Blocks } from './list-sort.ts';
 import type { Compare } from './list-values.ts';
 
 /** Where the records of a list come from; a `Collection` is one. */

@@ -1,6 +1,5 @@
 import type { Scalar } from '../base/json.ts';
-import { emailKey } from '../schema/field.ts';
-import type { Shape } from '../schema/field.ts';
+import { emailKey, type Shape } from '../schema/field.ts';
 import { fieldValue } from '../schema/representation.ts';
 
 /** An order, of records and of what has the fields that it looks at. */

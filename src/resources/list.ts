@@ -1,16 +1,13 @@
+import { text } from 'node:stream/consumers';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord, View } from '../store/store.ts';
-import { SortedOrders } from './list-orders.ts';
-import type { Source } from './list-orders.ts';
-import { writeCursor } from './list-query.ts';
-import type { ListQuery } from './list-query.ts';
-import { first, firstIndex, smallest } from './list-sort.ts';
-import type { Blocks } from './list-sort.ts';
-import { comparator, matcher } from './list-values.ts';
-import type { Compare } from './list-values.ts';
+import { SortedOrders, type Source } from './list-orders.ts';
+import { writeCursor, type ListQuery } from './list-query.ts';
+import { first, firstIndex, smallest, type Blocks } from './list-sort.ts';
+import { comparator, matcher, type Compare } from './list-values.ts';
 
 /** A list as it is answered. */
 export interface Listing {
@@ -68,7 +65,7 @@ export class Lists<R extends StoredRecord> {
         closesItself = true;
         await body.next();
         const isShort = view.size <= limits.pageRecordsMax;
-        return { body: isShort ? await textOf(body) : body, next: undefined, total };
+        return { body: isShort ? await text(body) : body, next: undefined, total };
       }
       const blocksMax = query.sort[0]?.name === 'id' ? Infinity : walkedBlocksMax;
       const walked = walk && (await this.#slices.run(first(walk, limit + 1, blocksMax)));
@@ -154,10 +151,4 @@ function* count(blocks: Iterable<readonly unknown[]>): Generator<undefined, numb
     yield;
   }
   return total;
-}
-
-async function textOf(pieces: AsyncIterable<string>): Promise<string> {
-  let text = '';
-  for await (const piece of pieces) text += piece;
-  return text;
 }

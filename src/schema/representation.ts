@@ -1,5 +1,4 @@
-import { isScalar } from '../base/json.ts';
-import type { JsonObject, Scalar } from '../base/json.ts';
+import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import type { Shape } from './field.ts';
 
 /** The names of the fields that are shown, in order. */

@@ -56,5 +56,5 @@ function loadAsset(name: string, type: string, isOpen: boolean): Page {
   const file = readFileSync(new URL(name, import.meta.url));
   const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  return { type, body, etag };
+  return { type, body, etag, contentSecurityPolicy };
 }
