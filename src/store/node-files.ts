@@ -134,13 +134,7 @@ export class NodeFiles implements Files {
   }
 
   async syncDirectory(): Promise<void> {
-    if (!this.syncsDirectories || process.platform === 'win32') return;
-    const handle = this.#handle ?? (await open(this.directory, O_RDONLY));
-    try {
-      await handle.sync();
-    } finally {
-      if (handle !== this.#handle) await handle.close();
-    }
+    if (this.syncsDirectories) await this.#handle?.sync();
   }
 
   async free(): Promise<number> {
