@@ -3,9 +3,12 @@ import { viewTables } from './checkpoint.ts';
 import { newEpoch } from './file-journal.ts';
 import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
+import { journalName, journalNumber } from './journal-format.ts';
+import { JournalReader } from './journal-reader.ts';
 import { Lock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
-import { StoreDamageError } from './store.ts';
+import { readSnapshot } from './snapshot.ts';
+import { StoreDamageError, type StoreStatus } from './store.ts';
 import { carriedTable, type AnyTable } from './table.ts';
 
 /** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
@@ -29,10 +32,7 @@ export interface CopyOptions extends OfflineOptions {
   readonly restores: boolean;
 }
 
-export interface Count {
-  readonly name: string;
-  readonly records: number;
-}
+export type Count = StoreStatus['collections'][number];
 
 /** How often a running store is read anew because a checkpoint came between. */
 const attemptsMax = 5;
@@ -102,6 +102,52 @@ export async function readStore(files: Files, makeTables: () => Map<string, AnyT
       if (!running || !passing || attempt === attemptsMax) throw error;
     }
   }
+}
+
+export interface CheckReport {
+  /** Empty where a start would succeed. */
+  readonly damage: readonly StoreDamageError[];
+  /** What a start would say or do, one sentence each. */
+  readonly notices: readonly string[];
+  readonly collections: readonly Count[];
+}
+
+/**
+ * Does what a start does, and writes nothing. Where a start would stop, it goes on and looks at each file by itself.
+ * @param makeTables makes the registered tables, empty
+ */
+export async function checkFiles(files: Files, makeTables: () => Map<string, AnyTable>): Promise<CheckReport> {
+  const damage = new Map<string, StoreDamageError>();
+  const collect = (error: unknown): undefined => {
+    if (!(error instanceof StoreDamageError)) throw error;
+    damage.set(error.message, error);
+  };
+  let read = makeTables();
+  const store = await readStore(files, () => (read = makeTables())).catch(collect);
+  if (store === undefined) {
+    const registered = makeTables();
+    for (const name of read.keys()) {
+      await readSnapshot(files, registered.get(name) ?? carriedTable(name)).catch(collect);
+    }
+    for (const name of await files.list()) {
+      const number = journalNumber(name);
+      if (number !== undefined) await readThrough(files, number).catch(collect);
+    }
+    return { damage: [...damage.values()], notices: [], collections: [] };
+  }
+  const notices: string[] = [];
+  const { closed, sequence, torn } = store;
+  if (!closed) notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
+  if (torn !== undefined) {
+    const place = `${journalName(torn.journal)}, byte ${torn.offset}`;
+    notices.push(`${place}: a write that was cut short, or is under way, is left out`);
+  }
+  return { damage: [], notices, collections: countsOf(store.tables) };
+}
+
+async function readThrough(files: Files, number: number): Promise<void> {
+  const groups = (await JournalReader.open(files, number)).groups();
+  while ((await groups.next()).done !== true);
 }
 
 /** How many records each collection has. */

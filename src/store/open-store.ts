@@ -1,7 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
-import type { CheckReport } from './check.ts';
 import { Committer } from './committer.ts';
 import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
@@ -9,7 +8,7 @@ import { memoryJournal, type Journal } from './journal.ts';
 import { systemProcesses, type ProcessTable } from './lock.ts';
 import { NodeFiles } from './node-files.ts';
 import { WritableTable } from './overlay.ts';
-import type { OfflineOptions } from './offline.ts';
+import type { CheckReport, OfflineOptions } from './offline.ts';
 import type { RepairReport } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { isCollectionName, Table, type AnyTable } from './table.ts';
@@ -108,7 +107,7 @@ class RecordStore implements OfflineStore {
   async check(): Promise<CheckReport> {
     invariant(this.#files !== undefined, 'a store in memory has no files to check');
     // What only a check or a repair needs is loaded for them alone: a server starts without it.
-    const { checkFiles } = await import('./check.ts');
+    const { checkFiles } = await import('./offline.ts');
     return checkFiles(this.#files, () => this.#makeTables());
   }
 

@@ -1,16 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { type CheckReport, checkFiles } from './check.ts';
 import { newEpoch } from './file-journal.ts';
-import { type Files, readWhole, replaceFile } from './files.ts';
+import { readWhole, replaceFile, type Files } from './files.ts';
 import {
   decodeLine, journalName, journalNumber, parseObject, type ListedCollection, type Manifest,
 } from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
-import { countsOf, emptyTables, type OfflineOptions, whileLocked, writeStore } from './offline.ts';
+import {
+  checkFiles, countsOf, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions,
+} from './offline.ts';
 import { applyChange, highestJournal } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
-import { type AnyTable, carriedTable, isCount } from './table.ts';
+import { carriedTable, isCount, type AnyTable } from './table.ts';
 
 /** How far the next id jumps where it cannot be known which ids were given: none may ever mean two things. */
 const idsSkipped = 1_000_000;
@@ -131,8 +132,11 @@ class Salvage {
     for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
       // A record that was added by hand needs no revision of its own; its id stays in front.
       const complete = isJsonObject(record) && { id: 0, revision: through, ...record };
-      const problem = complete ? load(table, complete) : 'it is not a record';
-      if (problem !== undefined) this.#lose(name, text.indexOf(`{"id":${idOf(record)},`), problem);
+      const id = idOf(record);
+      const taken = table.get(id) && 'another record has its id';
+      const problem = complete ? (taken ?? table.load(complete)) : 'it is not a record';
+      if (problem !== undefined) this.#lose(name, text.indexOf(`{"id":${id},`), problem);
+      table.advance(table.get(id)?.revision ?? 0, 0);
     }
     table.advance(revision, nextId);
   }
@@ -213,14 +217,6 @@ class Salvage {
     this.lossy.add(file);
     this.lost.push(`${file}, byte ${Math.max(0, offset)}: ${problem}`);
   }
-}
-
-function load(table: AnyTable, record: JsonObject): string | undefined {
-  const { id, revision } = record;
-  if (isCount(id) && table.get(id) !== undefined) return 'another record has its id';
-  const problem = table.load(record);
-  if (problem === undefined && isCount(id)) table.advance(isCount(revision) ? revision : 0, id + 1);
-  return problem;
 }
 
 function idOf(record: JsonValue | undefined): number {
