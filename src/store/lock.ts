@@ -80,6 +80,7 @@ export class Lock {
         const stale = await readWhole(files, lockName);
         const doubt = stale && presence(parseObject(stale.toString()), processes, self, claim !== undefined);
         if (doubt !== undefined) throw await heldBy(files, doubt);
+        // Where it has gone by itself, another one may be there by now.
         if (stale !== undefined) await files.remove(lockName).catch(unlessGone);
         identity = await create(files, content);
       }

@@ -1,4 +1,4 @@
-import { type StoredRecord, UniqueKeyError } from './store.ts';
+import { UniqueKeyError, type StoredRecord } from './store.ts';
 import { Table } from './table.ts';
 
 /** A decision of one commit about one record, whatever collection it is in. */
