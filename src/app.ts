@@ -33,7 +33,7 @@ export interface AppOptions extends DataOptions {
    * none is made.
    */
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
-  /** The signing key, at least 32 bytes of UTF-8; absent: made at the first start and kept in the directory. */
+  /** The signing key, 32 to 1,024 bytes of UTF-8; absent: made at the first start and kept in the directory. */
   readonly secret?: string | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;

@@ -3,6 +3,7 @@ import { limits } from './base/limits.ts';
 import { isLoopback } from './http/caller.ts';
 import { choice, integer, option, optional, readAll, text, UsageError, type Option } from './options.ts';
 import { settings } from './settings.ts';
+import { errorCode } from './store/files.ts';
 
 const address = text('ADDRESS', 'an IP address or a host name', /^[\w.:%-]+$/);
 const email = text('EMAIL', 'an e-mail address', /^[^\s@]+@[^\s@]+$/);
@@ -60,7 +61,7 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
     ...others,
     directory,
     adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
-    secret: readSigningKey(environment),
+    secret: readSecret('CAIRN_SECRET', environment, limits.keyBytesMin, limits.keyBytesMax),
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,
   };
   if ((certFile === undefined) !== (keyFile === undefined)) {
@@ -106,26 +107,22 @@ export function readOption<T>(
   throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
 }
 
-/** @throws UsageError where both ways are used or the file cannot be read; never quotes a secret */
-function readSecret(name: SecretName, environment: Environment): string | undefined {
-  const value = environment[name] || undefined;
+/** Never quotes a secret. @throws UsageError where both ways are used, the file cannot be read or the length is wrong */
+function readSecret(
+  name: SecretName, environment: Environment, bytesMin = 0, bytesMax = Infinity,
+): string | undefined {
+  let secret = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
-  if (file === undefined) return value;
-  if (value !== undefined) throw new UsageError(`Cannot use ${name}_FILE: ${name} is set as well`);
-  try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    throw new UsageError(`Cannot use ${name}_FILE: the file cannot be read (${reason})`);
+  const source = file === undefined ? name : `${name}_FILE`;
+  if (file !== undefined) {
+    if (secret !== undefined) throw new UsageError(`Cannot use ${source}: ${name} is set as well`);
+    try {
+      secret = readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+    } catch (error) {
+      throw new UsageError(`Cannot use ${source}: the file cannot be read (${errorCode(error) ?? 'unknown error'})`);
+    }
   }
-}
-
-function readSigningKey(environment: Environment): string | undefined {
-  const secret = readSecret('CAIRN_SECRET', environment);
-  if (secret === undefined) return undefined;
-  const { keyBytesMin, keyBytesMax } = limits;
-  const bytes = Buffer.byteLength(secret);
-  if (bytes >= keyBytesMin && bytes <= keyBytesMax) return secret;
-  const source = environment['CAIRN_SECRET'] ? 'CAIRN_SECRET' : 'CAIRN_SECRET_FILE';
-  throw new UsageError(`Cannot use ${source}: must have from ${keyBytesMin} to ${keyBytesMax} bytes, and has ${bytes}`);
+  const bytes = Buffer.byteLength(secret ?? '');
+  if (secret === undefined || (bytes >= bytesMin && bytes <= bytesMax)) return secret;
+  throw new UsageError(`Cannot use ${source}: must have from ${bytesMin} to ${bytesMax} bytes, and has ${bytes}`);
 }

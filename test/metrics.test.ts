@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog, type RequestEntry } from '../src/log.ts';
 import { counter, createMetrics, gauge } from '../src/operations.ts';
-import { parseExposition } from './prometheus.ts';
+import { parseExposition, sampleValue } from './prometheus.ts';
 
 const entry: RequestEntry = {
   id: 'a', method: 'GET', route: '/items/{id}', status: 200, durationMs: 0.7, bytes: 10, userId: 1,
@@ -19,8 +19,7 @@ test('requests are counted by method, route and status, and timed by route', (t)
   log.security('login', {});
   log.security('login', {});
   const page = parseExposition(metrics.render());
-  const value = (name: string, labels: Record<string, string>): number | undefined =>
-    page.find((sample) => sample.name === name && matches(sample.labels, labels))?.value;
+  const value = (name: string, labels: Record<string, string>) => sampleValue(page, name, labels);
   const route = '/items/{id}';
   assert.equal(value('cairn_http_requests_total', { route, method: 'GET', status: '200' }), 2);
   assert.equal(value('cairn_http_requests_total', { route, method: 'HEAD', status: '404' }), 1);
@@ -67,7 +66,3 @@ test('the grammar check finds what is wrong', () => {
   ];
   for (const text of wrong) assert.throws(() => parseExposition(text), { name: 'AssertionError' }, text);
 });
-
-function matches(actual: Readonly<Record<string, string>>, expected: Readonly<Record<string, string>>): boolean {
-  return Object.entries(expected).every(([label, text]) => actual[label] === text);
-}

@@ -84,3 +84,12 @@ function checkHistograms(samples: readonly ParsedSample[]): void {
     assert.equal(total?.value, counts.at(-1), `${key}: _count differs from the +Inf bucket`);
   }
 }
+
+/** The value of the first sample of this name that has at least these labels. */
+export function sampleValue(
+  samples: readonly ParsedSample[], name: string, labels: Readonly<Record<string, string>> = {},
+): number | undefined {
+  const wanted = Object.entries(labels);
+  const fits = (sample: ParsedSample): boolean => wanted.every(([label, text]) => sample.labels[label] === text);
+  return samples.find((sample) => sample.name === name && fits(sample))?.value;
+}

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFile
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { greetedBy, makeCertificate } from '../http/certificates.ts';
-import { parseExposition } from '../prometheus.ts';
+import { parseExposition, sampleValue } from '../prometheus.ts';
 import { cairn, temporaryDirectory } from './spawn.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
@@ -35,8 +35,7 @@ test('a server: from its first line to its last, with figures for operators', as
   const page = await fetch(`${ops}/metrics`);
   assert.equal(page.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
   const samples = parseExposition(await page.text());
-  const value = (name: string, labels: Record<string, string> = {}): number | undefined =>
-    samples.find((sample) => sample.name === name && matches(sample.labels, labels))?.value;
+  const value = (name: string, labels?: Record<string, string>) => sampleValue(samples, name, labels);
   assert.equal(value('cairn_http_requests_total', { method: 'POST', route: '/items', status: '201' }), 1);
   assert.equal(value('cairn_store_records', { collection: 'items' }), 1);
   assert.equal(value('cairn_store_state', { state: 'writable' }), 1);
@@ -157,8 +156,4 @@ function damagedStore(directory: string): string {
   mkdirSync(directory);
   writeFileSync(join(directory, 'users.json'), '{"format":');
   return directory;
-}
-
-function matches(actual: Readonly<Record<string, string>>, expected: Readonly<Record<string, string>>): boolean {
-  return Object.entries(expected).every(([label, text]) => actual[label] === text);
 }
