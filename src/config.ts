@@ -107,7 +107,7 @@ export function readOption<T>(
   throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
 }
 
-/** Never quotes a secret. @throws UsageError where both ways are used, the file cannot be read or the length is wrong */
+/** Never quotes a secret. @throws UsageError where both ways are used, or a file or a length is no good */
 function readSecret(
   name: SecretName, environment: Environment, bytesMin = 0, bytesMax = Infinity,
 ): string | undefined {

@@ -34,7 +34,8 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
   commands: () => [
     '| Command | What it does |',
     '|---|---|',
-    ...commands.map(({ name, operands = [], summary }) => row(`\`${['cairn', name, ...operands].join(' ')}\``, summary)),
+    ...commands.map(({ name, operands = [], summary }) =>
+      row(`\`${['cairn', name, ...operands].join(' ')}\``, summary)),
   ],
   'exit-codes': () => [Object.entries(exitCodes).map(([what, code]) => `${code} ${what}`).join(', ')],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],

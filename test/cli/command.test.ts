@@ -139,7 +139,8 @@ test('what a system refuses is told with the option that it is about, and with w
 });
 
 test('--version and --help say what there is', async () => {
-  assert.deepEqual(await call('--version'), { code: 0, out: `cairn ${packageVersion()} on Node.js ${process.version}\n`, err: '' });
+  const version = `cairn ${packageVersion()} on Node.js ${process.version}\n`;
+  assert.deepEqual(await call('--version'), { code: 0, out: version, err: '' });
   const { out } = await call('--help');
   for (const { name, summary } of commands) assert.ok(out.includes(name) && out.includes(summary), name);
   const { out: help, code } = await call('user add --help --port x');
