@@ -12,7 +12,7 @@ import { CollectionResource, type CollectionDeclaration } from './resources/coll
 import { hookedWrite, type Hooks } from './resources/hooks.ts';
 import { items } from './resources/items.ts';
 import { Sessions } from './resources/sessions.ts';
-import { SignIn } from './resources/sign-in.ts';
+import { createSignIn } from './resources/sign-in.ts';
 import { Users } from './resources/users.ts';
 import { settingsOf, type SomeSettings } from './settings.ts';
 import { readWhole, replaceFile, type Files } from './store/files.ts';
@@ -124,7 +124,7 @@ export function openData(options: DataOptions, ring: () => KeyRing) {
   const singulars = [items, ...collections].map(({ singular }) => singular);
   const twice = singulars.find((singular, index) => singulars.indexOf(singular) < index);
   invariant(twice === undefined, `records of two collections cannot both be called "${twice}"`);
-  const signIn = new SignIn({ store, users, sessions, passwords, audit });
+  const signIn = createSignIn({ store, users, sessions, passwords, audit });
   return { settings, files, store, users, sessions, signIn, items: itemResource, others };
 }
 

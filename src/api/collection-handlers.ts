@@ -5,7 +5,7 @@ import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
-import { Lists } from '../resources/list.ts';
+import { lister } from '../resources/list.ts';
 import type { Precondition } from '../resources/precondition.ts';
 import type { StartedSession } from '../resources/sessions.ts';
 import { representationWriter } from '../schema/representation.ts';
@@ -45,7 +45,7 @@ export function collectionHandlers<R extends StoredRecord>(
   { epoch, requireIfMatch, slices }: CollectionHandlerOptions,
 ): { readonly [K in CollectionOperation]: Handler } {
   const write = representationWriter(fields);
-  const lists = new Lists(fields, resource.records, slices);
+  const read = lister(fields, resource.records, slices);
 
   const change =
     (kind: 'replace' | 'patch'): Handler =>
@@ -62,7 +62,7 @@ export function collectionHandlers<R extends StoredRecord>(
   const replies = new Map<string, { readonly tag: string; readonly reply: Reply }>();
 
   async function readList(target: string, asked: ListQuery, tag: string, withTotal: boolean): Promise<Reply> {
-    const { body, next, total } = await lists.read(asked, withTotal);
+    const { body, next, total } = await read(asked, withTotal);
     const link = next === undefined ? [] : ['Link', `<${nextPage(target, next)}>; rel="next"`];
     const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
     const reply = shown(200, tag, body, [...link, ...count]);

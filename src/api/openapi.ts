@@ -3,8 +3,7 @@ import type { ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { fieldsParameter, listParameters, type ListParameter } from '../resources/list-query.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
-import { problems } from './problems.ts';
-import { problemsOf } from './route-problems.ts';
+import { problems, problemsOf } from './problems.ts';
 import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
 import { arraySchema, objectSchema } from './schemas.ts';
 

@@ -52,7 +52,7 @@ export interface Route {
   readonly sameSite?: boolean;
   /** Where a browser that asks for a page without a session is sent. */
   readonly signInAt?: string;
-  /** What else can go wrong, beside what the other columns imply (`route-problems.ts`). */
+  /** What else can go wrong, beside what the other columns imply (`problems.ts`). */
   readonly problems?: readonly ErrorCode[];
 }
 

@@ -72,11 +72,6 @@ export class HttpServer {
     return this.#sockets.size;
   }
 
-  /** Whether `drain` has begun: time to tell load balancers that this server is not ready. */
-  get draining(): boolean {
-    return this.#exchanger.draining;
-  }
-
   /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
   async listen(port: number, host: string): Promise<number> {
     await new Promise<void>((resolve, reject) => {

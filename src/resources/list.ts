@@ -33,44 +33,34 @@ const recordsAtATime = 64;
  * The lists of one source of records, which hold the fields of `shape` under the names that callers know. Each list
  * is of one point in time, and what it does is done in slices: however many records there are, others are served.
  */
-export class Lists<R extends StoredRecord> {
-  readonly #shape: Shape;
-  readonly #source: Source<R>;
-  readonly #slices: Slices;
-  readonly #orders: SortedOrders<R>;
-
-  constructor(shape: Shape, source: Source<R>, slices: Slices) {
-    this.#shape = shape;
-    this.#source = source;
-    this.#slices = slices;
-    this.#orders = new SortedOrders(source, slices);
-  }
+export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, slices: Slices) {
+  const orders = new SortedOrders(source, slices);
 
   /** The list of the records as they are in the turn of the loop in which this is called. */
-  async read(query: ListQuery, withTotal: boolean): Promise<Listing> {
+  async function read(query: ListQuery, withTotal: boolean): Promise<Listing> {
     const { after, limit } = query;
-    const view = this.#source.view();
+    const view = source.view();
     let closesItself = false;
     try {
       const records = [...view.blocks()];
-      const compare = comparator(this.#shape, query.sort);
-      const passes = query.filters.length > 0 ? matcher(this.#shape, query.filters) : undefined;
-      const write = representationWriter(this.#shape, query.fields);
+      const compare = comparator(shape, query.sort);
+      const passes = query.filters.length > 0 ? matcher(shape, query.filters) : undefined;
+      const write = representationWriter(shape, query.fields);
       const isPast = after && ((record: R): boolean => compare(record, after) > 0);
-      const sorted = await this.#sorted(query, compare, records);
-      const total = withTotal ? await this.#slices.run(count(matching(records, passes))) : undefined;
+      const sorted = await sortedBy(query, compare, records);
+      const total = withTotal ? await slices.run(count(matching(records, passes))) : undefined;
       const walk = sorted && matching(startingAt(sorted, isPast), passes);
       if (limit === undefined) {
-        const body = this.#pieces(walk ?? [], write, view);
+        const body = pieces(walk ?? [], write, view);
         closesItself = true;
         await body.next();
         const isShort = view.size <= limits.pageRecordsMax;
         return { body: isShort ? await text(body) : body, next: undefined, total };
       }
       const blocksMax = query.sort[0]?.name === 'id' ? Infinity : walkedBlocksMax;
-      const walked = walk && (await this.#slices.run(first(walk, limit + 1, blocksMax)));
+      const walked = walk && (await slices.run(first(walk, limit + 1, blocksMax)));
       const scan = smallest(matching(matching(records, isPast), passes), limit + 1, compare);
-      const found = walked ?? (await this.#slices.run(scan));
+      const found = walked ?? (await slices.run(scan));
       const page = found.slice(0, limit);
       const last = found.length > limit ? page.at(-1) : undefined;
       const next = last && writeCursor(query, last);
@@ -81,16 +71,16 @@ export class Lists<R extends StoredRecord> {
   }
 
   /** `records` in order; `undefined` for a page whose order is not at hand. */
-  async #sorted({ sort, limit }: ListQuery, compare: Compare, records: Blocks<R>): Promise<Iterated<R> | undefined> {
+  async function sortedBy({ sort, limit }: ListQuery, compare: Compare, records: Blocks<R>) {
     const [term] = sort;
     if (term === undefined || term.name === 'id') return { blocks: records, reversed: term?.descending === true };
     const name = JSON.stringify(sort);
-    const sorted = limit === undefined ? this.#orders.get(name, compare) : this.#orders.find(name, compare);
+    const sorted = limit === undefined ? orders.get(name, compare) : orders.find(name, compare);
     return sorted && { blocks: (await sorted).blocks, reversed: false };
   }
 
   /** The JSON array of `blocks` in pieces, the first of them empty; closes `view` at the end. */
-  async *#pieces(
+  async function* pieces(
     blocks: Iterable<readonly R[]>,
     write: (record: R) => string,
     view: View<R>,
@@ -108,13 +98,15 @@ export class Lists<R extends StoredRecord> {
           yield piece;
           piece = '';
         }
-        await this.#slices.breathe();
+        await slices.breathe();
       }
       yield `${piece}]`;
     } finally {
       view.close();
     }
   }
+
+  return read;
 }
 
 interface Iterated<R> {

@@ -24,22 +24,15 @@ export interface SignInParts {
 }
 
 /** How people show who they are: by e-mail address and password once, by a session's secret from then on. */
-export class SignIn {
-  readonly #parts: SignInParts;
-
-  constructor(parts: SignInParts) {
-    this.#parts = parts;
-  }
-
+export function createSignIn({ store, users, sessions, passwords, audit }: SignInParts) {
   /**
    * Compares the password, and starts a session of this kind, with a new secret, if it is still right by then.
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and what `Store.write` throws
    */
-  async start(credentials: Credentials, kind: SessionRecord['kind'], origin: Origin): Promise<SignedIn> {
-    const { store, users, sessions, audit } = this.#parts;
+  async function start(credentials: Credentials, kind: SessionRecord['kind'], origin: Origin): Promise<SignedIn> {
     for (;;) {
-      const known = await this.#authenticate(credentials, origin.address);
-      const passwordHash = (await this.#rehash(known, credentials.password)) ?? known.passwordHash;
+      const known = await authenticate(credentials, origin.address);
+      const passwordHash = (await rehash(known, credentials.password)) ?? known.passwordHash;
       const started = await store.write((transaction) => {
         const user = transaction.get(users.records, known.id);
         if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
@@ -59,8 +52,7 @@ export class SignIn {
    * Exchanges a refresh token for its successor. One that was used before ends the family: it may be stolen.
    * @throws CairnError `invalid_credentials`, and what `Store.write` throws
    */
-  async refresh(token: string, origin: Origin): Promise<SignedIn> {
-    const { store, users, sessions, audit } = this.#parts;
+  async function refresh(token: string, origin: Origin): Promise<SignedIn> {
     const refreshed = await store.write((transaction) => {
       const outcome = sessions.refresh(transaction, token, origin);
       if (outcome === undefined || 'ended' in outcome) return outcome;
@@ -76,16 +68,15 @@ export class SignIn {
   }
 
   /** Ends the family of a refresh token. What is none, or has ended, is let pass (RFC 7009 §2.2). */
-  async revoke(token: string): Promise<void> {
-    const { store, sessions, audit } = this.#parts;
+  async function revoke(token: string): Promise<void> {
     const ended = await store.write((transaction) => sessions.revoke(transaction, token));
     if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id });
   }
 
   /** Who holds the cookie with this secret, with the role that they have now. @throws CairnError `invalid_session` */
-  resume(secret: string): SessionHolder {
-    const session = this.#parts.sessions.resume(secret);
-    const user = session && this.#parts.users.records.get(session.userId);
+  function resume(secret: string): SessionHolder {
+    const session = sessions.resume(secret);
+    const user = session && users.records.get(session.userId);
     if (session === undefined || user === undefined) {
       throw new CairnError('invalid_session', 'Cannot accept the session: it has ended, so sign in again');
     }
@@ -93,8 +84,7 @@ export class SignIn {
   }
 
   /** Ends the session of the cookie with this secret, or all of its user's; nothing happens where it has ended. */
-  async end(secret: string, everywhere: boolean): Promise<void> {
-    const { store, sessions, audit } = this.#parts;
+  async function end(secret: string, everywhere: boolean): Promise<void> {
     const session = sessions.resume(secret);
     if (session === undefined) return;
     await store.write((transaction) => {
@@ -105,16 +95,15 @@ export class SignIn {
   }
 
   /** The sessions of one user: oneself, or for an administrator anybody. @throws CairnError `insufficient_scope` */
-  sessionsOf(caller: User, userId: number): SessionRecord[] {
+  function sessionsOf(caller: User, userId: number): SessionRecord[] {
     if (userId !== caller.userId && caller.role !== 'admin') {
       throw new CairnError('insufficient_scope', "Cannot show another user's sessions: it takes the role \"admin\"");
     }
-    return this.#parts.sessions.of(userId);
+    return sessions.of(userId);
   }
 
   /** Ends one of the caller's sessions, or for an administrator any. @throws CairnError `not_found`, `actor_changed` */
-  async endOne(principal: Principal, sessionId: number): Promise<void> {
-    const { store, users, sessions, audit } = this.#parts;
+  async function endOne(principal: Principal, sessionId: number): Promise<void> {
     const ended = await store.write((transaction) => {
       users.checkActor(transaction, principal);
       const session = transaction.get(sessions.records, sessionId);
@@ -127,8 +116,7 @@ export class SignIn {
   }
 
   /** The user with these credentials. */
-  async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
-    const { users, audit } = this.#parts;
+  async function authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
     const key = emailKey(email);
     const user = users.records.find('email', key);
     const details = { userId: user?.id, address };
@@ -143,8 +131,7 @@ export class SignIn {
   }
 
   /** The password's hash at the cost that is configured now, where that has changed; not at a busy moment. */
-  async #rehash({ passwordHash }: UserRecord, password: string): Promise<string | undefined> {
-    const { passwords } = this.#parts;
+  async function rehash({ passwordHash }: UserRecord, password: string): Promise<string | undefined> {
     if (passwordHash === undefined || !passwords.needsRehash(passwordHash)) return undefined;
     try {
       return await passwords.hash(password);
@@ -153,4 +140,8 @@ export class SignIn {
       throw error;
     }
   }
+
+  return { start, refresh, revoke, resume, end, sessionsOf, endOne };
 }
+
+export type SignIn = ReturnType<typeof createSignIn>;

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { openApi } from '../../src/api/openapi.ts';
-import { problems } from '../../src/api/problems.ts';
-import { problemsOf } from '../../src/api/route-problems.ts';
+import { problems, problemsOf } from '../../src/api/problems.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { commands } from '../../src/cli/commands.ts';

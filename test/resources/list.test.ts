@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits.ts';
 import { Slices } from '../../src/base/slices.ts';
 import { parseQuery } from '../../src/http/head.ts';
 import { parseListQuery } from '../../src/resources/list-query.ts';
-import { Lists, type Listing } from '../../src/resources/list.ts';
+import { lister, type Listing } from '../../src/resources/list.ts';
 import * as fields from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord, View } from '../../src/store/store.ts';
@@ -50,7 +50,7 @@ function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
 interface World {
   readonly store: Store;
   readonly things: Collection<Thing>;
-  readonly lists: Lists<Thing>;
+  readonly lists: { readonly read: ReturnType<typeof lister<Thing>> };
   readonly openViews: () => number;
   readonly random: Generator;
 }
@@ -77,7 +77,8 @@ async function world(use: string, size: number): Promise<World> {
       },
     };
   };
-  return { store, things, lists: new Lists(shape, { view }, restlessSlices()), openViews: () => openViews, random };
+  const read = lister(shape, { view }, restlessSlices());
+  return { store, things, lists: { read }, openViews: () => openViews, random };
 }
 
 function recordsIn(things: Collection<Thing>): Thing[] {
