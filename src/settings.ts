@@ -1,6 +1,6 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { limits } from './base/limits.ts';
-import { parseTrustedProxies } from './http/caller.ts';
+import { isNetwork } from './http/caller.ts';
 import {
   choice, duration, integer, isOrigin, list, option, readAll, size, toggle, type Values,
 } from './options.ts';
@@ -91,13 +91,4 @@ export function settingsOf(given: SomeSettings): Settings {
     const allowed = option.unit === undefined ? option.allowed : `a plain number (${option.unit}), ${option.allowed}`;
     throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${allowed}`);
   });
-}
-
-function isNetwork(entry: string): boolean {
-  try {
-    parseTrustedProxies([entry]);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -16,7 +16,7 @@ export const failure = (text: string): Finding => ({ level: 'failure', text });
 const supportedMajors: readonly number[] = [20, 22, 24, 26];
 const clockBehindMaxMs = 60_000;
 const distinctCharactersMin = 10;
-const freeBytesMin = 64 * 1024 * 1024;
+const freeMiBMin = 64;
 
 /** The kinds of `statfs` on Linux that do not keep Cairn's promises, from <linux/magic.h> and the kernel's sources. */
 const fileSystems: ReadonlyMap<number, Finding> = new Map([
@@ -71,12 +71,10 @@ const ownName = /^(lock|reserve|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\
 
 /** What operators get wrong around a data directory that exists. `now`: milliseconds since the Unix epoch. */
 export async function checkDirectory(directory: string, now: number): Promise<Finding[]> {
-  const findings: Finding[] = [];
   const { type, bavail, bsize } = await statfs(directory);
-  findings.push(checkFileSystem(type));
   const freeMiB = Math.floor((bavail * bsize) / 1024 ** 2);
-  const room = bavail * bsize >= freeBytesMin ? ok : warning;
-  findings.push(room(`${freeMiB} MiB are free for the data`));
+  const room = freeMiB >= freeMiBMin ? ok : warning;
+  const findings = [checkFileSystem(type), room(`${freeMiB} MiB are free for the data`)];
   const names = ['.', ...(await readdir(directory)).filter((name) => ownName.test(name))];
   const entries = await Promise.all(names.map(async (name) => ({ name, ...(await stat(join(directory, name))) })));
   const loose = entries.filter(({ mode }) => process.platform !== 'win32' && (mode & 0o077) !== 0);

@@ -20,18 +20,14 @@ export async function readPassword(call: Call): Promise<string> {
   const file = call.read(passwordFile);
   let password: string;
   if (file !== undefined && file !== '-') password = await readFile(file, 'utf8');
-  else if (file === undefined && terminal.input.isTTY === true) password = await ask(terminal);
-  else password = await readAll(terminal.input);
+  else if (file === '-' || terminal.input.isTTY !== true) password = await readAll(terminal.input);
+  else {
+    password = await readHidden(terminal, 'Password: ');
+    const again = await readHidden(terminal, 'Once more: ');
+    if (again !== password) throw new UsageError('Cannot set the password: the two were not the same');
+  }
   password = password.replace(/\r?\n$/, '');
   if (password === '') throw new UsageError('Cannot set the password: it is empty');
-  return password;
-}
-
-async function ask(terminal: Terminal): Promise<string> {
-  const password = await readHidden(terminal, 'Password: ');
-  if (await readHidden(terminal, 'Once more: ') !== password) {
-    throw new UsageError('Cannot set the password: the two were not the same');
-  }
   return password;
 }
 

@@ -14,15 +14,18 @@ export interface TrustedProxies {
 export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
   const list = new BlockList();
   for (const entry of entries) {
-    const [, address = '', prefix] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
-    const family = isIP(address);
-    const bits = family === 4 ? 32 : 128;
-    if (family === 0 || Number(prefix ?? bits) > bits) {
-      throw new RangeError(`Cannot trust "${entry}": it is neither an address nor a network`);
-    }
-    list.addSubnet(address, Number(prefix ?? bits), family === 4 ? 'ipv4' : 'ipv6');
+    if (!isNetwork(entry)) throw new RangeError(`Cannot trust "${entry}": it is neither an address nor a network`);
+    const [address = '', prefix] = entry.split('/');
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
+    list.addSubnet(address, Number(prefix ?? (family === 'ipv4' ? 32 : 128)), family);
   }
   return { has: (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') };
+}
+
+/** Whether this is an address, or one and the length of a prefix behind it. */
+export function isNetwork(entry: string): boolean {
+  const [, address = '', prefix = '0'] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
+  return isIP(address) !== 0 && Number(prefix) <= (isIPv4(address) ? 32 : 128);
 }
 
 /** An address in one spelling: IPv4-mapped IPv6 (RFC 4291 §2.5.5.2), which dual-stack sockets show, becomes IPv4. */
