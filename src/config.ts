@@ -108,9 +108,7 @@ export function readOption<T>(
 }
 
 /** Never quotes a secret. @throws UsageError where both ways are used, or a file or a length is no good */
-function readSecret(
-  name: SecretName, environment: Environment, bytesMin = 0, bytesMax = Infinity,
-): string | undefined {
+function readSecret(name: SecretName, environment: Environment, bytesMin = 0, bytesMax = Infinity): string | undefined {
   let secret = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
   const source = file === undefined ? name : `${name}_FILE`;

@@ -9,9 +9,7 @@ const words = process.argv.slice(2);
 // The start of a server is waited for, so what belongs to other commands alone is not loaded then.
 const [first = 'serve'] = words;
 const serves = first === 'serve' || (first.startsWith('-') && first !== '--help' && first !== '-h');
-const commands = serves
-  ? [(await import('./cli/serve.ts')).serve]
-  : (await import('./cli/commands.ts')).commands;
+const commands = serves ? [(await import('./cli/serve.ts')).serve] : (await import('./cli/commands.ts')).commands;
 
 process.exitCode = await run(commands, words, {
   input: process.stdin,
