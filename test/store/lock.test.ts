@@ -86,6 +86,19 @@ describe('the lock', () => {
     assert.deepEqual(operations.slice(0, 3).map(({ kind }) => kind), ['create', 'write', 'sync']);
   });
 
+  it('of another one, made when the last one had just gone, is not removed', async () => {
+    const disk = new SimulatedDisk(new Map([['lock', Buffer.from('{}')]]));
+    let opened = 0;
+    disk.fault = ({ operation, name }) => {
+      if (operation !== 'open' || name !== 'lock' || (opened += 1) !== 2) return undefined;
+      void disk.rename('lock', 'next').then(() => disk.rename('next', 'lock'));
+      return undefined;
+    };
+    const { store } = makeStore({ ...options, files: disk, processes: gone });
+    await assert.rejects(store.start(), /others are taking it at this moment/);
+    assert.equal(disk.content().get('lock')?.toString(), '{}');
+  });
+
   it('that was cut short is taken over only where the claim is ours', async () => {
     const content = new Map([['lock', Buffer.from('{"host":"bo')]]);
     const refused = makeStore({ ...options, files: new SimulatedDisk(content), processes: gone });
