@@ -25,7 +25,8 @@ export class Room {
 
   /** Fails where there is no room to write the journals anew, as a start does, and `spare` beside. */
   async look(journalBytes: number, spare = this.#spare): Promise<void> {
-    if ((await this.#files.free()) >= journalBytes + spare) return;
+    // Where that cannot be told, the write itself tells.
+    if ((await this.#files.free().catch(() => Number.POSITIVE_INFINITY)) >= journalBytes + spare) return;
     throw Object.assign(new Error('Cannot write: a start would find no room'), { code: 'ENOSPC' });
   }
 

@@ -154,6 +154,16 @@ describe('a store on a full disk', () => {
     await assert.rejects(startStore({ files: disk }), { code: 'storage_full', message });
   });
 
+  it('goes on where it cannot be told how much is free', async () => {
+    const disk = new SimulatedDisk();
+    disk.free = () => Promise.reject(new Error('no such call'));
+    const { store, people, failures } = await startStore({ files: disk, reserveBytes: 400 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.close();
+    assert.deepEqual([people.size, failures], [1, []]);
+    assert.ok(disk.content().has('reserve'));
+  });
+
   it('cuts off what was taken of a refused write', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
