@@ -1,9 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { isExhausted, temporaryName, writeAll, type Files, type OpenFile } from './files.ts';
 import { encodeLine, journalName, manifestBody, type LineBody, type Manifest } from './journal-format.ts';
-
-/** Does some work, and perhaps once more where it fails. */
-type Retry = (work: () => Promise<void>) => Promise<void>;
+import type { Room } from './room.ts';
 
 /** How much of a replayed journal is gathered for one write. */
 const copyBytes = 1024 * 1024;
@@ -23,11 +21,12 @@ export class JournalFile {
   #padded = 0;
   readonly #files: Files;
   readonly #file: OpenFile;
-  readonly #twice: Retry;
+  /** Does some work, and perhaps once more where it fails. */
+  readonly #twice: Room['twice'];
   #copied: Buffer[] = [];
   #copiedBytes = 0;
 
-  private constructor(files: Files, file: OpenFile, manifest: Manifest, twice: Retry) {
+  private constructor(files: Files, file: OpenFile, manifest: Manifest, twice: Room['twice']) {
     this.#twice = twice;
     this.#files = files;
     this.#file = file;
@@ -36,7 +35,7 @@ export class JournalFile {
   }
 
   /** Begins a journal, under its temporary name. Its writes until it is published go through `twice`. */
-  static async begin(files: Files, manifest: Manifest, twice: Retry): Promise<JournalFile> {
+  static async begin(files: Files, manifest: Manifest, twice: Room['twice']): Promise<JournalFile> {
     const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
     const journal = new JournalFile(files, file, manifest, twice);
     try {
