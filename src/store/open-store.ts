@@ -73,9 +73,8 @@ class RecordStore implements OfflineStore {
     this.#options = options;
     const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
     this.#files = files;
-    const journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(options.random));
-    this.#journal = journal;
-    this.#committer = new Committer(journal, this.#overlays, {
+    this.#journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(options.random));
+    this.#committer = new Committer(this.#journal, this.#overlays, {
       onFailure: (error) => {
         this.#failure = error;
         options.onFailure?.(error);
@@ -83,7 +82,7 @@ class RecordStore implements OfflineStore {
       onFull: () => this.#runOutOfRoom(),
       hasRoom: () => this.#hasRoom(),
       onCommit: () => {
-        if (journal.checkpointDue) void this.checkpoint().catch(() => undefined);
+        if (this.#journal.checkpointDue) void this.checkpoint().catch(() => undefined);
       },
     });
   }
@@ -183,13 +182,12 @@ class RecordStore implements OfflineStore {
     this.#askedForRoom = Number.POSITIVE_INFINITY;
     const room = await this.#journal.setReserve(false);
     this.#askedForRoom = now;
-    if (!room) {
-      if (now - this.#madeRoom < roomCheckpointMs) return false;
+    if (room) {
+      onNotice('there is room on the disk again: everything is taken');
+    } else if (now - this.#madeRoom >= roomCheckpointMs) {
       this.#madeRoom = now;
       void this.checkpoint().catch(() => undefined);
-      return false;
     }
-    onNotice('there is room on the disk again: everything is taken');
-    return true;
+    return room;
   }
 }
