@@ -11,7 +11,7 @@ import type { Audit } from './resources/audit.ts';
 import { CollectionResource, type CollectionDeclaration } from './resources/collection.ts';
 import { hookedWrite, type Hooks } from './resources/hooks.ts';
 import { items } from './resources/items.ts';
-import { Sessions } from './resources/sessions.ts';
+import { createSessions } from './resources/sessions.ts';
 import { createSignIn } from './resources/sign-in.ts';
 import { Users } from './resources/users.ts';
 import { settingsOf, type SomeSettings } from './settings.ts';
@@ -105,7 +105,7 @@ export function openData(options: DataOptions, ring: () => KeyRing) {
     costExponent: settings.scryptCost,
     lengthMin: settings.passwordLengthMin,
   });
-  const sessions = new Sessions(store, {
+  const sessions = createSessions(store, {
     clock,
     random,
     lifetimes: {
