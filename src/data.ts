@@ -1,7 +1,7 @@
 import {
   KeyRingError, keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing,
 } from './auth/keys.ts';
-import { Passwords } from './auth/passwords.ts';
+import { createPasswords } from './auth/passwords.ts';
 import { Throttle } from './auth/throttle.ts';
 import { invariant } from './base/errors.ts';
 import { limits } from './base/limits.ts';
@@ -100,11 +100,7 @@ export function openData(options: DataOptions, ring: () => KeyRing) {
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
 
-  const passwords = new Passwords({
-    random,
-    costExponent: settings.scryptCost,
-    lengthMin: settings.passwordLengthMin,
-  });
+  const passwords = createPasswords({ random, costExponent: settings.scryptCost, lengthMin: settings.passwordLengthMin });
   const sessions = createSessions(store, {
     clock,
     random,

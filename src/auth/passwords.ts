@@ -16,25 +16,15 @@ export interface PasswordOptions {
  * Passwords as they are hashed, verified and chosen. Hashes are PHC strings. All of a process share one, because it
  * bounds how many hashes run at once.
  */
-export class Passwords {
-  readonly #random: Random;
-  readonly #cost: ScryptCost;
-  readonly #lengthMin: number;
-  readonly #nobody: ScryptHash;
-  readonly #enqueue = createQueue(limits.passwordHashesMax, limits.passwordQueueLengthMax);
-
-  constructor({ random, costExponent, lengthMin }: PasswordOptions) {
-    this.#random = random;
-    this.#cost = { exponent: costExponent, r: 8, p: 3 };
-    this.#lengthMin = lengthMin;
-    this.#nobody = { cost: this.#cost, salt: random(saltBytes), hash: random(32) };
-  }
+export function createPasswords({ random, costExponent, lengthMin }: PasswordOptions) {
+  const cost: ScryptCost = { exponent: costExponent, r: 8, p: 3 };
+  const nobody: ScryptHash = { cost, salt: random(saltBytes), hash: random(32) };
+  const enqueue = createQueue(limits.passwordHashesMax, limits.passwordQueueLengthMax);
 
   /** @throws CairnError `overloaded` with `retryAfterSeconds` */
-  hash(password: string): Promise<string> {
-    const cost = this.#cost;
-    const salt = this.#random(saltBytes);
-    return this.#enqueue(async () => formatPhc({ cost, salt, hash: await scrypt(normalise(password), salt, cost) }));
+  function hash(password: string): Promise<string> {
+    const salt = random(saltBytes);
+    return enqueue(async () => formatPhc({ cost, salt, hash: await scrypt(normalise(password), salt, cost) }));
   }
 
   /**
@@ -42,25 +32,27 @@ export class Passwords {
    * password) or it cannot be read, the answer is false after the time that a wrong password takes at today's cost.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
-  verify(password: string, phc: string | undefined): Promise<boolean> {
+  function verify(password: string, phc: string | undefined): Promise<boolean> {
     const candidate = normalise(password);
     const expected = phc === undefined ? undefined : parsePhc(phc);
-    return this.#enqueue(
-      async () => (await verifyScrypt(candidate, expected ?? this.#nobody)) && expected !== undefined,
-    );
+    return enqueue(async () => (await verifyScrypt(candidate, expected ?? nobody)) && expected !== undefined);
   }
 
   /** Whether `phc` was made at another cost than is configured; to be asked after a login that succeeded. */
-  needsRehash(phc: string): boolean {
+  function needsRehash(phc: string): boolean {
     const made = parsePhc(phc)?.cost;
-    return made?.exponent !== this.#cost.exponent || made.r !== this.#cost.r || made.p !== this.#cost.p;
+    return made?.exponent !== cost.exponent || made.r !== cost.r || made.p !== cost.p;
   }
 
   /** What is wrong with a password that `owner` wants to have. */
-  check(password: string, owner: PasswordOwner): Issue[] {
-    return passwordIssues(normalise(password), owner, this.#lengthMin);
+  function check(password: string, owner: PasswordOwner): Issue[] {
+    return passwordIssues(normalise(password), owner, lengthMin);
   }
+
+  return { hash, verify, needsRehash, check };
 }
+
+export type Passwords = ReturnType<typeof createPasswords>;
 
 /**
  * One form for what looks the same, whichever keyboard it was typed on: RFC 8265 §4.2.2 (OpaqueString), that is NFC,

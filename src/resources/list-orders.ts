@@ -25,38 +25,31 @@ interface Entry<R extends StoredRecord> {
 }
 
 /** The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. */
-export class SortedOrders<R extends StoredRecord> {
-  readonly #source: Source<R>;
-  readonly #slices: Slices;
+export function sortedOrders<R extends StoredRecord>(source: Source<R>, slices: Slices) {
   /** By the name of the sort; the one that was not asked for longest is first. */
-  readonly #entries = new Map<string, Entry<R>>();
-
-  constructor(source: Source<R>, slices: Slices) {
-    this.#source = source;
-    this.#slices = slices;
-  }
+  const entries = new Map<string, Entry<R>>();
 
   /** The records in order, as they are in the turn of the loop in which this is called. */
-  get(name: string, compare: Compare): Promise<Sorted<R>> {
-    return this.#bringUp(this.#entry(name), compare);
+  function get(name: string, compare: Compare): Promise<Sorted<R>> {
+    return bringUp(entryOf(name), compare);
   }
 
   /** The same, if the order has been made. When it is asked for a second time, it begins to be made. */
-  find(name: string, compare: Compare): Promise<Sorted<R>> | undefined {
-    const entry = this.#entry(name);
-    if (entry.sorted !== undefined) return this.#bringUp(entry, compare);
-    if (entry.timesAsked > 1 && entry.next === undefined) void this.#bringUp(entry, compare);
+  function find(name: string, compare: Compare): Promise<Sorted<R>> | undefined {
+    const entry = entryOf(name);
+    if (entry.sorted !== undefined) return bringUp(entry, compare);
+    if (entry.timesAsked > 1 && entry.next === undefined) void bringUp(entry, compare);
     return undefined;
   }
 
-  #entry(name: string): Entry<R> {
-    const entry = this.#entries.get(name) ?? { timesAsked: 0, sorted: undefined, next: undefined };
+  function entryOf(name: string): Entry<R> {
+    const entry = entries.get(name) ?? { timesAsked: 0, sorted: undefined, next: undefined };
     entry.timesAsked += 1;
-    this.#entries.delete(name);
-    this.#entries.set(name, entry);
-    const [oldest] = this.#entries;
-    if (oldest !== undefined && this.#entries.size > limits.sortedOrdersMax) {
-      this.#entries.delete(oldest[0]);
+    entries.delete(name);
+    entries.set(name, entry);
+    const [oldest] = entries;
+    if (oldest !== undefined && entries.size > limits.sortedOrdersMax) {
+      entries.delete(oldest[0]);
       oldest[1].sorted?.view.close();
       oldest[1].sorted = undefined;
     }
@@ -64,16 +57,16 @@ export class SortedOrders<R extends StoredRecord> {
   }
 
   /** Brings an order up to the present, after what is under way for it. */
-  #bringUp(entry: Entry<R>, compare: Compare): Promise<Sorted<R>> {
-    const view = this.#source.view();
-    const next = this.#following(entry, view, compare).finally(() => {
+  function bringUp(entry: Entry<R>, compare: Compare): Promise<Sorted<R>> {
+    const view = source.view();
+    const next = follow(entry, view, compare).finally(() => {
       if (entry.next === next) entry.next = undefined;
     });
     entry.next = next;
     return next;
   }
 
-  async #following(entry: Entry<R>, view: View<R>, compare: Compare): Promise<Sorted<R>> {
+  async function follow(entry: Entry<R>, view: View<R>, compare: Compare): Promise<Sorted<R>> {
     await entry.next;
     const { sorted } = entry;
     if (sorted?.view.revision === view.revision) {
@@ -83,10 +76,12 @@ export class SortedOrders<R extends StoredRecord> {
     const records = [...view.blocks()];
     const isNear = sorted !== undefined && view.revision - sorted.view.revision <= view.size / 8;
     const work = isNear ? resort(sorted.blocks, [...sorted.view.blocks()], records, compare) : sort(records, compare);
-    const following = { blocks: await this.#slices.run(work), view };
+    const following = { blocks: await slices.run(work), view };
     sorted?.view.close();
-    if ([...this.#entries.values()].includes(entry)) entry.sorted = following;
+    if ([...entries.values()].includes(entry)) entry.sorted = following;
     else view.close();
     return following;
   }
+
+  return { get, find };
 }

@@ -4,7 +4,7 @@ import type { Slices } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord, View } from '../store/store.ts';
-import { SortedOrders, type Source } from './list-orders.ts';
+import { sortedOrders, type Source } from './list-orders.ts';
 import { writeCursor, type ListQuery } from './list-query.ts';
 import { first, firstIndex, smallest, type Blocks } from './list-sort.ts';
 import { comparator, matcher, type Compare } from './list-values.ts';
@@ -34,7 +34,7 @@ const recordsAtATime = 64;
  * is of one point in time, and what it does is done in slices: however many records there are, others are served.
  */
 export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, slices: Slices) {
-  const orders = new SortedOrders(source, slices);
+  const orders = sortedOrders(source, slices);
 
   /** The list of the records as they are in the turn of the loop in which this is called. */
   async function read(query: ListQuery, withTotal: boolean): Promise<Listing> {

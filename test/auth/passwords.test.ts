@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Passwords } from '../../src/auth/passwords.ts';
+import { createPasswords } from '../../src/auth/passwords.ts';
 import { parsePhc, scrypt } from '../../src/auth/scrypt.ts';
 import { testRandom } from './helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
 const setUp = (costExponent = 1, lengthMin = 15) =>
-  new Passwords({ random: testRandom('passwords'), costExponent, lengthMin });
+  createPasswords({ random: testRandom('passwords'), costExponent, lengthMin });
 
 /** RFC 7914 §12: password, salt, N's exponent, r, p, and the first bytes of the hash. */
 const rfc7914 = [
@@ -83,7 +83,7 @@ test('two hashes run at once, 32 wait in turn, and one more is refused at once',
 });
 
 test('a hash that fails leaves its place to the next', async () => {
-  const passwords = new Passwords({ random: testRandom('x'), costExponent: 60, lengthMin: 15 });
+  const passwords = createPasswords({ random: testRandom('x'), costExponent: 60, lengthMin: 15 });
   for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x'));
 });
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { Slices } from '../../src/base/slices.ts';
 import { systemClock } from '../../src/base/system.ts';
-import { SortedOrders } from '../../src/resources/list-orders.ts';
+import { sortedOrders } from '../../src/resources/list-orders.ts';
 import { sort } from '../../src/resources/list-sort.ts';
 import { comparator } from '../../src/resources/list-values.ts';
 import { id, number } from '../../src/schema/field.ts';
@@ -29,7 +29,7 @@ const compare = (a: object, b: object): number => {
 interface World {
   readonly store: Store;
   readonly priced: Collection<Priced>;
-  readonly orders: SortedOrders<Priced>;
+  readonly orders: sortedOrders<Priced>;
 }
 
 async function world(): Promise<World> {
@@ -39,7 +39,7 @@ async function world(): Promise<World> {
   await store.write((transaction) => {
     for (let index = 0; index < count; index += 1) transaction.insert(priced, { price: (index * 7919) % count });
   });
-  return { store, priced, orders: new SortedOrders(priced, new Slices(systemClock)) };
+  return { store, priced, orders: sortedOrders(priced, new Slices(systemClock)) };
 }
 
 /** The order as it is kept, beside what it must be, and how many comparisons it took. */
