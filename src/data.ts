@@ -100,7 +100,8 @@ export function openData(options: DataOptions, ring: () => KeyRing) {
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
 
-  const passwords = createPasswords({ random, costExponent: settings.scryptCost, lengthMin: settings.passwordLengthMin });
+  const { scryptCost: costExponent, passwordLengthMin: lengthMin } = settings;
+  const passwords = createPasswords({ random, costExponent, lengthMin });
   const sessions = createSessions(store, {
     clock,
     random,

@@ -29,7 +29,7 @@ const compare = (a: object, b: object): number => {
 interface World {
   readonly store: Store;
   readonly priced: Collection<Priced>;
-  readonly orders: sortedOrders<Priced>;
+  readonly orders: ReturnType<typeof sortedOrders<Priced>>;
 }
 
 async function world(): Promise<World> {
