@@ -12,7 +12,7 @@ const alwaysBytesMax = 16 * 1024 * 1024;
 const flushBytes = 64 * 1024;
 const batchBytes = 72 * 1024;
 const retryMs = 1000;
-/** A write for each line would cost a lone caller more than all the rest of a request. */
+/** How long lines are gathered after a write: one for each line would cost a lone caller more than its request. */
 const flushMs = 20;
 
 /**
@@ -27,6 +27,8 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
   let length = 0;
   let writing = false;
   let scheduled = false;
+  /** Nothing was written of late, so that a line need not wait for others. */
+  let rested = true;
   let failed = false;
   let dropped = 0;
   let told = 0;
@@ -34,7 +36,8 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
   const flush = (): void => {
     scheduled = false;
     if (writing) return;
-    if (length === 0) {
+    rested = length === 0;
+    if (rested) {
       whenEmpty?.();
       return;
     }
@@ -66,11 +69,11 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
       told = dropped;
       tellDropped(count);
     }
-    if (length === 0 || length >= flushBytes || whenEmpty !== undefined) flush();
+    if (length >= flushBytes || whenEmpty !== undefined) flush();
     else schedule();
   };
   const schedule = (): void => {
-    if (!scheduled) setTimeout(flush, flushMs);
+    if (!scheduled) setTimeout(flush, rested ? 0 : flushMs);
     scheduled = true;
   };
   return {

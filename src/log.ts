@@ -11,9 +11,9 @@ import type { AuditEvent } from './resources/audit.ts';
  * throttled can cause as many as they like: of an account and a network the first in a minute is told, then a `count`.
  * A message: `{"time","level","kind":"message","message",…}`
  *
- * Lines are gathered for some milliseconds and written at once, one write at a time, so that a slow reader delays
- * nothing. When more than 1 MiB waits for it, lines are dropped and counted, and the next line that gets through tells
- * how many; security events are kept until 16 MiB wait.
+ * A line is written at once after a rest, else with those of some milliseconds, one write at a time, so that a slow
+ * reader delays nothing. When more than 1 MiB waits for it, lines are dropped and counted, and the next line that gets
+ * through tells how many; security events are kept until 16 MiB wait.
  */
 export interface Log {
   request(entry: RequestEntry): void;

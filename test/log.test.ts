@@ -49,17 +49,25 @@ test('a request is one line of JSON', async () => {
   ]);
 });
 
-test('lines of some milliseconds are one write', (t) => {
+test('a line after a rest is written at once, and those of the next milliseconds in one write', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { stream, batches } = createSink();
   const log = logTo(stream);
+  const pass = async (ms: number): Promise<number> => {
+    t.mock.timers.tick(ms);
+    await turn();
+    return batches.splice(0).join('').split('\n').length - 1;
+  };
+  log.request(entry);
+  assert.equal(await pass(1), 1);
   for (let i = 0; i < 10; i += 1) {
-    t.mock.timers.tick(1);
     log.request(entry);
+    assert.equal(await pass(1), 0);
   }
-  assert.equal(batches.length, 0);
-  t.mock.timers.tick(20);
-  assert.equal(batches.length, 1);
+  assert.equal(await pass(20), 10);
+  assert.equal(await pass(20), 0);
+  log.request(entry);
+  assert.equal(await pass(1), 1);
 });
 
 for (const format of ['json', 'pretty'] as const) {
