@@ -164,7 +164,7 @@ test('mutated requests get well-formed replies, and leave nothing behind', { tim
     const untilMs = performance.now() + 5000;
     const isBusy = (): boolean => app.load().connections + app.load().inFlight > 0;
     while (isBusy() && performance.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, 10));
-    assert.deepEqual(app.load(), { inFlight: 0, connections: 0 });
+    assert.deepEqual(app.load(), { inFlight: 0, connections: 0, refused: 0 });
   };
 
   const wanted = requestsCount;
