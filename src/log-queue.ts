@@ -26,18 +26,17 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
   let batch = Buffer.allocUnsafe(batchBytes);
   let length = 0;
   let writing = false;
-  let scheduled = false;
-  /** Nothing was written of late, so that a line need not wait for others. */
-  let rested = true;
+  /** Runs from each write on; where none does, nothing was written of late, and a line need not wait for others. */
+  let timer: NodeJS.Timeout | undefined;
   let failed = false;
   let dropped = 0;
   let told = 0;
   let whenEmpty: (() => void) | undefined;
   const flush = (): void => {
-    scheduled = false;
+    clearTimeout(timer);
+    timer = undefined;
     if (writing) return;
-    rested = length === 0;
-    if (rested) {
+    if (length === 0) {
       whenEmpty?.();
       return;
     }
@@ -70,11 +69,7 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
       tellDropped(count);
     }
     if (length >= flushBytes || whenEmpty !== undefined) flush();
-    else schedule();
-  };
-  const schedule = (): void => {
-    if (!scheduled) setTimeout(flush, rested ? 0 : flushMs);
-    scheduled = true;
+    else timer ??= setTimeout(flush, flushMs);
   };
   return {
     add(line: string, always: boolean): void {
@@ -91,7 +86,7 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
       }
       length += batch.write(line, length);
       if (length >= flushBytes) flush();
-      else schedule();
+      else if (!writing) timer ??= setTimeout(flush, 0);
     },
     get dropped(): number {
       return dropped;

@@ -125,6 +125,18 @@ test('a slow reader: memory stays bounded, dropped lines are counted and told, s
   assert.equal(lines.filter((line) => line.includes('"request"')).length + dropped, 20_001);
 });
 
+test('security events wait for a sink that takes nothing, but not without bound', () => {
+  const { stream } = createSink(true);
+  const log = logTo(stream);
+  const detail = 'x'.repeat(100_000);
+  for (let mebibytes = 0; mebibytes < 15; mebibytes += 1) {
+    for (let i = 0; i < 10; i += 1) log.security('login_failed', { detail });
+  }
+  assert.equal(log.dropped, 0);
+  for (let i = 0; i < 100; i += 1) log.security('login_failed', { detail });
+  assert.ok(log.dropped > 0);
+});
+
 test('who is throttled is told of once in a minute, then counted, and others are told of on their own', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { stream, batches } = createSink();
