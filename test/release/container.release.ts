@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
 import { run as start, type Running } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
+import { signInAndWrite } from './caller.ts';
 import { clone, pack } from './clone.ts';
 
 /**
@@ -139,16 +140,7 @@ function assertConfined(pid: number, directory: string): void {
 /** Signs in as the administrator and makes an item. The number of items then. */
 async function write(base: string, passwordFile: string): Promise<number> {
   assert.equal((await fetch(`${base}/livez`)).status, 200);
-  const password = readFileSync(passwordFile, 'utf8').trim();
-  const headers = { 'Content-Type': 'application/json' };
-  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });
-  const granted: unknown = await (await fetch(`${base}/tokens`, { method: 'POST', headers, body })).json();
-  const { access_token: token } = granted as { access_token: string };
-  const signedIn = { ...headers, Authorization: `Bearer ${token}` };
-  const made = await fetch(`${base}/items`, { method: 'POST', headers: signedIn, body: '{"name":"Lamp","price":1}' });
-  assert.equal(made.status, 201);
-  const items: unknown = await (await fetch(`${base}/items`, { headers: signedIn })).json();
-  return (items as unknown[]).length;
+  return signInAndWrite(base, readFileSync(passwordFile, 'utf8').trim());
 }
 
 test('both start locked down, unprivileged and read-only, stop cleanly, and keep their data', { skip }, async (t) => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
 import { lockedFlags, run, temporaryDirectory } from '../cli/spawn.ts';
 import { filesBelow, projectDirectory } from '../source.ts';
+import { signInAndWrite } from './caller.ts';
 
 /**
  * The whole suite under the flags of `npm run start:locked`. Source and tests are built as they stand; each test file
@@ -82,21 +83,13 @@ async function serveAndWrite(t: TestContext, words: readonly string[], signal: N
   const server = run(t, words);
   const [, base = ''] = await server.find(/Cairn serves (http:\/\/127\.0\.0\.1:\d+)/);
   assert.match(await (await fetch(`${base}/`)).text(), /^<!doctype html>/i);
-  const headers = { 'Content-Type': 'application/json' };
-  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
-  assert.equal((await fetch(`${base}/login`, { method: 'POST', headers, body })).status, 200);
-  const answer: unknown = await (await fetch(`${base}/tokens`, { method: 'POST', headers, body })).json();
-  const { access_token: token } = answer as { access_token: string };
-  const signedIn = { ...headers, Authorization: `Bearer ${token}` };
-  const made = await fetch(`${base}/items`, { method: 'POST', headers: signedIn, body: '{"name":"Lamp","price":1}' });
-  assert.equal(made.status, 201);
-  const items: unknown = await (await fetch(`${base}/items`, { headers: signedIn })).json();
+  const items = await signInAndWrite(base, 'correct horse battery');
   server.child.kill('SIGHUP');
   await server.find(/Certificate and keys were read again/);
   server.child.kill(signal);
   assert.equal(await server.ended, signal === 'SIGTERM' ? 0 : null, server.err);
   assert.equal(server.err, '');
-  return (items as unknown[]).length;
+  return items;
 }
 
 const suites = filesBelow('test', '.test.ts');
