@@ -18,7 +18,7 @@ import { loadKeyRing, logFault, openData, type Data, type DataOptions } from './
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
-import type { Handle } from './http/message.ts';
+import type { Handle, Request } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { silentLog, type Log } from './log.ts';
@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   let closed: Promise<void> | undefined;
   let stops = false;
   let injected = 0;
+  const onFault: OnFault = (error, { id }) => logFault(log, 'A fault of the server itself', error, id);
   const unready = (): Unready | undefined => {
     const { state } = store.status();
     if (closed !== undefined) return 'draining';
@@ -109,7 +110,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   try {
     ring = await loadKeyRing(keySource);
     tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
-    dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, log);
+    dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, onFault);
     generatedPassword = await ensureAdministrator(users, options, random);
   } catch (error) {
     await store.close();
@@ -124,7 +125,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     nextId: createRequestIds(random),
     proxies: parseTrustedProxies(settings.trustedProxies),
     unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
-    onFailure: (error, { id }) => logFault(log, 'A fault of the server itself', error, id),
+    onFailure: onFault,
     onAnswered({ request, status, bytes, durationMs }) {
       if (request === undefined) return;
       const { id, method, route, userId } = request;
@@ -180,10 +181,11 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   };
 }
 
+type OnFault = (error: unknown, request: Request) => void;
 type AppServices = Data & Omit<Services, 'pages' | 'description'>;
 
 /** The route table with what does each of its operations, and the pipeline over them. */
-function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, log: Log): Handle {
+function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, onBug: OnFault): Handle {
   const { settings, store, users, items, others } = services;
   const pages = options.page === false ? undefined : loadAssets(settings.auth === 'none');
   const collectionOptions = {
@@ -210,7 +212,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     allowedOrigins: new Set(settings.corsOrigins),
     bodyBytesMax: settings.bodyBytesMax,
     endpoints: pages === undefined ? endpoints : [...endpoints, ...pageEndpoints(pages)],
-    onBug: (error, { id }) => logFault(log, 'A fault of the server itself', error, id),
+    onBug,
   });
 }
 

@@ -63,6 +63,15 @@ function linesOf(path: string): number {
   return textOf(path).split('\n').length - 1;
 }
 
+test('the table of what slows down attempts says what the code says', () => {
+  const table = /\| Counted by .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
+  const told = [...table.matchAll(/\| (\d+) \| ([\d.]+) (s|min) \|$/gm)].map(([, burst, every, unit]) =>
+    [Number(burst), Number(every) * (unit === 'min' ? 60 : 1)]);
+  const code = textOf('src/auth/throttle.ts').matchAll(/burst: (\d+), everySeconds: ([\d.]+)/g);
+  assert.deepEqual(told, Array.from(code, ([, burst, every]) => [Number(burst), Number(every)]));
+  assert.equal(told.length, 5);
+});
+
 for (const [name, make] of Object.entries(made)) {
   test(`the block "${name}" says what the code says`, () => {
     const pattern = new RegExp(`(<!-- ${name} -->\n)(.*?)(<!-- /${name} -->)`, 's');
