@@ -27,8 +27,9 @@ export interface Resource<R extends StoredRecord> {
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
+    address: string,
   ): Promise<{ readonly record: R; readonly renewed?: StartedSession | undefined }>;
-  remove(principal: Principal, id: number, precondition: Precondition): Promise<void>;
+  remove(principal: Principal, id: number, precondition: Precondition, address: string): Promise<void>;
 }
 
 export interface CollectionHandlerOptions {
@@ -51,7 +52,8 @@ export function collectionHandlers<R extends StoredRecord>(
     (kind: 'replace' | 'patch'): Handler =>
     async ({ request, principal, id, body }) => {
       const precondition = preconditionOf(request, epoch(), requireIfMatch);
-      const { record, renewed } = await resource.change(principal, id, body ?? null, kind, precondition);
+      const changed = await resource.change(principal, id, body ?? null, kind, precondition, request.address);
+      const { record, renewed } = changed;
       const tag = entityTag(epoch(), record.revision);
       const cookie = renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)];
       if (wantsMinimal(request)) return noContent(['ETag', tag, ...minimal, ...cookie]);
@@ -110,7 +112,7 @@ export function collectionHandlers<R extends StoredRecord>(
     patch: change('patch'),
 
     async remove({ request, principal, id }) {
-      await resource.remove(principal, id, preconditionOf(request, epoch(), requireIfMatch));
+      await resource.remove(principal, id, preconditionOf(request, epoch(), requireIfMatch), request.address);
       return noContent();
     },
   };

@@ -54,7 +54,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     async logout({ request, body }) {
       const { everywhere = false } = body === undefined ? {} : accept(logoutFields, body, { kind: 'create' });
       const secret = readCookie(request.fields, sessionCookie);
-      if (secret !== undefined) await signIn.end(secret, everywhere);
+      if (secret !== undefined) await signIn.end(secret, everywhere, request.address);
       return noContent(['Set-Cookie', noCookie]);
     },
 
@@ -75,8 +75,9 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       return unstoredReply(201, JSON.stringify(answer));
     },
 
-    async revokeToken({ body }) {
-      await signIn.revoke(accept(revocationFields, body ?? null, { kind: 'create' }).refresh_token);
+    async revokeToken({ request, body }) {
+      const { refresh_token: token } = accept(revocationFields, body ?? null, { kind: 'create' });
+      await signIn.revoke(token, request.address);
       return noContent();
     },
 
@@ -87,8 +88,8 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       return unstoredReply(200, `[${listed.map((session) => sessions.write(session, current)).join(',')}]`);
     },
 
-    async removeSession({ principal, id }) {
-      await signIn.endOne(principal, id);
+    async removeSession({ request, principal, id }) {
+      await signIn.endOne(principal, id, request.address);
       return noContent();
     },
 

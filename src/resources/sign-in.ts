@@ -68,9 +68,9 @@ export function createSignIn({ store, users, sessions, passwords, audit }: SignI
   }
 
   /** Ends the family of a refresh token. What is none, or has ended, is let pass (RFC 7009 §2.2). */
-  async function revoke(token: string): Promise<void> {
+  async function revoke(token: string, address: string): Promise<void> {
     const ended = await store.write((transaction) => sessions.revoke(transaction, token));
-    if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id });
+    if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id, address });
   }
 
   /** Who holds the cookie with this secret, with the role that they have now. @throws CairnError `invalid_session` */
@@ -84,14 +84,14 @@ export function createSignIn({ store, users, sessions, passwords, audit }: SignI
   }
 
   /** Ends the session of the cookie with this secret, or all of its user's; nothing happens where it has ended. */
-  async function end(secret: string, everywhere: boolean): Promise<void> {
+  async function end(secret: string, everywhere: boolean, address: string): Promise<void> {
     const session = sessions.resume(secret);
     if (session === undefined) return;
     await store.write((transaction) => {
       if (everywhere) sessions.endAll(transaction, session.userId);
       else transaction.remove(sessions.records, session.id);
     });
-    audit('logout', { userId: session.userId, sessionId: session.id, everywhere });
+    audit('logout', { userId: session.userId, sessionId: session.id, everywhere, address });
   }
 
   /** The sessions of one user: oneself, or for an administrator anybody. @throws CairnError `insufficient_scope` */
@@ -103,7 +103,7 @@ export function createSignIn({ store, users, sessions, passwords, audit }: SignI
   }
 
   /** Ends one of the caller's sessions, or for an administrator any. @throws CairnError `not_found`, `actor_changed` */
-  async function endOne(principal: Principal, sessionId: number): Promise<void> {
+  async function endOne(principal: Principal, sessionId: number, address: string): Promise<void> {
     const ended = await store.write((transaction) => {
       users.checkActor(transaction, principal);
       const session = transaction.get(sessions.records, sessionId);
@@ -112,7 +112,7 @@ export function createSignIn({ store, users, sessions, passwords, audit }: SignI
       transaction.remove(sessions.records, sessionId);
       return session;
     });
-    audit('session_ended', { userId: ended.userId, sessionId });
+    audit('session_ended', { userId: ended.userId, sessionId, by: principal.userId, address });
   }
 
   /** The user with these credentials. */

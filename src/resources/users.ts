@@ -71,8 +71,8 @@ export class Users {
    * @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `too_many_requests`, `overloaded`, and what
    *   `Store.write` throws
    */
-  async create(principal: Principal, body: JsonValue, address = ''): Promise<UserRecord> {
-    if (principal.role !== 'admin') this.#parts.throttle.claim(address);
+  async create(principal: Principal, body: JsonValue, address?: string): Promise<UserRecord> {
+    if (principal.role !== 'admin') this.#parts.throttle.claim(address ?? '');
     const { password, ...fields } = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
       this.#passwordIssues(sent, { name: '', email: '' }),
     );
@@ -80,7 +80,7 @@ export class Users {
     const { after } = await this.#write(principal, (transaction) => ({
       after: transaction.insert(this.records, userOf(fields, passwordHash)),
     }));
-    this.#parts.audit('user_created', { userId: after.id, role: after.role, by: principal.userId });
+    this.#parts.audit('user_created', { userId: after.id, role: after.role, by: principal.userId, address });
     return after;
   }
 
@@ -95,6 +95,7 @@ export class Users {
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
+    address?: string,
   ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
     const seen = this.read(userId);
     precondition.demand();
@@ -106,7 +107,7 @@ export class Users {
     });
     const newEmail = emailKey(asked.email) !== emailKey(seen.email);
     if (newEmail && principal.role !== 'admin') this.#parts.throttle.claim(`signed in as ${userId}`);
-    if (proves && asked.password !== undefined) await this.#prove(seen, asked.currentPassword ?? '');
+    if (proves && asked.password !== undefined) await this.#prove(seen, asked.currentPassword ?? '', address);
     const newHash = asked.password === undefined ? undefined : await this.#parts.passwords.hash(asked.password);
     const { before, after, renewed } = await this.#write(principal, (transaction) => {
       const before = transaction.get(this.records, userId);
@@ -124,7 +125,7 @@ export class Users {
       const after = transaction.replace(this.records, userId, userOf(fields, newHash ?? before.passwordHash));
       return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
-    const details = { userId, by: principal.userId };
+    const details = { userId, by: principal.userId, address };
     if (newHash !== undefined) this.#parts.audit('password_changed', details);
     if (emailKey(after.email) !== emailKey(before.email)) this.#parts.audit('email_changed', details);
     if (after.role !== before.role) this.#parts.audit('role_changed', { ...details, role: after.role });
@@ -132,7 +133,7 @@ export class Users {
   }
 
   /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
-  async remove(principal: Principal, userId: number, precondition: Precondition): Promise<void> {
+  async remove(principal: Principal, userId: number, precondition: Precondition, address: string): Promise<void> {
     await this.#write(principal, (transaction) => {
       const before = transaction.get(this.records, userId);
       if (before === undefined) throw notFound();
@@ -143,7 +144,7 @@ export class Users {
       transaction.remove(this.records, userId);
       return { before };
     });
-    this.#parts.audit('user_removed', { userId, by: principal.userId });
+    this.#parts.audit('user_removed', { userId, by: principal.userId, address });
   }
 
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
@@ -183,9 +184,9 @@ export class Users {
   }
 
   /** Someone at an open session may be guessing. @throws CairnError `validation_failed`, `too_many_requests` */
-  async #prove(user: UserRecord, current: string): Promise<void> {
+  async #prove(user: UserRecord, current: string, address: string | undefined): Promise<void> {
     if (await this.knowsPassword(user, current, emailKey(user.email), `signed in as ${user.id}`)) return;
-    this.#parts.audit('login_failed', { userId: user.id });
+    this.#parts.audit('login_failed', { userId: user.id, address });
     throw wrongPassword();
   }
 

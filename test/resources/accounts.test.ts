@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
-import { silentLog, type SecurityEvent } from '../../src/log.ts';
+import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log.ts';
 import type { SessionRecord } from '../../src/resources/sessions.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
+import { openTestApp, type AskOptions } from '../support/app.ts';
 
 test('a change of an e-mail address is a security event, told without the address', async (t) => {
   const events: [SecurityEvent, unknown][] = [];
@@ -18,7 +18,40 @@ test('a change of an e-mail address is a security event, told without the addres
   await ask('PUT', '/users/2', { fields, json: renamed });
   assert.deepEqual(events, []);
   await ask('PATCH', '/users/2', { fields, json: { email: 'mia@example.org' } });
-  assert.deepEqual(events, [['email_changed', { userId: 2, by: 1 }]]);
+  assert.deepEqual(events, [['email_changed', { userId: 2, by: 1, address: '127.0.0.1' }]]);
+});
+
+test('every security event that somebody causes names the address that they called from', async (t) => {
+  const events: [SecurityEvent, LogDetails][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
+  const { ask, token, cookie, credentials } = await openTestApp(t, { log });
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const session = { cookie: await cookie('admin') };
+  const member = { cookie: await cookie('member') };
+  const json = credentials('member');
+  const refreshToken = async () => String(Object((await ask('POST', '/tokens', { json })).json).refresh_token);
+  const [first, revoked] = [await refreshToken(), await refreshToken()];
+  events.length = 0;
+  const address = '192.0.2.7';
+  const call = (method: string, target: string, asked: AskOptions) => ask(method, target, { ...asked, address });
+  const refresh = (token: string) => call('POST', '/tokens', { json: { refresh_token: token } });
+  const { refresh_token: second } = Object((await refresh(first)).json);
+  await refresh(second);
+  await refresh(first);
+  await call('POST', '/tokens/revoke', { json: { refresh_token: revoked } });
+  const secret = { password: 'another good password', currentPassword: json.password };
+  await call('PATCH', '/users/2', { fields: member, json: { ...secret, currentPassword: 'guessed' } });
+  await call('PATCH', '/users/2', { fields: member, json: secret });
+  await call('PATCH', '/users/2', { fields, json: { role: 'admin', email: 'mia@example.org' } });
+  await call('POST', '/users', { fields, json: { name: 'Bob', email: 'bob@example.org' } });
+  await call('DELETE', '/users/3', { fields });
+  await call('DELETE', '/sessions/1', { fields });
+  await call('POST', '/logout', { fields: session });
+  assert.deepEqual(events.map(([event]) => event), [
+    'refresh_token_reused', 'session_ended', 'login_failed', 'password_changed', 'email_changed', 'role_changed',
+    'user_created', 'user_removed', 'session_ended', 'logout',
+  ]);
+  assert.deepEqual(events.filter(([, details]) => details['address'] !== address), []);
 });
 
 test('a session with a time that no date can be is no session: the start stops at it', async (t) => {
