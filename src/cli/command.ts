@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { relative } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Config, Environment, SecretName } from '../config.ts';
 import { options, readConfig, readOption } from '../config.ts';
@@ -99,8 +99,7 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
     placing: (path) =>
       command.options.find((option) => {
         const place = /^(DIRECTORY|FILE)$/.test(option.placeholder) ? read(option) : undefined;
-        const ways = typeof place === 'string' ? [relative(place, path), relative(path, place)] : [];
-        return ways.some((way) => !way.startsWith('..'));
+        return typeof place === 'string' && (isWithin(place, path) || isWithin(path, place));
       }),
   };
 }
@@ -126,6 +125,11 @@ function unknownOption(rawName: string, command: Command): UsageError {
     ? 'secrets are never arguments, where others could see them; use the environment or a file'
     : `there is no such option; see cairn ${command.name} --help`;
   return new UsageError(`Cannot use ${rawName}: ${reason}`);
+}
+
+/** Whether `path` is `directory`, or below it. */
+export function isWithin(directory: string, path: string): boolean {
+  return join(resolve(path), sep).startsWith(join(resolve(directory), sep));
 }
 
 /** The data directory, which is there: a slip in its name must not make a new one. @throws UsageError */

@@ -1,4 +1,4 @@
-import { relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { newKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
@@ -9,7 +9,7 @@ import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { copyStore, type Count } from '../store/offline.ts';
 import {
-  dataDirectory, existingDirectory, exitCodes, type Call, type Command, type ExitCode, type Terminal,
+  dataDirectory, existingDirectory, exitCodes, isWithin, type Call, type Command, type ExitCode, type Terminal,
 } from './command.ts';
 import {
   checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, failure, ok, warning, type Finding,
@@ -51,7 +51,7 @@ export const dataCommands: readonly Command[] = [
     options: [options.data],
     async run(call) {
       const [source, target] = [await dataDirectory(call), operandOf(call)];
-      if (relative(source, target).startsWith('..')) return copy(call, source, target, false);
+      if (!isWithin(source, target)) return copy(call, source, target, false);
       throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
     },
   },

@@ -125,6 +125,7 @@ const denied: readonly [words: string, message: RegExp][] = [
   ['open ENOSPC d/lock --data d', /^Cannot use --data: ENOSPC: no, open 'd\/lock'; make room where/],
   ['open ENOTDIR a --data a/b', /^Cannot use --data: ENOTDIR: no, open 'a'; it has to be a directory\n$/],
   ['open ENOENT p --password-file p', /^Cannot use --password-file: ENOENT: no, open 'p'\n$/],
+  ['open EACCES d/..x --data d', /^Cannot use --data: EACCES: no, open 'd\/..x'; run this as/],
   ['open EACCES x --data d', /^Cannot go on: EACCES: no, open 'x'; run this as/],
   ['reach d/lock --data d', /^Cannot use --data: this run is locked down, and "d\/lock" .* set CAIRN_DATA instead of/],
   ['reach x', /^Cannot go on: this run is locked down, and "x" is not .*CAIRN_DATA, CAIRN_TLS_CERT/],

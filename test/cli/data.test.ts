@@ -224,9 +224,11 @@ test('what is no store, or in use, is one line', async (t) => {
   assert.ok(!existsSync(target), 'it made a directory for nothing');
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
-  const within = await cairn(directory, 'backup', join(directory, 'copy'));
-  assert.equal(within.code, 64);
-  assert.match(within.err, /^Cannot copy to ".*copy": it is in the data directory\n$/);
+  for (const name of ['copy', '..copy', '.']) {
+    const within = await cairn(directory, 'backup', join(directory, name));
+    assert.equal(within.code, 64);
+    assert.match(within.err, /^Cannot copy to ".*": it is in the data directory\n$/);
+  }
   const absent = await cairn(target, 'restore', join(empty, 'absent'));
   assert.equal(absent.code, 64);
   assert.match(absent.err, /^Cannot use the backup ".*absent": there is no such directory\n$/);
