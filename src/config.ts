@@ -57,9 +57,13 @@ export const systemEnvironment: Environment = process.env;
 export function readConfig(flags: ReadonlyMap<string, string>, environment: Environment) {
   const given = readAll(options, (option) => readOption(option, flags, environment));
   const { data: directory, tlsCert: certFile, tlsKey: keyFile, ...others } = given;
+  const { sessionLifetimeSeconds: max } = given;
+  const usualIdle = options.sessionIdleSeconds;
+  const idle = readOption({ ...usualIdle, default: Math.min(usualIdle.default, max) }, flags, environment);
   const config = {
     ...others,
     directory,
+    sessionIdleSeconds: idle,
     adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
     secret: readSecret('CAIRN_SECRET', environment, limits.keyBytesMin, limits.keyBytesMax),
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,
@@ -67,7 +71,6 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new UsageError('Cannot use --tls-cert and --tls-key: each needs the other');
   }
-  const { sessionIdleSeconds: idle, sessionLifetimeSeconds: max } = config;
   if (idle > max) {
     const lengths = `${idle} s are more than ${max} s`;
     throw new UsageError(`Cannot use --session-idle: must not be longer than --session-max (${lengths})`);

@@ -32,7 +32,8 @@ export const settings = {
   ),
   /** How long a cookie session lives without a request: 60 to 7,776,000 (90 days); 43,200 (12 hours) if absent. */
   sessionIdleSeconds: option(
-    'session-idle', 'how long a cookie session lives without a request', duration('1m', '90d'), '12h',
+    'session-idle', 'how long a cookie session lives without a request; by default no longer than --session-max',
+    duration('1m', '90d'), '12h',
   ),
   /** How long a cookie session lives at most: 60 to 31,536,000 (365 days); 604,800 (7 days) if absent. */
   sessionLifetimeSeconds: option(

@@ -80,13 +80,20 @@ test('options that contradict each other are refused', () => {
     [[['tls-cert', 'a.pem']], /--tls-cert and --tls-key: each needs the other/],
     [[['tls-key', 'a.pem']], /--tls-cert and --tls-key: each needs the other/],
     [[['session-idle', '2h'], ['session-max', '1h']], /--session-idle: must not be longer than --session-max/],
-    [[['session-max', '1h']], /--session-idle: .* --session-max \(43200 s are more than 3600 s\)/],
+    [[['session-idle', '12h'], ['session-max', '1h']], /--session-max \(43200 s are more than 3600 s\)/],
+    [[['session-idle', '8d']], /--session-max \(691200 s are more than 604800 s\)/],
     [[['auth', 'none'], ['host', '0.0.0.0']], /--auth: none is allowed only with --host 127.0.0.1/],
     [[['auth', 'none'], ['host', '127.example']], /--auth: none/],
   ];
   for (const [flags, message] of cases) {
     assert.throws(() => readConfig(new Map(flags), {}), { name: 'UsageError', message });
   }
+});
+
+test('a session that may live for less than the usual idle time is as long idle as it may live', () => {
+  const { sessionIdleSeconds, sessionLifetimeSeconds } = readConfig(new Map([['session-max', '1h']]), {});
+  assert.deepEqual([sessionIdleSeconds, sessionLifetimeSeconds], [3600, 3600]);
+  assert.equal(readConfig(none, { CAIRN_SESSION_MAX: '13h' }).sessionIdleSeconds, 43_200);
 });
 
 test('secrets come from a variable or a file, never both, and are never quoted', (t) => {
