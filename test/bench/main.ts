@@ -1,8 +1,6 @@
 /**
- * Cairn against a bare `node:http` server that answers the same bytes, in one table.
- *
- *   npm run bench -- [--rounds N] [--seconds N] [--only TEXT] [--save FILE] [--compare FILE]
- *   npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
+ * Cairn against a bare `node:http` server that answers the same bytes, in one table; `npm run bench -- --help` says how
+ * it is called.
  *
  * A fresh process for each measurement, the two in turn, server and load on a core each where there are two. What
  * counts is the median of the ratios within a round: the figures themselves differ by machine, start and hour.
@@ -19,19 +17,48 @@ import { ask, coldStart, email, load, password, residentMiB, secret } from './pr
 import { startBare, startCairn, stop, type BareOrder } from './processes.ts';
 import { benchStore } from './store.ts';
 
-const { values: flags, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    rounds: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '3' },
-    only: { type: 'string', default: '' },
-    save: { type: 'string' },
-    compare: { type: 'string' },
-    records: { type: 'string', default: '1000,100000,1000000' },
-  },
-});
-const rounds = Number(flags.rounds);
-const measureMs = Number(flags.seconds) * 1000;
+const usage = `Usage: npm run bench -- [--rounds N] [--seconds N] [--only TEXT] [--save FILE] [--compare FILE]
+       npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
+
+--rounds N      measurements of each case; the median counts (default: 5)
+--seconds N     how long each one takes (default: 3)
+--only TEXT     cases with this text in their names
+--save FILE     keeps the result as JSON
+--compare FILE  shows beside it what was kept before
+--records N,N   sizes of the store (default: 1000,100000,1000000)
+`;
+const { flags, mode, rounds, measureMs, records } = readArguments();
+
+function readArguments() {
+  try {
+    const { values: flags, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', short: 'h' },
+        rounds: { type: 'string', default: '5' },
+        seconds: { type: 'string', default: '3' },
+        only: { type: 'string', default: '' },
+        save: { type: 'string' },
+        compare: { type: 'string' },
+        records: { type: 'string', default: '1000,100000,1000000' },
+      },
+    });
+    if (flags.help === true) {
+      process.stdout.write(usage);
+      process.exit();
+    }
+    const [mode, ...more] = positionals;
+    if ((mode !== undefined && mode !== 'store') || more.length > 0) throw new Error('there is only "store" to name');
+    const [rounds, seconds, ...records] = [flags.rounds, flags.seconds, ...flags.records.split(',')].map(Number);
+    const counts = [rounds, seconds, ...records].every((count = NaN) => count > 0);
+    if (!counts) throw new Error('--rounds, --seconds and --records are numbers above 0');
+    return { flags, mode, rounds: rounds ?? 0, measureMs: (seconds ?? 0) * 1000, records };
+  } catch (error) {
+    const [reason] = error instanceof Error ? error.message.split(/\. |\n/) : [String(error)];
+    process.stderr.write(`Cannot run the bench: ${reason}; see npm run bench -- --help\n`);
+    process.exit(64);
+  }
+}
 
 const itemsCount = 10_000;
 const host = 'HTTP/1.1\r\nHost: 127.0.0.1\r\n';
@@ -214,8 +241,7 @@ Processes of one program differ by tens of percent from start to start; trust a 
 try {
   const built = spawnSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'inherit', 'inherit'] });
   if (built.status !== 0) throw new Error('The build failed');
-  if (positionals[0] === 'store') {
-    const records = flags.records.split(',').map(Number);
+  if (mode === 'store') {
     process.stdout.write(`${await benchStore({ directory, rounds, measureMs, records })}\n`);
   } else {
     await benchServer();

@@ -22,10 +22,13 @@ export interface Running {
 /** Whether this Node.js runs the source as it stands; 20 needs tsx. */
 const typeStripping: unknown = Reflect.get(process.features, 'typescript');
 
+/** What Node.js needs to run TypeScript. */
+export const loader = typeStripping ? [] : ['--import', 'tsx'];
+
 /** What starts Cairn: its source, or in a locked-down run what was built of it. */
 export const program = isLockedRun
   ? [join(projectDirectory, 'src', 'main.js')]
-  : [...(typeStripping ? [] : ['--import', 'tsx']), join(projectDirectory, 'src', 'main.ts')];
+  : [...loader, join(projectDirectory, 'src', 'main.ts')];
 /** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
 const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
