@@ -1,4 +1,4 @@
-import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { refusal } from './api/replies.ts';
 import type { App } from './app.ts';
 import { CairnError } from './base/errors.ts';
@@ -23,9 +23,13 @@ export function createOperations(log: Log, version: string) {
     log: metrics.metered(log),
     /** @throws what binding throws */
     listen(app: ObservedApp, port: number, host: string): Promise<number> {
-      const handle = operationsHandle(app, metrics, log);
-      const nextId = createRequestIds(systemRandom);
-      server = new HttpServer({ handle, refuse: refusal, clock: systemClock, nextId });
+      const families = (): Family[] => [
+        ...metrics.families(),
+        ...appFamilies(app),
+        ['counter', 'cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped],
+      ];
+      const handle = operationsHandle(app, () => exposition(families()));
+      server = new HttpServer({ handle, refuse: refusal, clock: systemClock, nextId: createRequestIds(systemRandom) });
       return server.listen(port, host);
     },
     async close(): Promise<void> {
@@ -36,17 +40,14 @@ export function createOperations(log: Log, version: string) {
 }
 
 /** Answers without knowing who asks. */
-function operationsHandle(app: ObservedApp, metrics: Metrics, log: Log): Handle {
+function operationsHandle(app: ObservedApp, figures: () => string): Handle {
   const pages: Readonly<Record<string, () => Reply>> = {
     '/livez': () => text(200, 'live\n'),
     '/readyz': () => {
       const reason = app.unready();
       return reason === undefined ? text(200, 'ready\n') : text(503, `${reason}\n`);
     },
-    '/metrics': () => {
-      const dropped = counter('cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped);
-      return text(200, metrics.render() + appFamilies(app) + dropped, metricsContentType);
-    },
+    '/metrics': () => text(200, figures(), 'text/plain; version=0.0.4; charset=utf-8'),
   };
   return ({ method, target, id }) => {
     const page = Object.hasOwn(pages, target) ? pages[target] : undefined;
@@ -61,40 +62,16 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
   return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
 }
 
-function appFamilies(app: ObservedApp): string {
-  const { inFlight, connections, refused } = app.load();
-  const status = app.store.status();
-  const records = status.collections.map(({ name, records }): Sample => [{ collection: name }, records]);
-  const states = ['writable', 'full', 'failed'].map((state): Sample => [{ state }, status.state === state ? 1 : 0]);
-  return [
-    gauge('cairn_http_requests_in_flight', 'Requests that wait for something', inFlight),
-    gauge('cairn_http_connections', 'Open connections', connections),
-    counter('cairn_http_connections_refused_total', 'Connections that found a cap reached', refused),
-    gauge('cairn_store_records', 'Records by collection', records),
-    gauge('cairn_store_state', 'Whether the store takes writes', states),
-    counter('cairn_store_groups_total', 'Group commits, each of which is one sync', status.groups),
-    counter('cairn_store_commits_total', 'Transactions that became durable', status.commits),
-    counter('cairn_store_append_seconds_total', 'Time in which groups were written and synced', status.appendMs / 1000),
-    gauge('cairn_store_journal_bytes', 'Size of the journal', status.journalBytes),
-    counter('cairn_store_checkpoints_total', 'Checkpoints that were finished', status.checkpoints),
-    counter('cairn_store_checkpoint_failures_total', 'Checkpoints that failed', status.checkpointFailures),
-    gauge('cairn_store_checkpoint_seconds', 'How long the last checkpoint took', status.checkpointMs / 1000),
-  ].join('');
-}
-
 /** A metric's value, with what follows the metric's name, such as `_bucket`. */
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string];
+/** One metric with all its samples, or the one that needs no labels. */
+type Family = readonly [
+  kind: 'gauge' | 'counter' | 'histogram', name: string, help: string, values: number | readonly Sample[],
+];
 
-export const gauge = familyOf('gauge');
-export const counter = familyOf('counter');
-const histogram = familyOf('histogram');
-
-/**
- * One metric with all its samples in Prometheus' text format 0.0.4: a `# HELP` and a `# TYPE` line, then
- * `name{label="value"} number` for each. They are served on the operations listener only.
- */
-function familyOf(kind: string) {
-  return (name: string, help: string, values: number | readonly Sample[]): string => {
+/** Prometheus' text format 0.0.4: a `# HELP` and a `# TYPE` line, then `name{label="value"} number` for each sample. */
+export function exposition(families: readonly Family[]): string {
+  return families.map(([kind, name, help, values]) => {
     const samples: readonly Sample[] = typeof values === 'number' ? [[{}, values]] : values;
     const lines = samples.map(([labels, value, suffix = '']) => {
       // The escapes of JSON are those of Prometheus, and "Inf" is what it calls infinity.
@@ -103,56 +80,82 @@ function familyOf(kind: string) {
       return `${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${number}\n`;
     });
     return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${lines.join('')}`;
-  };
+  }).join('');
 }
 
-type Metrics = ReturnType<typeof createMetrics>;
-
-const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
+function appFamilies(app: ObservedApp): Family[] {
+  const { inFlight, connections, refused } = app.load();
+  const { collections, state: current, ...store } = app.store.status();
+  const records = collections.map(({ name, records }): Sample => [{ collection: name }, records]);
+  const states = ['writable', 'full', 'failed'].map((state): Sample => [{ state }, state === current ? 1 : 0]);
+  return [
+    ['gauge', 'cairn_http_requests_in_flight', 'Requests that wait for something', inFlight],
+    ['gauge', 'cairn_http_connections', 'Open connections', connections],
+    ['counter', 'cairn_http_connections_refused_total', 'Connections that found a cap reached', refused],
+    ['gauge', 'cairn_store_records', 'Records by collection', records],
+    ['gauge', 'cairn_store_state', 'Whether the store takes writes', states],
+    ['counter', 'cairn_store_groups_total', 'Group commits, each of which is one sync', store.groups],
+    ['counter', 'cairn_store_commits_total', 'Transactions that became durable', store.commits],
+    ['counter', 'cairn_store_append_seconds_total', 'Time in which groups were synced', store.appendMs / 1000],
+    ['gauge', 'cairn_store_journal_bytes', 'Size of the journal', store.journalBytes],
+    ['counter', 'cairn_store_checkpoints_total', 'Checkpoints that were finished', store.checkpoints],
+    ['counter', 'cairn_store_checkpoint_failures_total', 'Checkpoints that failed', store.checkpointFailures],
+    ['gauge', 'cairn_store_checkpoint_seconds', 'How long the last checkpoint took', store.checkpointMs / 1000],
+  ];
+}
 
 const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity];
 const loopResolutionMs = 20;
-const nanosecondsPerSecond = 1e9;
-
-/** How long requests of a route took. */
-interface Durations {
-  /** How many took at most so long, per bucket and not added up. */
-  readonly buckets: number[];
-  seconds: number;
-  count: number;
-}
+const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 export function createMetrics(version: string) {
   const requests = new Map<string, { readonly labels: Readonly<Record<string, string>>; count: number }>();
-  const durations = new Map<string, Durations>();
+  /** By route: how long its requests took in all, and how many took at most so long, per bucket and not added up. */
+  const durations = new Map<string, { seconds: number; readonly buckets: number[] }>();
   // Each is there before it happens: an increase from nothing would be none.
   const events = new Map<string, number>([...auditEvents, 'keys_rotated'].map((event) => [event, 0]));
+  const startedSeconds = systemClock.now() / 1000 - process.uptime();
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
-  /** A caller may invent methods, so unknown ones share a label; routes are the table's own. */
-  const countRequest = ({ method: called, route = '', status }: RequestEntry): void => {
+
+  function count({ method: called, route = '', status, durationMs }: RequestEntry): void {
+    // A caller may invent methods, so unknown ones share a label; routes are the table's own.
     const method = knownMethods.has(called) ? called : 'other';
     const key = `${route} ${method} ${status}`;
     const counted = requests.get(key);
     if (counted === undefined) requests.set(key, { labels: { method, route, status: String(status) }, count: 1 });
     else counted.count += 1;
-  };
-  const timeRequest = ({ route = '', durationMs }: RequestEntry): void => {
-    const times = durations.get(route) ?? { buckets: bucketsSeconds.map(() => 0), seconds: 0, count: 0 };
+    const times = durations.get(route) ?? { seconds: 0, buckets: bucketsSeconds.map(() => 0) };
     durations.set(route, times);
     const seconds = durationMs / 1000;
     const bucket = bucketsSeconds.findIndex((bound) => seconds <= bound);
     times.buckets[bucket] = (times.buckets[bucket] ?? 0) + 1;
     times.seconds += seconds;
-    times.count += 1;
-  };
+  }
+
+  function durationSamples(): Sample[] {
+    return [...durations].flatMap(([route, { seconds, buckets }]) => {
+      let sum = 0;
+      const samples = buckets.map((taken, index): Sample => {
+        sum += taken;
+        return [{ route, le: String(bucketsSeconds[index]).replace('Infinity', '+Inf') }, sum, '_bucket'];
+      });
+      return [...samples, [{ route }, seconds, '_sum'], [{ route }, sum, '_count']] satisfies Sample[];
+    });
+  }
+
+  /** The timer's own interval is part of what is measured. */
+  function delaySample(quantile: number): Sample {
+    const lateSeconds = delay.percentile(quantile * 100) / 1e9 - loopResolutionMs / 1000;
+    return [{ quantile: String(quantile) }, Math.max(0, lateSeconds)];
+  }
+
   return {
     /** The same log, with what goes through it counted. */
     metered: (log: Log): Log => ({
       ...log,
       request(entry) {
-        countRequest(entry);
-        timeRequest(entry);
+        count(entry);
         log.request(entry);
       },
       security(event, details) {
@@ -164,52 +167,27 @@ export function createMetrics(version: string) {
       },
     }),
     /** What is counted here, and what Node.js knows of the process. */
-    render(): string {
+    families(): Family[] {
       const { rss, heapUsed } = process.memoryUsage();
       const { user, system } = process.cpuUsage();
-      const requestSamples = Array.from(requests.values(), ({ labels, count }): Sample => [labels, count]);
-      const page = [
-        gauge('cairn_info', 'The version that runs', [[{ version, node: process.version }, 1]]),
-        counter('cairn_http_requests_total', 'Requests that were answered', requestSamples),
-        histogram('cairn_http_request_duration_seconds', durationHelp, durationSamples(durations)),
-        counter('cairn_events_total', 'Security events by name', Array.from(events, ([event, n]) => [{ event }, n])),
-        gauge('process_resident_memory_bytes', 'Memory that the process holds', rss),
-        gauge('cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed),
-        gauge('process_start_time_seconds', 'When the process began, since the Unix epoch', startedSeconds),
-        counter('process_cpu_seconds_total', 'Time that the processors spent here', (user + system) / 1e6),
-        gauge('cairn_event_loop_delay_seconds', delayHelp, delaySamples(delay)),
-      ].join('');
+      const answered = Array.from(requests.values(), ({ labels, count }): Sample => [labels, count]);
+      const told = Array.from(events, ([event, count]): Sample => [{ event }, count]);
+      const late = [0.5, 0.99, 1].map(delaySample);
       delay.reset();
-      return page;
+      const took = 'Time from the head of a request to the end of its answer';
+      return [
+        ['gauge', 'cairn_info', 'The version that runs', [[{ version, node: process.version }, 1]]],
+        ['counter', 'cairn_http_requests_total', 'Requests that were answered', answered],
+        ['histogram', 'cairn_http_request_duration_seconds', took, durationSamples()],
+        ['counter', 'cairn_events_total', 'Security events by name', told],
+        ['gauge', 'process_resident_memory_bytes', 'Memory that the process holds', rss],
+        ['gauge', 'cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed],
+        ['gauge', 'process_start_time_seconds', 'When the process began, since the Unix epoch', startedSeconds],
+        ['counter', 'process_cpu_seconds_total', 'Time that the processors spent here', (user + system) / 1e6],
+        ['gauge', 'cairn_event_loop_delay_seconds', 'How late the loop was by quantile, since the last scrape', late],
+      ];
     },
     /** Stops the timer that measures the loop's delay. */
     close: () => void delay.disable(),
   };
-}
-
-const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-
-const startedSeconds = systemClock.now() / 1000 - process.uptime();
-
-const durationHelp = 'Time from the head of a request to the end of its answer';
-
-function durationSamples(durations: ReadonlyMap<string, Durations>): Sample[] {
-  return [...durations].flatMap(([route, { buckets, seconds, count }]) => {
-    let sum = 0;
-    const samples = buckets.map((taken, index): Sample => {
-      sum += taken;
-      return [{ route, le: String(bucketsSeconds[index]).replace('Infinity', '+Inf') }, sum, '_bucket'];
-    });
-    return [...samples, [{ route }, seconds, '_sum'], [{ route }, count, '_count']] satisfies Sample[];
-  });
-}
-
-const delayHelp = 'How late the event loop was, by quantile, since the last scrape';
-
-/** The timer's own interval is part of what is measured. */
-function delaySamples(delay: IntervalHistogram): Sample[] {
-  return [0.5, 0.99, 1].map((quantile) => {
-    const late = delay.percentile(quantile * 100) / nanosecondsPerSecond - loopResolutionMs / 1000;
-    return [{ quantile: String(quantile) }, Math.max(0, late)];
-  });
 }

@@ -63,9 +63,8 @@ export function optional<T>(name: string, help: string, rule: Rule<T>, defaultTe
 
 /** On where it is given; the environment variable takes `true` or `false`. */
 export function toggle(name: string, help: string): Option<boolean> {
-  const parse = (value: string): boolean | undefined =>
-    value === 'true' || value === 'false' ? value === 'true' : undefined;
-  return { name, help, placeholder: '', allowed: 'true or false', default: false, defaultText: '', parse };
+  const words: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]]);
+  return option(name, help, { placeholder: '', allowed: 'true or false', parse: (value) => words.get(value) }, 'false');
 }
 
 /** Values between commas, none of them by default; a repeated or empty one is refused. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog, type RequestEntry } from '../src/log.ts';
-import { counter, createMetrics, gauge } from '../src/operations.ts';
+import { createMetrics, exposition } from '../src/operations.ts';
 import { parseExposition, sampleValue } from './prometheus.ts';
 
 const entry: RequestEntry = {
@@ -18,7 +18,7 @@ test('requests are counted by method, route and status, and timed by route', (t)
   log.request({ ...entry, route: undefined, method: 'BREW"\n', status: 405 });
   log.security('login', {});
   log.security('login', {});
-  const page = parseExposition(metrics.render());
+  const page = parseExposition(exposition(metrics.families()));
   const value = (name: string, labels: Record<string, string>) => sampleValue(page, name, labels);
   const route = '/items/{id}';
   assert.equal(value('cairn_http_requests_total', { route, method: 'GET', status: '200' }), 2);
@@ -40,18 +40,18 @@ test('a bound of a bucket belongs to the bucket', (t) => {
   const log = metrics.metered(silentLog);
   t.after(metrics.close);
   log.request({ ...entry, durationMs: 5 });
-  const buckets = parseExposition(metrics.render()).filter(({ name }) => name.endsWith('_bucket'));
+  const buckets = parseExposition(exposition(metrics.families())).filter(({ name }) => name.endsWith('_bucket'));
   assert.equal(buckets.find(({ labels }) => labels['le'] === '0.0025')?.value, 0);
   assert.equal(buckets.find(({ labels }) => labels['le'] === '0.005')?.value, 1);
 });
 
 test('Prometheus text format 0.0.4: escapes and numbers of any kind', () => {
-  const page = [
-    gauge('a_path', 'Backslash', [[{ path: 'C:\\dir "x"\ny' }, 1]]),
-    counter('b_total', 'Infinite', Infinity),
-    gauge('c', 'None', NaN),
-    gauge('d', 'Empty', []),
-  ].join('');
+  const page = exposition([
+    ['gauge', 'a_path', 'Backslash', [[{ path: 'C:\\dir "x"\ny' }, 1]]],
+    ['counter', 'b_total', 'Infinite', Infinity],
+    ['gauge', 'c', 'None', NaN],
+    ['gauge', 'd', 'Empty', []],
+  ]);
   const samples = parseExposition(page);
   assert.equal(samples.find(({ name }) => name === 'a_path')?.labels['path'], 'C:\\dir "x"\ny');
   assert.equal(samples.find(({ name }) => name === 'b_total')?.value, Infinity);

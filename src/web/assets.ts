@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import type { Page } from '../api/pages.ts';
 
 /**
@@ -19,24 +20,13 @@ export const contentSecurityPolicy = [
   "trusted-types 'none'",
 ].join('; ');
 
-const types = {
-  css: 'text/css; charset=utf-8',
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-} as const;
-
-const files: readonly (readonly [path: string, name: string, kind: keyof typeof types])[] = [
-  ['/', 'index.html', 'html'],
-  ['/page/page.css', 'page.css', 'css'],
-  ['/page/icon.svg', 'icon.svg', 'svg'],
-  ['/page/app.js', 'app.js', 'js'],
-  ['/page/api.js', 'api.js', 'js'],
-  ['/page/dom.js', 'dom.js', 'js'],
-  ['/page/form.js', 'form.js', 'js'],
-  ['/page/records.js', 'records.js', 'js'],
-  ['/page/person.js', 'person.js', 'js'],
-];
+const types: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+const scripts = ['app.js', 'api.js', 'dom.js', 'form.js', 'records.js', 'person.js'];
 
 /**
  * The page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path that
@@ -44,17 +34,17 @@ const files: readonly (readonly [path: string, name: string, kind: keyof typeof 
  */
 export function loadAssets(isOpen = false): ReadonlyMap<string, () => Page> {
   return new Map(
-    files.map(([path, name, kind]) => {
+    ['index.html', 'page.css', 'icon.svg', ...scripts].map((name) => {
       let asset: Page | undefined;
-      return [path, () => (asset ??= loadAsset(name, types[kind], isOpen))];
+      return [name === 'index.html' ? '/' : `/page/${name}`, () => (asset ??= loadAsset(name, isOpen))];
     }),
   );
 }
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
-function loadAsset(name: string, type: string, isOpen: boolean): Page {
+function loadAsset(name: string, isOpen: boolean): Page {
   const file = readFileSync(new URL(name, import.meta.url));
   const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  return { type, body, etag, contentSecurityPolicy };
+  return { type: types[extname(name)] ?? '', body, etag, contentSecurityPolicy };
 }
