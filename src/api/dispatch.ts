@@ -1,5 +1,5 @@
 import { authorize, type Principal } from '../auth/access.ts';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { receiveContent } from '../http/body.ts';
@@ -11,7 +11,6 @@ import { Router, type Found, type Match, type MethodNotAllowed } from '../http/r
 import { notFound } from '../resources/precondition.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
 import { refuseVersion } from './entity-tag.ts';
-import { problems } from './problems.ts';
 import { noContent, refusal, seeOther } from './replies.ts';
 import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
 import type { Call, Handler, Route, RouteBody } from './route.ts';

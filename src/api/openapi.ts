@@ -1,9 +1,9 @@
 import type { Access } from '../auth/access.ts';
-import type { ErrorCode } from '../base/errors.ts';
+import { problems, type ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { fieldsParameter, listParameters, type ListParameter } from '../resources/list-query.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
-import { problems, problemsOf } from './problems.ts';
+import { problemsOf } from './problems.ts';
 import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
 import { arraySchema, objectSchema } from './schemas.ts';
 

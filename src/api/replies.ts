@@ -1,6 +1,5 @@
-import type { CairnError } from '../base/errors.ts';
+import { problems, type CairnError } from '../base/errors.ts';
 import { apiFields, type Reply, type StreamedBody } from '../http/message.ts';
-import { problems } from './problems.ts';
 
 /** What the caller may keep only if it asks each time whether it is still right, and shows to nobody else. */
 const varying = 'Authorization, Cookie, Accept, Prefer';
