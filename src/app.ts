@@ -22,7 +22,7 @@ import type { Handle, Request } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { silentLog, type Log } from './log.ts';
-import { Users } from './resources/users.ts';
+import type { Users } from './resources/users.ts';
 import type { Store, StoredRecord } from './store/store.ts';
 import { loadAssets } from './web/assets.ts';
 

@@ -4,9 +4,9 @@ import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import type { Reply, Request } from '../http/message.ts';
+import type { Precondition } from '../resources/collection.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { lister } from '../resources/list.ts';
-import type { Precondition } from '../resources/precondition.ts';
 import type { StartedSession } from '../resources/sessions.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
@@ -16,7 +16,7 @@ import { noContent, notModified, shown } from './replies.ts';
 import type { Handler } from './route.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
 
-/** What is done with the records of a collection: `Users` and `CollectionResource` both do it. */
+/** What is done with the records of a collection: `createUsers` and `createCollection` both make one. */
 export interface Resource<R extends StoredRecord> {
   readonly records: Collection<R>;
   read(id: number): R;

@@ -1,4 +1,4 @@
-import { authorize, type Principal } from '../auth/access.ts';
+import { authorize, notFound, type Principal } from '../auth/access.ts';
 import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -8,7 +8,6 @@ import { internal } from '../http/exchanger.ts';
 import { parseQuery, type Query } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
-import { notFound } from '../resources/precondition.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
 import { refuseVersion } from './entity-tag.ts';
 import { noContent, refusal, seeOther } from './replies.ts';

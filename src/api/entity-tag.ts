@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { passesIfMatch, passesIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
 import type { Request } from '../http/message.ts';
-import type { Precondition } from '../resources/precondition.ts';
+import type { Precondition } from '../resources/collection.ts';
 
 /**
  * Strong entity tags (RFC 9110 §8.8.3) without a hash: what is shown follows from the store's epoch, the revision of

@@ -65,9 +65,12 @@ export function authorize(access: Access, principal: Principal, id: number): voi
   if (access === 'admin') {
     throw new CairnError('insufficient_scope', 'Cannot do this: it takes the role "admin"');
   }
-  if (access === 'self' && user.userId !== id) {
-    throw new CairnError('not_found', 'Cannot find the resource: there is none at this path');
-  }
+  if (access === 'self' && user.userId !== id) throw notFound();
+}
+
+/** The answer to what is absent, and to what the caller may not know of: they cannot be told apart. */
+export function notFound(): CairnError {
+  return new CairnError('not_found', 'Cannot find the resource: there is none at this path');
 }
 
 /** @throws CairnError `authentication_required` when nobody has authenticated */

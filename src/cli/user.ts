@@ -3,7 +3,7 @@ import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
 import { choice, option, optional, text, UsageError } from '../options.ts';
-import { unconditional } from '../resources/precondition.ts';
+import { unconditional } from '../resources/collection.ts';
 import type { UserRecord } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';

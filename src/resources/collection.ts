@@ -1,12 +1,11 @@
-import type { Access, Principal } from '../auth/access.ts';
+import { notFound, type Access, type Principal } from '../auth/access.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import { accept, misfitOf } from '../schema/check.ts';
 import { id, type Shape } from '../schema/field.ts';
 import { contradictionOf } from '../schema/rules.ts';
-import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
+import type { Store, StoredRecord, Transaction } from '../store/store.ts';
 import type { HookedWrite } from './hooks.ts';
-import { notFound, type Precondition } from './precondition.ts';
 
 /** Who may do what with a collection's records. Only what changes a record looks at its owner. */
 export type CollectionAccess = {
@@ -86,79 +85,91 @@ export function defineCollection(
   return checked;
 }
 
-/** What is done with the records of a declared collection. */
-export class CollectionResource {
-  readonly declaration: CollectionDeclaration;
-  readonly records: Collection<Entry>;
-  readonly #write: HookedWrite;
+/**
+ * What a caller requires of the record that a write replaces, decided inside the transaction, where no other write can
+ * come between. The order of the checks is: authorization, 404, 428, 422, 412.
+ */
+export interface Precondition {
+  /** @throws CairnError `precondition_required` where the installation demands one and none was sent */
+  demand(): void;
+  /** @throws CairnError `precondition_failed` unless the version with this revision is one that the caller named */
+  check(revision: number): void;
+}
 
-  /** @throws InvariantError for a declaration that `defineCollection` has not checked */
-  constructor(declaration: CollectionDeclaration, store: Store, write: HookedWrite) {
-    invariant(declared.has(declaration), `"${declaration.name}" is no collection that defineCollection made`);
-    this.declaration = declaration;
-    this.#write = write;
-    const misfit = misfitOf(declaration.fields);
-    this.records = store.collection<Entry>({
-      name: declaration.name,
-      parse: (record) => misfit(record) ?? (isEntry(record) ? record : undefined),
-    });
-  }
+/** Requires nothing. */
+export const unconditional: Precondition = { demand: () => {}, check: () => {} };
+
+/** @throws CairnError `not_found` where there is no such record */
+export function found<R extends StoredRecord>(record: R | undefined): R {
+  if (record === undefined) throw notFound();
+  return record;
+}
+
+/**
+ * What is done with the records of a declared collection.
+ * @throws InvariantError for a declaration that `defineCollection` has not checked
+ */
+export function createCollection(declaration: CollectionDeclaration, store: Store, write: HookedWrite) {
+  const { name, singular, fields, access } = declaration;
+  invariant(declared.has(declaration), `"${name}" is no collection that defineCollection made`);
+  const misfit = misfitOf(fields);
+  const records = store.collection<Entry>({
+    name,
+    parse: (record) => misfit(record) ?? (isEntry(record) ? record : undefined),
+  });
 
   /** @throws CairnError `not_found` */
-  read(id: number): Entry {
-    const entry = this.records.get(id);
-    if (entry === undefined) throw notFound();
-    return entry;
-  }
+  const read = (id: number): Entry => found(records.get(id));
 
   /** @throws CairnError `validation_failed`, `write_refused`, and what `Store.write` throws */
-  async create(principal: Principal, body: JsonValue): Promise<Entry> {
-    const fields = accept(this.declaration.fields, body, { kind: 'create' });
-    const { after } = await this.#write(this.declaration, principal, (transaction) => ({
-      after: transaction.insert(this.records, { ownerId: principal.userId ?? nobody, ...fields }),
+  async function create(principal: Principal, body: JsonValue): Promise<Entry> {
+    const input = accept(fields, body, { kind: 'create' });
+    const { after } = await write(declaration, principal, (transaction) => ({
+      after: transaction.insert(records, { ownerId: principal.userId ?? nobody, ...input }),
     }));
     return after;
   }
 
   /** Replaces (PUT) or patches (PATCH) a record. @throws CairnError in the order that `Precondition` tells */
-  async change(
+  async function change(
     principal: Principal,
     id: number,
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
   ): Promise<{ record: Entry }> {
-    const { after } = await this.#write(this.declaration, principal, (transaction) => {
-      const before = this.#target(transaction, principal, this.declaration.access[kind], id);
+    const { after } = await write(declaration, principal, (transaction) => {
+      const before = target(transaction, principal, access[kind], id);
       precondition.demand();
-      const fields = accept(this.declaration.fields, body, { kind, stored: before });
+      const input = accept(fields, body, { kind, stored: before });
       precondition.check(before.revision);
-      return { before, after: transaction.replace(this.records, id, { ownerId: before.ownerId, ...fields }) };
+      return { before, after: transaction.replace(records, id, { ownerId: before.ownerId, ...input }) };
     });
     return { record: after };
   }
 
   /** @throws CairnError in the order that `Precondition` tells */
-  async remove(principal: Principal, id: number, precondition: Precondition): Promise<void> {
-    await this.#write(this.declaration, principal, (transaction) => {
-      const before = this.#target(transaction, principal, this.declaration.access.remove, id);
+  async function remove(principal: Principal, id: number, precondition: Precondition): Promise<void> {
+    await write(declaration, principal, (transaction) => {
+      const before = target(transaction, principal, access.remove, id);
       precondition.demand();
       precondition.check(before.revision);
-      transaction.remove(this.records, id);
+      transaction.remove(records, id);
       return { before };
     });
   }
 
   /** The record that is to be changed. @throws CairnError `not_found`, `not_owner` */
-  #target(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
-    const entry = transaction.get(this.records, id);
-    if (entry === undefined) throw notFound();
-    if (access === 'owner' && principal.role !== 'admin' && principal.userId !== entry.ownerId) {
-      throw new CairnError('not_owner', `Cannot change the ${this.declaration.singular}: somebody else created it`);
-    }
-    return entry;
+  function target(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
+    const entry = found(transaction.get(records, id));
+    if (access !== 'owner' || principal.role === 'admin' || principal.userId === entry.ownerId) return entry;
+    throw new CairnError('not_owner', `Cannot change the ${singular}: somebody else created it`);
   }
+
+  return { declaration, records, read, create, change, remove };
 }
+
+export type CollectionResource = ReturnType<typeof createCollection>;
 
 const nobody = 0;
 

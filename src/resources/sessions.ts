@@ -1,3 +1,4 @@
+import { notFound } from '../auth/access.ts';
 import type { KeyRing } from '../auth/keys.ts';
 import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../auth/refresh.ts';
 import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt, type SessionLifetimes } from '../auth/sessions.ts';
@@ -5,7 +6,6 @@ import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
 import type { Store, StoredRecord, Transaction } from '../store/store.ts';
-import { notFound } from './precondition.ts';
 
 type SessionKind = 'cookie' | 'refresh';
 

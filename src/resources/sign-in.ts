@@ -1,10 +1,9 @@
-import type { Principal, SessionHolder, User } from '../auth/access.ts';
+import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from './audit.ts';
-import { notFound } from './precondition.ts';
 import type { Origin, SessionRecord, Sessions, StartedSession } from './sessions.ts';
 import type { UserRecord, Users } from './users.ts';
 
@@ -97,7 +96,7 @@ export function createSignIn({ store, users, sessions, passwords, audit }: SignI
   /** The sessions of one user: oneself, or for an administrator anybody. @throws CairnError `insufficient_scope` */
   function sessionsOf(caller: User, userId: number): SessionRecord[] {
     if (userId !== caller.userId && caller.role !== 'admin') {
-      throw new CairnError('insufficient_scope', "Cannot show another user's sessions: it takes the role \"admin\"");
+      throw new CairnError('insufficient_scope', 'Cannot show another user\'s sessions: it takes the role "admin"');
     }
     return sessions.of(userId);
   }

@@ -6,10 +6,10 @@ import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { accept, invalid, misfitOf } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text } from '../schema/field.ts';
-import { UniqueKeyError, type Collection, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
+import { UniqueKeyError, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
 import type { Audit } from './audit.ts';
+import { found, type Precondition } from './collection.ts';
 import type { HookedWrite, Written } from './hooks.ts';
-import { notFound, type Precondition } from './precondition.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 
 export interface UserRecord extends StoredRecord {
@@ -44,43 +44,33 @@ export interface UsersParts {
 }
 
 /** What is done with users, and to their sessions with them. Who may ask for it is decided before. */
-export class Users {
-  readonly records: Collection<UserRecord>;
-  readonly #parts: UsersParts;
-
-  constructor(parts: UsersParts) {
-    this.#parts = parts;
-    const misfit = misfitOf(userFields);
-    this.records = parts.store.collection<UserRecord>({
-      name: subject.name,
-      parse: (record) => misfit(record) ?? (isUser(record) ? record : undefined),
-      unique: { email: (user) => emailKey(user.email) },
-      groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
-    });
-  }
+export function createUsers({ store, write, sessions, passwords, throttle, audit }: UsersParts) {
+  const misfit = misfitOf(userFields);
+  const records = store.collection<UserRecord>({
+    name: subject.name,
+    parse: (record) => misfit(record) ?? (isUser(record) ? record : undefined),
+    unique: { email: (user) => emailKey(user.email) },
+    groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
+  });
 
   /** @throws CairnError `not_found` */
-  read(userId: number): UserRecord {
-    const user = this.records.get(userId);
-    if (user === undefined) throw notFound();
-    return user;
-  }
+  const read = (userId: number): UserRecord => found(records.get(userId));
 
   /**
    * Creates a user. Whoever is no administrator is slowed down by `address`, before the password is looked at.
    * @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `too_many_requests`, `overloaded`, and what
    *   `Store.write` throws
    */
-  async create(principal: Principal, body: JsonValue, address?: string): Promise<UserRecord> {
-    if (principal.role !== 'admin') this.#parts.throttle.claim(address ?? '');
-    const { password, ...fields } = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
-      this.#passwordIssues(sent, { name: '', email: '' }),
+  async function create(principal: Principal, body: JsonValue, address?: string): Promise<UserRecord> {
+    if (principal.role !== 'admin') throttle.claim(address ?? '');
+    const input = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
+      passwordIssues(sent, { name: '', email: '' }),
     );
-    const passwordHash = password === undefined ? undefined : await this.#parts.passwords.hash(password);
-    const { after } = await this.#write(principal, (transaction) => ({
-      after: transaction.insert(this.records, userOf(fields, passwordHash)),
+    const passwordHash = input.password === undefined ? undefined : await passwords.hash(input.password);
+    const { after } = await writeAs(principal, (transaction) => ({
+      after: transaction.insert(records, userOf(input, passwordHash)),
     }));
-    this.#parts.audit('user_created', { userId: after.id, role: after.role, by: principal.userId, address });
+    audit('user_created', { userId: after.id, role: after.role, by: principal.userId, address });
     return after;
   }
 
@@ -89,7 +79,7 @@ export class Users {
    * changes their own password from a session gets a new one, `renewed`.
    * @throws CairnError in the order that `Precondition` tells; also `last_admin`, `email_taken`, `overloaded`
    */
-  async change(
+  async function change(
     principal: Principal,
     userId: number,
     body: JsonValue,
@@ -97,68 +87,62 @@ export class Users {
     precondition: Precondition,
     address?: string,
   ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
-    const seen = this.read(userId);
+    const seen = read(userId);
     precondition.demand();
     const proves = principal.userId === userId && seen.passwordHash !== undefined;
     const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) => {
       const isMissing = proves && sent['password'] !== undefined && sent['currentPassword'] === undefined;
       const missing = isMissing ? [issue('required', 'must be given to set a new password')] : [];
-      return [...this.#passwordIssues(sent, seen), ...missing];
+      return [...passwordIssues(sent, seen), ...missing];
     });
     const newEmail = emailKey(asked.email) !== emailKey(seen.email);
-    if (newEmail && principal.role !== 'admin') this.#parts.throttle.claim(`signed in as ${userId}`);
-    if (proves && asked.password !== undefined) await this.#prove(seen, asked.currentPassword ?? '', address);
-    const newHash = asked.password === undefined ? undefined : await this.#parts.passwords.hash(asked.password);
-    const { before, after, renewed } = await this.#write(principal, (transaction) => {
-      const before = transaction.get(this.records, userId);
-      if (before === undefined) throw notFound();
-      const mode = { kind, stored: before };
-      const {
-        password: _,
-        currentPassword: __,
-        ...fields
-      } = accept(userChangeFields, body, mode, lockedFor(principal));
+    if (newEmail && principal.role !== 'admin') throttle.claim(`signed in as ${userId}`);
+    if (proves && asked.password !== undefined) await prove(seen, asked.currentPassword ?? '', address);
+    const newHash = asked.password === undefined ? undefined : await passwords.hash(asked.password);
+    const { before, after, renewed } = await writeAs(principal, (transaction) => {
+      const before = found(transaction.get(records, userId));
+      const input = accept(userChangeFields, body, { kind, stored: before }, lockedFor(principal));
       precondition.check(before.revision);
-      if (fields.role !== 'admin') this.#keepAnAdministrator(transaction, before);
+      if (input.role !== 'admin') keepAnAdministrator(transaction, before);
       // What was proven is the password of then.
       if (newHash !== undefined && before.passwordHash !== seen.passwordHash) throw wrongPassword();
-      const after = transaction.replace(this.records, userId, userOf(fields, newHash ?? before.passwordHash));
-      return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
+      const after = transaction.replace(records, userId, userOf(input, newHash ?? before.passwordHash));
+      return { before, after, renewed: endSessions(transaction, principal, before, after) };
     });
     const details = { userId, by: principal.userId, address };
-    if (newHash !== undefined) this.#parts.audit('password_changed', details);
-    if (emailKey(after.email) !== emailKey(before.email)) this.#parts.audit('email_changed', details);
-    if (after.role !== before.role) this.#parts.audit('role_changed', { ...details, role: after.role });
+    if (newHash !== undefined) audit('password_changed', details);
+    if (emailKey(after.email) !== emailKey(before.email)) audit('email_changed', details);
+    if (after.role !== before.role) audit('role_changed', { ...details, role: after.role });
     return { record: after, renewed };
   }
 
   /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
-  async remove(principal: Principal, userId: number, precondition: Precondition, address: string): Promise<void> {
-    await this.#write(principal, (transaction) => {
-      const before = transaction.get(this.records, userId);
-      if (before === undefined) throw notFound();
+  async function remove(principal: Principal, userId: number, precondition: Precondition, address: string): Promise<void> {
+    await writeAs(principal, (transaction) => {
+      const before = found(transaction.get(records, userId));
       precondition.demand();
       precondition.check(before.revision);
-      this.#keepAnAdministrator(transaction, before);
-      this.#parts.sessions.endAll(transaction, userId);
-      transaction.remove(this.records, userId);
+      keepAnAdministrator(transaction, before);
+      sessions.endAll(transaction, userId);
+      transaction.remove(records, userId);
       return { before };
     });
-    this.#parts.audit('user_removed', { userId, by: principal.userId, address });
+    audit('user_removed', { userId, by: principal.userId, address });
   }
 
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
-  async #write<W extends Written<UserRecord>>(principal: Principal, work: (transaction: Transaction) => W): Promise<W> {
+  async function writeAs<W extends Written<UserRecord>>(
+    principal: Principal,
+    work: (transaction: Transaction) => W,
+  ): Promise<W> {
     try {
-      return await this.#parts.write(subject, principal, (transaction) => {
-        this.checkActor(transaction, principal);
+      return await write(subject, principal, (transaction) => {
+        checkActor(transaction, principal);
         return work(transaction);
       });
-    } catch (error) {
-      if (!(error instanceof UniqueKeyError)) throw error;
-      throw new CairnError('email_taken', 'Cannot keep the user: another one has this e-mail address', {
-        cause: error,
-      });
+    } catch (cause) {
+      if (!(cause instanceof UniqueKeyError)) throw cause;
+      throw new CairnError('email_taken', 'Cannot keep the user: another one has this e-mail address', { cause });
     }
   }
 
@@ -166,27 +150,26 @@ export class Users {
    * A token outlives a demotion, and a request that is being read its session: so writes to users and sessions look
    * once more. @throws CairnError `actor_changed`
    */
-  checkActor(transaction: Transaction, principal: Principal): void {
+  function checkActor(transaction: Transaction, principal: Principal): void {
     if (principal.kind === 'anonymous' || principal === everybody) return;
-    const { records } = this.#parts.sessions;
-    const ended = principal.kind === 'session' && transaction.get(records, principal.sessionId) === undefined;
-    if (!ended && transaction.get(this.records, principal.userId)?.role === principal.role) return;
+    const ended = principal.kind === 'session' && transaction.get(sessions.records, principal.sessionId) === undefined;
+    if (!ended && transaction.get(records, principal.userId)?.role === principal.role) return;
     throw new CairnError('actor_changed', 'Cannot write: the caller was removed, signed out or has another role now');
   }
 
   /** What is wrong with the password in a body, for the user that the body makes of `owner`. */
-  #passwordIssues({ password, name, email }: JsonObject, owner: PasswordOwner): readonly Issue[] {
+  function passwordIssues({ password, name, email }: JsonObject, owner: PasswordOwner): readonly Issue[] {
     if (typeof password !== 'string') return [];
-    return this.#parts.passwords.check(password, {
+    return passwords.check(password, {
       name: typeof name === 'string' ? name : owner.name,
       email: typeof email === 'string' ? email : owner.email,
     });
   }
 
   /** Someone at an open session may be guessing. @throws CairnError `validation_failed`, `too_many_requests` */
-  async #prove(user: UserRecord, current: string, address: string | undefined): Promise<void> {
-    if (await this.knowsPassword(user, current, emailKey(user.email), `signed in as ${user.id}`)) return;
-    this.#parts.audit('login_failed', { userId: user.id, address });
+  async function prove(user: UserRecord, current: string, address: string | undefined): Promise<void> {
+    if (await knowsPassword(user, current, emailKey(user.email), `signed in as ${user.id}`)) return;
+    audit('login_failed', { userId: user.id, address });
     throw wrongPassword();
   }
 
@@ -194,11 +177,16 @@ export class Users {
    * Whether this is the user's password: one attempt on the account `key` from `address`. That there is no such user
    * costs the same time as a wrong password. @throws CairnError `too_many_requests`, `overloaded`
    */
-  async knowsPassword(user: UserRecord | undefined, password: string, key: string, address: string): Promise<boolean> {
-    const settle = this.#parts.throttle.attempt(key, address);
+  async function knowsPassword(
+    user: UserRecord | undefined,
+    password: string,
+    key: string,
+    address: string,
+  ): Promise<boolean> {
+    const settle = throttle.attempt(key, address);
     let outcome: Parameters<typeof settle>[0] = 'withdrawn';
     try {
-      const matches = await this.#parts.passwords.verify(password, user?.passwordHash);
+      const matches = await passwords.verify(password, user?.passwordHash);
       outcome = matches ? 'succeeded' : 'failed';
       return matches;
     } finally {
@@ -207,13 +195,12 @@ export class Users {
   }
 
   /** Ends what a change of password or role ends. */
-  #endSessions(
+  function endSessions(
     transaction: Transaction,
     principal: Principal,
     before: UserRecord,
     after: UserRecord,
   ): StartedSession | undefined {
-    const { sessions } = this.#parts;
     const newPassword = after.passwordHash !== before.passwordHash;
     if (!newPassword && after.role === before.role) return undefined;
     const current = principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
@@ -223,12 +210,16 @@ export class Users {
   }
 
   /** @throws CairnError `last_admin` when `leaving` is the only administrator */
-  #keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
+  function keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
     if (leaving.role !== 'admin') return;
-    if (transaction.members(this.records, 'administrators', 'admin').length > 1) return;
+    if (transaction.members(records, 'administrators', 'admin').length > 1) return;
     throw new CairnError('last_admin', 'Cannot do without the last administrator: make another one first');
   }
+
+  return { records, read, create, change, remove, checkActor, knowsPassword };
 }
+
+export type Users = ReturnType<typeof createUsers>;
 
 const issue = (code: string, detail: string): Issue => ({ pointer: '/currentPassword', code, detail });
 const wrongPassword = (): CairnError => invalid([issue('wrong_password', 'must be the current password')]);
