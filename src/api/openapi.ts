@@ -1,7 +1,7 @@
 import type { Access } from '../auth/access.ts';
 import { problems, type ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { fieldsParameter, listParameters, type ListParameter } from '../resources/list-query.ts';
+import type { QueryParameter } from '../resources/list-query.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
 import { problemsOf } from './problems.ts';
 import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
@@ -118,19 +118,13 @@ function securityOf(access: Access): JsonValue {
   return access === 'optional' ? [{}, { bearer: [] }, session] : [{ bearer: [] }, session];
 }
 
-function parametersOf({ path, query, conditional = false, requireIfMatch, method, prefer }: Route): JsonObject[] {
-  const parameters: JsonObject[] = [];
+function parametersOf({ path, query, conditional, requireIfMatch, method, prefer }: Route): JsonObject[] {
+  const parameters = query?.map(queryParameter) ?? [];
   if (path.includes('{id}')) {
     const schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
-    parameters.push({ name: 'id', in: 'path', required: true, schema, example: 1 });
+    parameters.unshift({ name: 'id', in: 'path', required: true, schema, example: 1 });
   }
-  if (query?.kind === 'list') parameters.push(...listParameters(query.shape).map(queryParameter));
-  if (query?.kind === 'fields') parameters.push(queryParameter(fieldsParameter(query.shape)));
-  if (query?.kind === 'user') {
-    const schema = { type: 'integer', minimum: 1 };
-    parameters.push({ name: 'userId', in: 'query', description: 'Whose; for administrators.', schema });
-  }
-  if (conditional) {
+  if (conditional === true) {
     const otherwise = method === 'GET' ? 'Answer 304 if it is this.' : 'Go on only if it is not this; else 412.';
     const ifMatch = fieldParameter('If-Match', 'Go on only if it is this; else 412.');
     parameters.push(fieldParameter('If-None-Match', otherwise), { ...ifMatch, required: requireIfMatch === true });
@@ -139,7 +133,7 @@ function parametersOf({ path, query, conditional = false, requireIfMatch, method
   return parameters;
 }
 
-function queryParameter({ name, description, schema }: ListParameter): JsonObject {
+function queryParameter({ name, description, schema }: QueryParameter): JsonObject {
   const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
   return { name, in: 'query', description, schema, ...commaSeparated };
 }

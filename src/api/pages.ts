@@ -20,7 +20,7 @@ export function pageEndpoints(pages: Pages): Endpoint[] {
   return [...pages].map(([path, page]) => ({
     operationId: `page:${path}`,
     route: {
-      method: 'GET', path, summary: 'The page', access: 'public', query: { kind: 'any' }, reply: { status: 200 },
+      method: 'GET', path, summary: 'The page', access: 'public', query: [], reply: { status: 200 },
     },
     handle: ({ request }) => pageReply(page(), request),
   }));

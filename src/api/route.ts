@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '../base/json.ts';
 import { negotiate } from '../http/accept.ts';
 import type { Query } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
+import type { QueryParameter } from '../resources/list-query.ts';
 import type { Shape } from '../schema/field.ts';
 
 /** What a body must be. How it is validated and how the OpenAPI document describes it come from the same shape. */
@@ -37,11 +38,8 @@ export interface Route {
   readonly access: Access;
   readonly reply: RouteReply;
   readonly body?: RouteBody;
-  /**
-   * `list`: limit, cursor, sort, fields and filters over this shape; `fields`: `fields` alone; `user`: `userId`;
-   * `any`: a page's, to which the web adds parameters that concern somebody else.
-   */
-  readonly query?: { readonly kind: 'list' | 'fields'; readonly shape: Shape } | { readonly kind: 'user' | 'any' };
+  /** The parameters of the query; absent where there is none. A page has none of its own, and lets others pass. */
+  readonly query?: readonly QueryParameter[];
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** Whether a write has to name the version that it changes. */

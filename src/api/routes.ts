@@ -2,6 +2,7 @@ import type { Access } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
 import type { CollectionDeclaration } from '../resources/collection.ts';
 import { items } from '../resources/items.ts';
+import { fieldsParameter, listParameters } from '../resources/list-query.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
 import { optional, password, type Shape } from '../schema/field.ts';
 import type { Route } from './route.ts';
@@ -68,7 +69,7 @@ export const serviceRoutes = {
     path: '/sessions',
     summary: "List one's own sessions, or for an administrator those of the user that `userId` names",
     access: 'user',
-    query: { kind: 'user' },
+    query: [{ name: 'userId', description: 'Whose; for administrators.', schema: { type: 'integer', minimum: 1 } }],
     reply: { status: 200, schema: arraySchema(sessionSchema) },
     problems: ['insufficient_scope'],
   },
@@ -188,7 +189,7 @@ export function collectionRoutes(
       summary: `List ${name}`,
       access: access.list,
       conditional: true,
-      query: { kind: 'list', shape: fields },
+      query: listParameters(fields),
       prefer: 'count=exact',
       reply: { status: 200, schema: arraySchema(selectable), headers: ['ETag', 'Link', 'X-Total-Count'] },
     },
@@ -207,7 +208,7 @@ export function collectionRoutes(
       summary: `Read the ${singular} with this id`,
       access: access.read,
       conditional: true,
-      query: { kind: 'fields', shape: fields },
+      query: [fieldsParameter(fields)],
       reply: { status: 200, schema: selectable, headers: ['ETag'] },
     },
     replace: {

@@ -23,7 +23,7 @@ export interface ListQuery {
 }
 
 /** One query parameter, for the OpenAPI document. */
-export interface ListParameter {
+export interface QueryParameter {
   readonly name: string;
   readonly description: string;
   /** Where it is an array, the values are separated by commas. */
@@ -73,7 +73,7 @@ export function writeCursor({ sort, filters }: ListQuery, record: object): strin
 }
 
 /** Every parameter that `parseListQuery` knows for this shape. */
-export function listParameters(shape: Shape): ListParameter[] {
+export function listParameters(shape: Shape): QueryParameter[] {
   const sortable = sortableNames(shape);
   const filters = readableNames(shape).flatMap((name) =>
     operatorsOf(shape, name).map((operator) => filterParameter(shape, name, operator)),
@@ -107,7 +107,7 @@ export function listParameters(shape: Shape): ListParameter[] {
 }
 
 /** The parameter `fields` of a list or of a single record. */
-export function fieldsParameter(shape: Shape): ListParameter {
+export function fieldsParameter(shape: Shape): QueryParameter {
   return {
     name: 'fields',
     description: 'The fields to show; without it, all of them.',
@@ -223,7 +223,7 @@ function readOperand(rule: Rule, parameter: string, value: string): Scalar {
   }
 }
 
-function filterParameter(shape: Shape, name: string, operator: Operator): ListParameter {
+function filterParameter(shape: Shape, name: string, operator: Operator): QueryParameter {
   const rule = ruleOf(shape, name);
   const { type, enum: values, format } = ruleSchema(rule);
   const schema: JsonObject = {

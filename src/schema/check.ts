@@ -1,17 +1,15 @@
-import { CairnError, invariant, type Issue } from '../base/errors.ts';
+import { CairnError, type Issue } from '../base/errors.ts';
 import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { Field, Input, Shape } from './field.ts';
 import { representationOf } from './representation.ts';
 import { faultOf } from './rules.ts';
 
-/** What is done with a body. `stored` is the record that it is for; only members that the shape shows are looked at. */
-export type Mode =
-  | { readonly kind: 'create' }
-  /** PUT: the body is the whole resource. */
-  | { readonly kind: 'replace'; readonly stored: object }
-  /** PATCH: the body is a merge patch (RFC 7396) for what is stored. */
-  | { readonly kind: 'patch'; readonly stored: object };
+/**
+ * What is done with a body: it creates a record, is the whole of the record `stored` (PUT), or a merge patch for it
+ * (PATCH, RFC 7396). Of what is stored only members that the shape shows are looked at.
+ */
+export type Mode = { readonly kind: 'create' } | { readonly kind: 'replace' | 'patch'; readonly stored: object };
 
 /** More issues than a person reads; it keeps a hostile body from growing in the answer. */
 const issuesMax = 100;
@@ -28,7 +26,7 @@ export function accept<S extends Shape>(
   body: JsonValue,
   mode: Mode,
   locked: readonly (keyof S)[] = [],
-  further: (body: JsonObject) => readonly Issue[] = () => [],
+  further?: (body: JsonObject) => readonly Issue[],
 ): Input<S> {
   const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
@@ -40,7 +38,9 @@ export function accept<S extends Shape>(
     if (issues.length < issuesMax) issues.push({ pointer: pointerTo(name), code, detail });
   };
   const value: { [name: string]: Scalar } = {};
-  for (const [name, field] of Object.entries(shape)) {
+  for (const name in shape) {
+    const field: Field | undefined = shape[name];
+    if (field === undefined) continue;
     const before = member(stored, name) ?? (mode.kind === 'create' ? field.fallback : undefined);
     // What is never shown is not part of the resource: null cannot take it away.
     const after = member(field.access === 'write-only' ? body : document, name);
@@ -55,25 +55,24 @@ export function accept<S extends Shape>(
     else if (isScalar(next)) value[name] = Object.is(next, -0) ? 0 : next;
     else if (field.presence !== 'optional') report(name, 'required', 'must be given');
   }
-  for (const name of Object.keys(body)) {
+  for (const name in body) {
     if (!Object.hasOwn(shape, name)) report(name, 'unknown_field', 'must be left out: there is no such field');
   }
-  const more = further(body).filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer));
-  if (issues.length + more.length > 0) throw invalid([...issues, ...more]);
-  invariant(isComplete(shape, value), 'a body without issues has all the fields it needs');
+  const more = further?.(body).filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer));
+  if (more !== undefined) issues.push(...more);
+  if (!isInput<S>(value, issues)) throw invalid(issues);
   return value;
+}
+
+/** What was made without an issue has all that the shape asks for: the lack of it is one. */
+function isInput<S extends Shape>(_: object, issues: readonly Issue[]): _ is Input<S> {
+  return issues.length === 0;
 }
 
 export function invalid(issues: readonly Issue[]): CairnError {
   const least = issues.length < issuesMax ? '' : 'at least ';
   const fields = issues.length === 1 ? '1 field breaks a rule' : `${least}${issues.length} fields break a rule`;
   return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, { issues });
-}
-
-function isComplete<S extends Shape>(shape: S, value: object): value is Input<S> {
-  return Object.entries(shape).every(
-    ([name, field]) => field.access === 'read-only' || field.presence === 'optional' || Object.hasOwn(value, name),
-  );
 }
 
 /**

@@ -53,6 +53,9 @@ interface Optional {
   readonly presence: 'optional';
 }
 
+/** A field as it is made first: always sent and always there, to be read and to be written. */
+type Plain<T extends Scalar> = Field<T, 'required', 'read-write'>;
+
 interface Options<T extends Scalar> {
   readonly example?: T;
   readonly description?: string;
@@ -64,13 +67,13 @@ interface Bounds {
 }
 
 /** One line of text, of `min` (0) to `max` (200) code points, without control and bidi-override characters. */
-export function text(options: Options<string> & Bounds = {}): Field<string, 'required', 'read-write'> {
+export function text(options: Options<string> & Bounds = {}): Plain<string> {
   const { min = 0, max = 200 } = options;
   return field({ kind: 'text', min, max }, 'text'.padEnd(min, '.').slice(0, max), options);
 }
 
 /** An e-mail address by the rule of HTML's `<input type=email>`, kept as it was typed; see `emailKey`. */
-export function email(options: Options<string> = {}): Field<string, 'required', 'read-write'> {
+export function email(options: Options<string> = {}): Plain<string> {
   return field({ kind: 'email' }, 'ada@example.org', options);
 }
 
@@ -84,34 +87,31 @@ export function password(
 }
 
 /** A finite number from `min` to `max`, kept exactly as it was sent. */
-export function number(options: Options<number> & Bounds = {}): Field<number, 'required', 'read-write'> {
+export function number(options: Options<number> & Bounds = {}): Plain<number> {
   const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = options;
   return field({ kind: 'number', min, max }, Math.min(Math.max(min, 0), max), options);
 }
 
 /** A whole number from `min` to `max`, at most what a double counts without gaps. */
-export function integer(options: Options<number> & Bounds = {}): Field<number, 'required', 'read-write'> {
+export function integer(options: Options<number> & Bounds = {}): Plain<number> {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = options;
   const example = Math.min(Math.max(Math.ceil(min), 0), Math.floor(max));
   return field({ kind: 'integer', min, max }, example, options);
 }
 
-export function boolean(options: Options<boolean> = {}): Field<boolean, 'required', 'read-write'> {
+export function boolean(options: Options<boolean> = {}): Plain<boolean> {
   return field({ kind: 'boolean' }, true, options);
 }
 
 /** One of `values`. */
-export function choice<const T extends string>(
-  values: readonly T[],
-  options: Options<T> = {},
-): Field<T, 'required', 'read-write'> {
+export function choice<const T extends string>(values: readonly T[], options: Options<T> = {}): Plain<T> {
   const [first] = values;
   invariant(first !== undefined, 'a choice has at least one value');
   return field({ kind: 'choice', values }, first, options);
 }
 
 /** A moment in UTC with milliseconds, as in `2026-01-31T12:00:00.000Z` (RFC 3339). */
-export function timestamp(options: Options<string> = {}): Field<string, 'required', 'read-write'> {
+export function timestamp(options: Options<string> = {}): Plain<string> {
   return field({ kind: 'timestamp' }, '2026-01-31T12:00:00.000Z', options);
 }
 
@@ -154,7 +154,7 @@ export function emailKey(address: string): string {
   return address.toLowerCase();
 }
 
-function field<T extends Scalar>(rule: Rule, example: T, options: Options<T>): Field<T, 'required', 'read-write'> {
+function field<T extends Scalar>(rule: Rule, example: T, options: Options<T>): Plain<T> {
   return {
     rule,
     presence: 'required',
