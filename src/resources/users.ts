@@ -117,7 +117,12 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
   }
 
   /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
-  async function remove(principal: Principal, userId: number, precondition: Precondition, address: string): Promise<void> {
+  async function remove(
+    principal: Principal,
+    userId: number,
+    precondition: Precondition,
+    address: string,
+  ): Promise<void> {
     await writeAs(principal, (transaction) => {
       const before = found(transaction.get(records, userId));
       precondition.demand();
