@@ -1,8 +1,19 @@
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { Collection, StoredRecord, View } from '../store/store.ts';
-import { resort, sort, type Blocks } from './list-sort.ts';
 import type { Compare } from './list-values.ts';
+
+/**
+ * Sorting that can be interrupted: what is a generator here yields after about a thousand steps at most, for
+ * `Slices.run`. Sorted records stand in blocks of about a thousand: one long array would be copied whenever it grows,
+ * and looked through at every collection of garbage while it is young.
+ */
+const blockLength = 1024;
+/** One record of so many is a sample of its block. */
+const sampleStep = 64;
+
+/** Records in order; no block is empty. */
+export type Blocks<R> = readonly (readonly R[])[];
 
 /** Where the records of a list come from; a `Collection` is one. */
 export type Source<R extends StoredRecord> = Pick<Collection<R>, 'view'>;
@@ -18,10 +29,9 @@ export interface Sorted<R extends StoredRecord> {
 }
 
 interface Entry<R extends StoredRecord> {
-  timesAsked: number;
-  sorted: Sorted<R> | undefined;
+  sorted?: Sorted<R> | undefined;
   /** What `sorted` is going to be. */
-  next: Promise<Sorted<R>> | undefined;
+  next?: Promise<Sorted<R>> | undefined;
 }
 
 /** The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. */
@@ -36,15 +46,15 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, slices: 
 
   /** The same, if the order has been made. When it is asked for a second time, it begins to be made. */
   function find(name: string, compare: Compare): Promise<Sorted<R>> | undefined {
+    const isNew = !entries.has(name);
     const entry = entryOf(name);
     if (entry.sorted !== undefined) return bringUp(entry, compare);
-    if (entry.timesAsked > 1 && entry.next === undefined) void bringUp(entry, compare);
+    if (!isNew && entry.next === undefined) void bringUp(entry, compare);
     return undefined;
   }
 
   function entryOf(name: string): Entry<R> {
-    const entry = entries.get(name) ?? { timesAsked: 0, sorted: undefined, next: undefined };
-    entry.timesAsked += 1;
+    const entry = entries.get(name) ?? {};
     entries.delete(name);
     entries.set(name, entry);
     const [oldest] = entries;
@@ -84,4 +94,134 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, slices: 
   }
 
   return { get, find };
+}
+
+/**
+ * All records of `blocks`, sorted by regular sampling (Shi and Schaeffer, 1992): each block is sorted, samples of them
+ * all divide the whole into parts of about a block's length, and each part is sorted. No two records may be equal.
+ */
+export function* sort<R extends object>(blocks: Blocks<R>, compare: Compare): Generator<undefined, Blocks<R>> {
+  const runs: R[][] = [];
+  const samples: R[] = [];
+  for (const block of blocks) {
+    const run = block.slice().sort(compare);
+    // From another place in each, so that together they tell more.
+    const start = (runs.length * 37) % sampleStep;
+    samples.push(...run.filter((_, index) => index % sampleStep === start));
+    runs.push(run);
+    yield;
+  }
+  if (runs.length < 2) return runs;
+  const sorted = yield* sort(inBlocks(samples), compare);
+  const bounds = sorted.flat().filter((_, index) => index % (blockLength / sampleStep) === 0);
+  const parts = [undefined, ...bounds].map((): R[] => []);
+  for (const run of runs) {
+    let part = 0;
+    let bound = bounds[part];
+    for (const record of run) {
+      while (bound !== undefined && compare(bound, record) <= 0) bound = bounds[(part += 1)];
+      parts[part]?.push(record);
+    }
+    yield;
+  }
+  const result: (readonly R[])[] = [];
+  for (const part of parts) {
+    // Where the samples were unlucky, a part is divided once more.
+    if (part.length > 4 * blockLength) result.push(...(yield* sort(inBlocks(part), compare)));
+    else if (part.length > 0) result.push(part.sort(compare));
+    yield;
+  }
+  return result;
+}
+
+/** `sorted`, which has the records of `before`, with those of `after`; both by id. What they share is not looked at. */
+export function* resort<R extends StoredRecord>(
+  sorted: Blocks<R>,
+  before: Blocks<R>,
+  after: Blocks<R>,
+  compare: Compare,
+): Generator<undefined, Blocks<R>> {
+  const blocks = [...sorted];
+  const copies = new Map<readonly R[], R[]>();
+  const change = (record: R, isNew: boolean): void => {
+    const found = firstIndex(blocks, (block) => block.slice(-1).every((last) => compare(last, record) >= 0));
+    const at = Math.max(0, Math.min(found, blocks.length - 1));
+    const block = blocks[at] ?? [];
+    const copy = copies.get(block) ?? block.slice();
+    copies.set(copy, copy);
+    const place = firstIndex(copy, (other) => compare(other, record) >= 0);
+    if (isNew) copy.splice(place, 0, record);
+    else copy.splice(place, 1);
+    blocks.splice(at, 1, ...(copy.length > 2 * blockLength ? inBlocks(copy) : copy.length > 0 ? [copy] : []));
+  };
+  const [gone, come] = [recordsOf(before, new Set(after)), recordsOf(after, new Set(before))];
+  let old = gone.next().value;
+  let now = come.next().value;
+  for (let step = 1; old !== undefined || now !== undefined; step += 1) {
+    const difference = (old?.id ?? Infinity) - (now?.id ?? Infinity);
+    if (old !== now) {
+      if (old !== undefined && difference <= 0) change(old, false);
+      if (now !== undefined && difference >= 0) change(now, true);
+    }
+    if (difference <= 0) old = gone.next().value;
+    if (difference >= 0) now = come.next().value;
+    if (step % 256 === 0) yield;
+  }
+  return blocks;
+}
+
+function* recordsOf<R>(blocks: Blocks<R>, except: ReadonlySet<readonly R[]>): Generator<R, undefined> {
+  for (const block of blocks) if (!except.has(block)) yield* block;
+}
+
+/** The first `count` records of `blocks` in sorted order, in memory for them and one block. */
+export function* smallest<R extends object>(
+  blocks: Iterable<readonly R[]>,
+  count: number,
+  compare: Compare,
+): Generator<undefined, R[]> {
+  let best: R[] = [];
+  for (const block of blocks) {
+    const last = best.length === count ? best.at(-1) : undefined;
+    const candidates = last === undefined ? block : block.filter((record) => compare(record, last) < 0);
+    if (candidates.length > 0) best = [...best, ...candidates].sort(compare).slice(0, count);
+    yield;
+  }
+  return best;
+}
+
+/** The first `count` records of `blocks` as they come; `undefined` if `blocksMax` blocks do not have so many. */
+export function* first<R>(
+  blocks: Iterable<readonly R[]>,
+  count: number,
+  blocksMax: number,
+): Generator<undefined, R[] | undefined> {
+  const records: R[] = [];
+  let looked = 0;
+  for (const block of blocks) {
+    if (looked === blocksMax) return undefined;
+    records.push(...block.slice(0, count - records.length));
+    if (records.length === count) break;
+    looked += 1;
+    yield;
+  }
+  return records;
+}
+
+/** The index of the first element for which `test` holds, where it holds for all that follow; else the length. */
+export function firstIndex<T>(elements: readonly T[], test: (element: T) => boolean): number {
+  let low = 0;
+  let high = elements.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const element = elements[middle];
+    if (element !== undefined && test(element)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function inBlocks<R>(records: readonly R[]): R[][] {
+  const count = Math.ceil(records.length / blockLength);
+  return Array.from({ length: count }, (_, index) => records.slice(index * blockLength, (index + 1) * blockLength));
 }

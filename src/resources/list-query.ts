@@ -1,11 +1,11 @@
 import { crc32 } from 'node:zlib';
-import { CairnError, invariant } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
 import { parseJsonNumber, parseJsonObject, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/head.ts';
-import type { Rule, Shape } from '../schema/field.ts';
+import type { Field, Rule, Shape } from '../schema/field.ts';
 import { ruleSchema } from '../schema/json-schema.ts';
-import { fieldValue, readableNames } from '../schema/representation.ts';
+import { fieldValue, readableFields, readableNames } from '../schema/representation.ts';
 import { faultOf } from '../schema/rules.ts';
 import { operatorNames, operators, type Filter, type Operator, type SortTerm } from './list-values.ts';
 
@@ -75,8 +75,8 @@ export function writeCursor({ sort, filters }: ListQuery, record: object): strin
 /** Every parameter that `parseListQuery` knows for this shape. */
 export function listParameters(shape: Shape): QueryParameter[] {
   const sortable = sortableNames(shape);
-  const filters = readableNames(shape).flatMap((name) =>
-    operatorsOf(shape, name).map((operator) => filterParameter(shape, name, operator)),
+  const filters = readableFields(shape).flatMap(([name, { rule }]) =>
+    operatorsOf(rule).map((operator) => filterParameter(name, rule, operator)),
   );
   return [
     {
@@ -156,39 +156,27 @@ function readSort(shape: Shape, value: string): SortTerm[] {
 }
 
 function sortableNames(shape: Shape): string[] {
-  return readableNames(shape).filter((name) => {
-    const rule = ruleOf(shape, name);
-    return rule.kind !== 'text' || rule.max <= limits.sortableTextMax;
-  });
-}
-
-function ruleOf(shape: Shape, name: string): Rule {
-  const rule = shape[name]?.rule;
-  invariant(rule !== undefined, 'whoever asks for a rule has seen the field');
-  return rule;
+  const sortable = ({ rule }: Field): boolean => rule.kind !== 'text' || rule.max <= limits.sortableTextMax;
+  return readableFields(shape).flatMap(([name, field]) => (sortable(field) ? [name] : []));
 }
 
 function readFilter(shape: Shape, parameter: string, parts: readonly string[]): Filter {
   const [name = '', written = 'eq', ...rest] = parameter.split(':');
-  const allowed = operatorsOf(shape, name);
-  const operator = allowed.find((known) => known === written);
-  if (allowed.length === 0 || rest.length > 0) {
+  const rule = readableFields(shape).find(([known]) => known === name)?.[1].rule;
+  if (rule === undefined || rest.length > 0) {
     const names = readableNames(shape).join(', ');
     throw refusal(parameter, `is not a parameter here; there are ${ownParameters.join(', ')}, and filters by ${names}`);
   }
+  const operator = operatorsOf(rule).find((known) => known === written);
   if (operator === undefined) {
-    throw refusal(parameter, `is not a parameter here; ${name} can be filtered by ${allowed.join(', ')}`);
+    throw refusal(parameter, `is not a parameter here; ${name} can be filtered by ${operatorsOf(rule).join(', ')}`);
   }
-  const rule = ruleOf(shape, name);
   const operands = operator === 'in' ? parts : [parts.join(',')];
   return { name, operator, operands: operands.map((operand) => readOperand(rule, parameter, operand)) };
 }
 
-/** How a field can be filtered; nothing where there is no such field to be seen. */
-function operatorsOf(shape: Shape, name: string): readonly Operator[] {
-  if (!readableNames(shape).includes(name)) return [];
-  return operatorsByKind[ruleOf(shape, name).kind] ?? operatorNames;
-}
+/** How values of this rule can be filtered. */
+const operatorsOf = ({ kind }: Rule): readonly Operator[] => operatorsByKind[kind] ?? operatorNames;
 
 const ofNumbers: readonly Operator[] = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
 /** Texts have them all. */
@@ -223,8 +211,7 @@ function readOperand(rule: Rule, parameter: string, value: string): Scalar {
   }
 }
 
-function filterParameter(shape: Shape, name: string, operator: Operator): QueryParameter {
-  const rule = ruleOf(shape, name);
+function filterParameter(name: string, rule: Rule, operator: Operator): QueryParameter {
   const { type, enum: values, format } = ruleSchema(rule);
   const schema: JsonObject = {
     ...(type !== undefined && { type }),

@@ -1,12 +1,10 @@
-import { text } from 'node:stream/consumers';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord, View } from '../store/store.ts';
-import { sortedOrders, type Source } from './list-orders.ts';
 import { writeCursor, type ListQuery } from './list-query.ts';
-import { first, firstIndex, smallest, type Blocks } from './list-sort.ts';
+import { first, firstIndex, smallest, sortedOrders, type Blocks, type Source } from './list-orders.ts';
 import { comparator, matcher, type Compare } from './list-values.ts';
 
 /** A list as it is answered. */
@@ -38,8 +36,10 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
 
   /** The list of the records as they are in the turn of the loop in which this is called. */
   async function read(query: ListQuery, withTotal: boolean): Promise<Listing> {
-    const { after, limit } = query;
+    const { after } = query;
     const view = source.view();
+    // A short list is one page.
+    const limit = query.limit ?? (view.size <= limits.pageRecordsMax ? limits.pageRecordsMax : undefined);
     let closesItself = false;
     try {
       const records = [...view.blocks()];
@@ -47,15 +47,14 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
       const passes = query.filters.length > 0 ? matcher(shape, query.filters) : undefined;
       const write = representationWriter(shape, query.fields);
       const isPast = after && ((record: R): boolean => compare(record, after) > 0);
-      const sorted = await sortedBy(query, compare, records);
+      const sorted = await sortedBy(query.sort, limit, compare, records);
       const total = withTotal ? await slices.run(count(matching(records, passes))) : undefined;
       const walk = sorted && matching(startingAt(sorted, isPast), passes);
       if (limit === undefined) {
         const body = pieces(walk ?? [], write, view);
         closesItself = true;
         await body.next();
-        const isShort = view.size <= limits.pageRecordsMax;
-        return { body: isShort ? await text(body) : body, next: undefined, total };
+        return { body, next: undefined, total };
       }
       const blocksMax = query.sort[0]?.name === 'id' ? Infinity : walkedBlocksMax;
       const walked = walk && (await slices.run(first(walk, limit + 1, blocksMax)));
@@ -71,7 +70,7 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
   }
 
   /** `records` in order; `undefined` for a page whose order is not at hand. */
-  async function sortedBy({ sort, limit }: ListQuery, compare: Compare, records: Blocks<R>) {
+  async function sortedBy(sort: ListQuery['sort'], limit: number | undefined, compare: Compare, records: Blocks<R>) {
     const [term] = sort;
     if (term === undefined || term.name === 'id') return { blocks: records, reversed: term?.descending === true };
     const name = JSON.stringify(sort);

@@ -2,7 +2,7 @@ import { CairnError, type Issue } from '../base/errors.ts';
 import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { Field, Input, Shape } from './field.ts';
-import { representationOf } from './representation.ts';
+import { readableFields, representationOf } from './representation.ts';
 import { faultOf } from './rules.ts';
 
 /**
@@ -81,7 +81,7 @@ export function invalid(issues: readonly Issue[]): CairnError {
  * is older than is filled in.
  */
 export function misfitOf(shape: Shape): (record: JsonObject) => string | undefined {
-  const fields = Object.entries(shape).filter(([, field]) => field.access !== 'write-only');
+  const fields = readableFields(shape);
   return (record) => {
     // A loop, since a start runs it for every record. What an object inherits is no scalar, so its type tells it apart.
     for (const [name, field] of fields) {

@@ -1,10 +1,12 @@
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
-import type { Shape } from './field.ts';
+import type { Field, Shape } from './field.ts';
 
-/** The names of the fields that are shown, in order. */
-export function readableNames(shape: Shape): string[] {
-  return Object.keys(shape).filter((name) => shape[name]?.access !== 'write-only');
+/** The fields that are shown, by name and in order. */
+export function readableFields(shape: Shape): [string, Field][] {
+  return Object.entries(shape).filter(([, field]) => field.access !== 'write-only');
 }
+
+export const readableNames = (shape: Shape): string[] => readableFields(shape).map(([name]) => name);
 
 /**
  * The one place that turns a record into the JSON text that callers see: exactly the fields of `names`, in the
