@@ -52,13 +52,17 @@ export function collectionHandlers<R extends StoredRecord>(
     (kind: 'replace' | 'patch'): Handler =>
     async ({ request, principal, id, body }) => {
       const precondition = preconditionOf(request, epoch(), requireIfMatch);
-      const changed = await resource.change(principal, id, body ?? null, kind, precondition, request.address);
+      const changed = await resource.change(principal, id, body, kind, precondition, request.address);
       const { record, renewed } = changed;
-      const tag = entityTag(epoch(), record.revision);
-      const cookie = renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)];
-      if (wantsMinimal(request)) return noContent(['ETag', tag, ...minimal, ...cookie]);
-      return shown(200, tag, write(record), cookie);
+      return written(request, 200, record, renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)]);
     };
+
+  /** The record as it was written; without content for whoever has what it sent, and needs no copy (RFC 7240 §4.2). */
+  function written(request: Request, status: 200 | 201, record: R, fields: readonly string[]): Reply {
+    const tag = entityTag(epoch(), record.revision);
+    if (!prefers(request, 'return', 'minimal')) return shown(status, tag, write(record), fields);
+    return noContent(['ETag', tag, 'Preference-Applied', 'return=minimal', ...fields], status === 200 ? 204 : 201);
+  }
 
   /** What was answered to lists that are short, by their targets; it is good as long as the tag is the same. */
   const replies = new Map<string, { readonly tag: string; readonly reply: Reply }>();
@@ -80,8 +84,7 @@ export function collectionHandlers<R extends StoredRecord>(
 
   return {
     list({ request, query }) {
-      const prefer = request.fields.get('prefer');
-      const withTotal = prefer !== undefined && parsePrefer(prefer).get('count') === 'exact';
+      const withTotal = prefers(request, 'count', 'exact');
       // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
       const tag = entityTag(epoch(), resource.records.revision);
       const known = replies.get(keyOf(request.target, withTotal));
@@ -93,11 +96,8 @@ export function collectionHandlers<R extends StoredRecord>(
     },
 
     async create({ request, principal, body }) {
-      const record = await resource.create(principal, body ?? null, request.address);
-      const location = ['Location', `/${name}/${record.id}`];
-      const tag = entityTag(epoch(), record.revision);
-      if (wantsMinimal(request)) return noContent([...location, 'ETag', tag, ...minimal], 201);
-      return shown(201, tag, write(record), location);
+      const record = await resource.create(principal, body, request.address);
+      return written(request, 201, record, ['Location', `/${name}/${record.id}`]);
     },
 
     read({ request, id, query }) {
@@ -127,10 +127,8 @@ function nextPage(target: string, cursor: string): string {
   return `${path}?${written}`;
 }
 
-/** RFC 7240 §4.2: the caller has what it sent, and needs no copy of it. */
-function wantsMinimal({ fields }: Request): boolean {
+/** Whether the caller has this preference (RFC 7240 §2). */
+function prefers({ fields }: Request, preference: 'return' | 'count', value: string): boolean {
   const prefer = fields.get('prefer');
-  return prefer !== undefined && parsePrefer(prefer).get('return') === 'minimal';
+  return prefer !== undefined && parsePrefer(prefer).get(preference) === value;
 }
-
-const minimal = ['Preference-Applied', 'return=minimal'];

@@ -1,6 +1,6 @@
 import { authorize, notFound, type Principal } from '../auth/access.ts';
 import { CairnError, problems } from '../base/errors.ts';
-import { parseJsonBytes } from '../base/json.ts';
+import { parseJsonBytes, type JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { receiveContent } from '../http/body.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
@@ -60,7 +60,7 @@ export function createDispatch(options: DispatchOptions): Handle {
     checkAcceptable(route, request);
     if (route.method !== 'GET' && route.conditional !== true) refuseVersion(request);
     const query = readQuery(route, match.query);
-    const call = { request, principal, id, query, body: undefined };
+    const call = { request, principal, id, query, body: absent };
     return route.body === undefined ? handle(call) : answerBody(match.value, route.body, call);
   }
 
@@ -83,7 +83,13 @@ export function createDispatch(options: DispatchOptions): Handle {
     const bytes = await receiveContent(request, mediaTypesOf(body), bytesMax, body.optional === true);
     // A body may take its time, and a session ends at once.
     const still = principal.kind === 'session' ? admit(route, request, id) : principal;
-    return await handle({ request, principal: still, id, query, body: bytes && parseJsonBytes(bytes) });
+    return await handle({
+      request,
+      principal: still,
+      id,
+      query,
+      body: bytes === undefined ? absent : parseJsonBytes(bytes),
+    });
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
@@ -110,6 +116,8 @@ export function createDispatch(options: DispatchOptions): Handle {
     }
   };
 }
+
+const absent: JsonObject = {};
 
 /** The id that the path names; 0, which no record has, where it names none or something that is no id. */
 function idOf({ parameters }: Found<Endpoint>): number {

@@ -61,8 +61,8 @@ export interface Call {
   /** The `{id}` of the path; 0 where the path has none, which no record has. */
   readonly id: number;
   readonly query: Query;
-  /** The parsed body; `undefined` where the route takes none, or an optional one is absent. */
-  readonly body: JsonValue | undefined;
+  /** The parsed body; without members where the route takes none, or an optional one is absent. */
+  readonly body: JsonValue;
 }
 
 /** Does what a route promises. @throws CairnError */

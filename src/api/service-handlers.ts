@@ -44,7 +44,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
   const writeDashboard = dashboardWriter(users, sessions, items);
   return {
     async login({ request, body }) {
-      const credentials = accept(credentialsFields, body ?? null, { kind: 'create' });
+      const credentials = accept(credentialsFields, body, { kind: 'create' });
       const started = await signIn.start(credentials, 'cookie', originOf(request));
       const expiresAt = new Date(sessions.endOf(started.session)).toISOString();
       const answer = JSON.stringify({ user: representationOf(userFields, started.user), expiresAt });
@@ -52,7 +52,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     },
 
     async logout({ request, body }) {
-      const { everywhere = false } = body === undefined ? {} : accept(logoutFields, body, { kind: 'create' });
+      const { everywhere = false } = accept(logoutFields, body, { kind: 'create' });
       const secret = readCookie(request.fields, sessionCookie);
       if (secret !== undefined) await signIn.end(secret, everywhere, request.address);
       return noContent(['Set-Cookie', noCookie]);
@@ -76,7 +76,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     },
 
     async revokeToken({ request, body }) {
-      const { refresh_token: token } = accept(revocationFields, body ?? null, { kind: 'create' });
+      const { refresh_token: token } = accept(revocationFields, body, { kind: 'create' });
       await signIn.revoke(token, request.address);
       return noContent();
     },
@@ -112,7 +112,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
 function grantIn(body: Call['body']): string | Credentials {
   const byToken = isJsonObject(body) && Object.hasOwn(body, 'refresh_token');
   if (byToken) return accept(revocationFields, body, { kind: 'create' }).refresh_token;
-  return accept(credentialsFields, body ?? null, { kind: 'create' });
+  return accept(credentialsFields, body, { kind: 'create' });
 }
 
 /** @throws CairnError `invalid_query` */

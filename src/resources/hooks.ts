@@ -51,13 +51,6 @@ export function hookedWrite(store: Store, hooks: Hooks, onFault: (error: unknown
   const wrong = given.find((name) => !['undefined', 'function'].includes(typeof hooks[name]));
   if (wrong !== undefined) throw new RangeError(`Cannot use hooks.${wrong}: it must be a function`);
   if (given.every((name) => hooks[name] === undefined)) return (_, __, work) => store.write(work);
-  const tell = async (change: Change): Promise<void> => {
-    try {
-      await hooks.afterWrite?.(change);
-    } catch (error) {
-      onFault(error);
-    }
-  };
   return async ({ name, fields }, principal, work) => {
     const { written, change } = await store.write((transaction) => {
       const written = work(transaction);
@@ -73,7 +66,9 @@ export function hookedWrite(store: Store, hooks: Hooks, onFault: (error: unknown
       ask(hooks, change);
       return { written, change };
     });
-    void tell(change);
+    Promise.resolve(change)
+      .then((told) => hooks.afterWrite?.(told))
+      .catch(onFault);
     return written;
   };
 }
