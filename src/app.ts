@@ -6,7 +6,7 @@ import { collectionHandlers, type Resource } from './api/collection-handlers.ts'
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
-import { collectionRoutes, operationIdOf, routedUsers, serviceRoutes, type RoutedCollection } from './api/routes.ts';
+import { collectionRoutes, routedUsers, routeTable, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
 import { everybody } from './auth/access.ts';
 import type { KeyRing } from './auth/keys.ts';
@@ -194,32 +194,30 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     slices: new Slices(clock),
   };
   const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
-    bind(
-      collectionRoutes(routed, settings),
-      collectionHandlers(routed, resource, collectionOptions),
-      operationIdOf(routed),
-    );
+    bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));
+  const resources = [items, ...others];
+  const declarations = resources.map(({ declaration }) => declaration);
   let described: ReturnType<Services['description']> | undefined;
-  const description = (): ReturnType<Services['description']> => (described ??= describe(endpoints));
-  const endpoints: Endpoint[] = [
-    ...collectionEndpoints(routedUsers(settings), users),
-    ...[items, ...others].flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
-    ...bind(serviceRoutes, serviceHandlers({ ...services, pages, description })),
-  ];
+  const description = (): ReturnType<Services['description']> =>
+    (described ??= describe(routeTable(declarations, settings)));
   return createDispatch({
     ...services,
     required: settings.auth === 'required',
     allowedOrigins: new Set(settings.corsOrigins),
     bodyBytesMax: settings.bodyBytesMax,
-    endpoints: pages === undefined ? endpoints : [...endpoints, ...pageEndpoints(pages)],
+    endpoints: [
+      ...collectionEndpoints(routedUsers(settings), users),
+      ...resources.flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
+      ...bind(serviceRoutes, serviceHandlers({ ...services, pages, description })),
+      ...(pages === undefined ? [] : pageEndpoints(pages)),
+    ],
     onBug,
   });
 }
 
 /** The OpenAPI document. Few ask for it, and much goes into it: that is loaded when the first one does. */
-async function describe(endpoints: readonly Endpoint[]): Promise<{ text: string; tag: string }> {
+async function describe(routes: ReturnType<typeof routeTable>): Promise<{ text: string; tag: string }> {
   const [{ openApi }, { packageVersion }] = await Promise.all([import('./api/openapi.ts'), import('./version.ts')]);
-  const routes = new Map(endpoints.map(({ operationId, route }) => [operationId, route]));
   const text = JSON.stringify(openApi(routes, packageVersion()));
   return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
 }

@@ -16,7 +16,6 @@ import type { Call, Handler, Route, RouteBody } from './route.ts';
 
 /** A row of the route table with what does it. */
 export interface Endpoint {
-  readonly operationId: string;
   readonly route: Route;
   readonly handle: Handler;
 }
@@ -32,10 +31,9 @@ export interface DispatchOptions extends Authenticators {
 export function bind<K extends string>(
   routes: { readonly [operationId in K]: Route },
   handlers: { readonly [operationId in NoInfer<K>]: Handler },
-  name: (key: K) => string = (key) => key,
 ): Endpoint[] {
   const endpoints: Endpoint[] = [];
-  for (const key in routes) endpoints.push({ operationId: name(key), route: routes[key], handle: handlers[key] });
+  for (const key in routes) endpoints.push({ route: routes[key], handle: handlers[key] });
   return endpoints;
 }
 

@@ -18,7 +18,6 @@ export type Pages = ReadonlyMap<string, () => Page>;
 /** A public endpoint for each file of the page. */
 export function pageEndpoints(pages: Pages): Endpoint[] {
   return [...pages].map(([path, page]) => ({
-    operationId: `page:${path}`,
     route: {
       method: 'GET', path, summary: 'The page', access: 'public', query: [], reply: { status: 200 },
     },

@@ -238,21 +238,18 @@ function capitalized(name: string): string {
   return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** What makes a collection's operation an operation id: `listItems`, `createItem`. */
-export function operationIdOf({ name, singular }: RoutedCollection): (operation: CollectionOperation) => string {
-  return (operation) => operation + capitalized(operation === 'list' ? name : singular);
-}
-
-/** The whole route table, by operation id, in the order in which people look for things. */
+/** The whole route table, by operation id such as `listItems`, in the order in which people look for things. */
 export function routeTable(
   collections: readonly RoutedCollection[] = [items],
   options: RouteOptions = {},
 ): ReadonlyMap<string, Route> {
   const table = new Map<string, Route>();
   for (const collection of [routedUsers(options), ...collections]) {
-    const operationId = operationIdOf(collection);
     const routes = collectionRoutes(collection, options);
-    for (const operation of collectionOperations) table.set(operationId(operation), routes[operation]);
+    for (const operation of collectionOperations) {
+      const named = operation === 'list' ? collection.name : collection.singular;
+      table.set(operation + capitalized(named), routes[operation]);
+    }
   }
   for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
   return table;
