@@ -26,6 +26,7 @@ export const flags: Command = {
   name: 'flags',
   summary: 'Prints the flags for a locked-down run: f=$(cairn flags) && node $f …/main.js serve',
   options: [options.data, options.tlsCert, options.tlsKey],
+  secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD'],
   async run(call) {
     const program = dirname(dirname(fileURLToPath(import.meta.url)));
     // With the asterisk it does not matter whether the directory is there yet.

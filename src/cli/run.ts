@@ -114,7 +114,7 @@ function messageOf(error: unknown, call: Call | undefined, code: ExitCode): stri
 /** What to do where the system refuses a file or a directory. */
 const remedies: Readonly<Record<string, string>> = {
   EACCES: '; run this as the owner of the files, or name another place',
-  ENOSPC: '; make room where the data directory is',
+  ENOSPC: '; make room where this writes',
   EROFS: '; the file system is read-only: name another place',
   ENOTDIR: '; it has to be a directory',
 };

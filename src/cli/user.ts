@@ -29,9 +29,9 @@ export const userCommands: readonly Command[] = [
       const [email = ''] = call.operands;
       const [beforeAt = ''] = email.split('@');
       const fields = { name: call.read(name) ?? beforeAt, email, role: call.read(role) };
-      const password = await readPassword(call);
-      const user = await offline(call, (app) => app.users.create(everybody, { ...fields, password }));
-      call.terminal.out(line(user));
+      await offline(call, async ({ users }) => {
+        call.terminal.out(line(await users.create(everybody, { ...fields, password: await readPassword(call) })));
+      });
     },
   },
   {
@@ -39,8 +39,8 @@ export const userCommands: readonly Command[] = [
     summary: 'Lists the users: id, role, e-mail address, name',
     options: [options.data],
     async run(call) {
-      await offline(call, (app) => {
-        const view = app.users.records.view();
+      await offline(call, ({ users }) => {
+        const view = users.records.view();
         for (const block of view.blocks()) call.terminal.out(block.map(line).join(''));
         view.close();
       });
@@ -51,30 +51,34 @@ export const userCommands: readonly Command[] = [
     summary: "Sets a user's password and ends their sessions",
     operands: ['EMAIL'],
     options: [...offlineOptions, passwordFile],
-    async run(call) {
-      const password = await readPassword(call);
-      const { email } = await offline(call, (app) => change(app, call.operands[0], { password }));
-      call.terminal.out(`${email} has a new password, and has to sign in again\n`);
-    },
+    run: (call) =>
+      change(call, async () => ({ password: await readPassword(call) }), ({ email }) =>
+        `${email} has a new password, and has to sign in again`),
   },
   {
     name: 'user set-role',
     summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
     operands: ['EMAIL', 'ROLE'],
     options: [options.data],
-    async run(call) {
-      const [given, newRole = ''] = call.operands;
-      const { email, role: has } = await offline(call, (app) => change(app, given, { role: newRole }));
-      call.terminal.out(`${email} has the role ${has} now\n`);
-    },
+    run: (call) =>
+      change(call, () => ({ role: call.operands[1] ?? '' }), ({ email, role: has }) =>
+        `${email} has the role ${has} now`),
   },
 ];
 
-/** @throws UsageError where nobody has this address, CairnError as `Users.change` */
-async function change(app: App, email = '', fields: JsonObject): Promise<UserRecord> {
-  const user = app.users.records.find('email', emailKey(email));
-  if (user === undefined) throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
-  return (await app.users.change(everybody, user.id, fields, 'patch', unconditional)).record;
+/** Changes the user whose address is the first operand. @throws UsageError where nobody has it, CairnError */
+async function change(
+  call: Call, read: () => JsonObject | Promise<JsonObject>, told: (user: UserRecord) => string,
+): Promise<void> {
+  const [email = ''] = call.operands;
+  await offline(call, async ({ users }) => {
+    const user = users.records.find('email', emailKey(email));
+    if (user === undefined) {
+      throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
+    }
+    const { record } = await users.change(everybody, user.id, await read(), 'patch', unconditional);
+    call.terminal.out(`${told(record)}\n`);
+  });
 }
 
 function line({ id, role: has, email, name: called }: UserRecord): string {
@@ -85,7 +89,7 @@ function line({ id, role: has, email, name: called }: UserRecord): string {
  * Opens the data directory, lets `work` use it without serving anybody, and closes it again.
  * @throws LockedError while a server has the directory, UsageError where there is none
  */
-async function offline<T>(call: Call, work: (app: App) => Promise<T> | T): Promise<T> {
+async function offline(call: Call, work: (app: App) => Promise<void> | void): Promise<void> {
   const directory = await dataDirectory(call);
   const app = await createApp({
     directory,
@@ -94,7 +98,7 @@ async function offline<T>(call: Call, work: (app: App) => Promise<T> | T): Promi
     page: false,
   });
   try {
-    return await work(app);
+    await work(app);
   } finally {
     await app.close();
   }

@@ -68,13 +68,17 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
   assert.deepEqual(await cairn(directory, 'user list'), before);
 });
 
-test('while a server has the directory, users are left alone', async (t) => {
+test('while a server has the directory, users are left alone, and nobody is asked for a password', async (t) => {
   const directory = temporaryDirectory(t);
   const app = await createApp({ directory, scryptCost: 14 });
-  const { code, err } = await cairn(directory, 'user list');
+  for (const words of ['user list', 'user add ada@example.org', 'user set-password ada@example.org']) {
+    const { code, err } = await cairn(directory, words);
+    assert.equal(code, 75);
+    assert.match(err, /^Cannot open the store: .* holds it.*\n$/);
+  }
   await app.close();
-  assert.equal(code, 75);
-  assert.match(err, /^Cannot .*\n$/);
+  const absent = await cairn(directory, 'user set-password ada@example.org');
+  assert.match(absent.err, /^Cannot find the user: nobody has the address "ada@example\.org"\n$/);
 });
 
 test('keys are rotated beside a running server, which takes them up when told, and logs nobody out', async (t) => {
