@@ -98,8 +98,6 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   let tokens: Tokens;
   let dispatch: Handle;
   let closed: Promise<void> | undefined;
-  let stops = false;
-  let injected = 0;
   const onFault: OnFault = (error, { id }) => logFault(log, 'A fault of the server itself', error, id);
   const unready = (): Unready | undefined => {
     const { state } = store.status();
@@ -116,59 +114,23 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     await store.close();
     throw error;
   }
-  const handle: Handle = (request) =>
-    stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : dispatch(request);
-  const exchange: ExchangerOptions = {
-    handle,
-    refuse: refusal,
+  const { drain, ...entrances } = createEntrances(dispatch, settings, {
     clock,
     nextId: createRequestIds(random),
-    proxies: parseTrustedProxies(settings.trustedProxies),
-    unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
     onFailure: onFault,
     onAnswered({ request, status, bytes, durationMs }) {
       if (request === undefined) return;
       const { id, method, route, userId } = request;
       log.request({ id, method, route, status, durationMs, bytes, userId });
     },
-  };
-  const exchanger = new Exchanger(exchange);
-  const servers: HttpServer[] = [];
-  async function stop(): Promise<void> {
-    const graceMs = settings.shutdownGraceSeconds * 1000;
-    const timeoutMs = settings.shutdownTimeoutSeconds * 1000;
-    const deadline = systemClock.elapsed() + graceMs + timeoutMs;
-    await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
-    stops = true;
-    while (exchanger.inFlight + injected > 0 && systemClock.elapsed() < deadline) await sleep(10);
-    await store.close();
-  }
-  const close = (): Promise<void> => (closed ??= stop());
+  });
+  const close = (): Promise<void> => (closed ??= drain().then(() => store.close()));
   return {
     generatedPassword,
     store,
     users,
-    async listen({ port, host, tls }) {
-      invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
-      invariant(closed === undefined, 'an app that is closed does not listen');
-      const server = new HttpServer({ ...exchange, tls, limits: settings });
-      servers.push(server);
-      return server.listen(port, host);
-    },
-    renewTls(tls) {
-      for (const server of servers) server.renewTls(tls);
-    },
     unready,
-    load: () => ({
-      inFlight: servers.reduce((sum, server) => sum + server.inFlight, exchanger.inFlight + injected),
-      connections: servers.reduce((sum, server) => sum + server.connections, 0),
-      refused: servers.reduce((sum, server) => sum + server.refused, 0),
-    }),
-    handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
-    inject(request) {
-      injected += 1;
-      return inject(handle, refusal, exchange.nextId, request).finally(() => (injected -= 1));
-    },
+    ...entrances,
     async reloadKeys() {
       const read = await loadKeyRing(keySource);
       const { kid } = read.keys[0];
@@ -178,6 +140,59 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     },
     close,
     [Symbol.asyncDispose]: close,
+  };
+}
+
+type Exchange = Pick<ExchangerOptions, 'clock' | 'nextId' | 'onFailure' | 'onAnswered'>;
+type Entrances = Pick<App, 'listen' | 'renewTls' | 'load' | 'handler' | 'inject'> & { drain(): Promise<void> };
+
+/** The ways in: ports of its own, an embedder's server, and no port at all. */
+function createEntrances(dispatch: Handle, settings: Data['settings'], given: Exchange): Entrances {
+  let [drains, stops] = [false, false];
+  let injected = 0;
+  const handle: Handle = (request) =>
+    stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : dispatch(request);
+  const exchange: ExchangerOptions = {
+    ...given,
+    handle,
+    refuse: refusal,
+    proxies: parseTrustedProxies(settings.trustedProxies),
+    unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
+  };
+  const exchanger = new Exchanger(exchange);
+  const servers: HttpServer[] = [];
+  const sum = (of: 'inFlight' | 'connections' | 'refused'): number =>
+    servers.reduce((total, server) => total + server[of], 0);
+  return {
+    async listen({ port, host, tls }) {
+      invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
+      invariant(!drains, 'an app that is closed does not listen');
+      const server = new HttpServer({ ...exchange, tls, limits: settings });
+      servers.push(server);
+      return server.listen(port, host);
+    },
+    renewTls(tls) {
+      for (const server of servers) server.renewTls(tls);
+    },
+    load: () => ({
+      inFlight: sum('inFlight') + exchanger.inFlight + injected,
+      connections: sum('connections'),
+      refused: sum('refused'),
+    }),
+    handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
+    inject(request) {
+      injected += 1;
+      return inject(handle, refusal, exchange.nextId, request).finally(() => (injected -= 1));
+    },
+    async drain() {
+      drains = true;
+      const graceMs = settings.shutdownGraceSeconds * 1000;
+      const timeoutMs = settings.shutdownTimeoutSeconds * 1000;
+      const deadline = systemClock.elapsed() + graceMs + timeoutMs;
+      await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
+      stops = true;
+      while (exchanger.inFlight + injected > 0 && systemClock.elapsed() < deadline) await sleep(10);
+    },
   };
 }
 

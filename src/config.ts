@@ -1,6 +1,8 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
 import { isLoopback } from './http/caller.ts';
+import type { TlsTexts } from './http/server.ts';
 import { choice, integer, option, optional, readAll, text, UsageError, type Option } from './options.ts';
 import { settings } from './settings.ts';
 import { errorCode } from './store/files.ts';
@@ -13,7 +15,7 @@ const port = integer('PORT', 0, 65_535);
 export const options = {
   host: option('host', 'address to listen on', address, '127.0.0.1'),
   port: option('port', 'port to listen on; 0 takes any free one', port, 3000),
-  data: option('data', 'directory of the data files', text('DIRECTORY'), 'data'),
+  directory: option('data', 'directory of the data files', text('DIRECTORY'), 'data'),
   adminEmail: option(
     'admin-email', 'e-mail of the administrator that the first start makes', email, 'admin@localhost.localdomain',
   ),
@@ -56,13 +58,12 @@ export const systemEnvironment: Environment = process.env;
  */
 export function readConfig(flags: ReadonlyMap<string, string>, environment: Environment) {
   const given = readAll(options, (option) => readOption(option, flags, environment));
-  const { data: directory, tlsCert: certFile, tlsKey: keyFile, ...others } = given;
+  const { tlsCert: certFile, tlsKey: keyFile, ...others } = given;
   const { sessionLifetimeSeconds: max } = given;
   const usualIdle = options.sessionIdleSeconds;
   const idle = readOption({ ...usualIdle, default: Math.min(usualIdle.default, max) }, flags, environment);
   const config = {
     ...others,
-    directory,
     sessionIdleSeconds: idle,
     adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
     secret: readSecret('CAIRN_SECRET', environment, limits.keyBytesMin, limits.keyBytesMax),
@@ -126,4 +127,18 @@ function readSecret(name: SecretName, environment: Environment, bytesMin = 0, by
   const bytes = Buffer.byteLength(secret ?? '');
   if (secret === undefined || (bytes >= bytesMin && bytes <= bytesMax)) return secret;
   throw new UsageError(`Cannot use ${source}: must have from ${bytesMin} to ${bytesMax} bytes, and has ${bytes}`);
+}
+
+/** @throws UsageError where a file is not what it should be, or the two do not fit each other */
+export function readTls({ certFile, keyFile }: NonNullable<Config['tls']>): TlsTexts {
+  try {
+    const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')];
+    if (key.includes('ENCRYPTED')) throw new Error('the key is encrypted: "openssl pkey" writes it in the clear');
+    if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) return { cert, key };
+    throw new Error('the key is not the one of the certificate');
+  } catch (error) {
+    if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
+    const problem = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${problem}`);
+  }
 }

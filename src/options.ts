@@ -24,7 +24,6 @@ export interface Option<T> extends Rule<T> {
   readonly default: T;
   /** The default as a person would type it; empty where there is none. */
   readonly defaultText: string;
-  /** Only on the command line: it belongs to one use of a command and not to an installation. */
   readonly flagOnly?: boolean;
 }
 
@@ -60,6 +59,9 @@ export function option<T>(name: string, help: string, rule: Rule<T>, defaultText
 export function optional<T>(name: string, help: string, rule: Rule<T>, defaultText = ''): Option<T | undefined> {
   return { ...rule, name, help, default: undefined, defaultText };
 }
+
+/** An option that belongs to one use of a command and not to an installation: no variable sets it. */
+export const flagOnly = <T>(option: Option<T>): Option<T> => ({ ...option, flagOnly: true });
 
 /** On where it is given; the environment variable takes `true` or `false`. */
 export function toggle(name: string, help: string): Option<boolean> {

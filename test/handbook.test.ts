@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { exitCodes } from '../src/cli/command.ts';
+import { exitMeanings } from '../src/cli/command.ts';
 import { limits } from '../src/base/limits.ts';
 import { commands } from '../src/cli/commands.ts';
 import { options, secrets, variableOf } from '../src/config.ts';
@@ -37,7 +37,11 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
     ...commands.map(({ name, operands = [], summary }) =>
       row(`\`${['cairn', name, ...operands].join(' ')}\``, summary)),
   ],
-  'exit-codes': () => [Object.entries(exitCodes).map(([what, code]) => `${code} ${what}`).join(', ')],
+  'exit-codes': () => [
+    '| Exit code | What it means |',
+    '|--:|---|',
+    ...Array.from(exitMeanings, ([code, meaning]) => row(String(code), meaning)),
+  ],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
   'trusted-path': () => {
     const table = /<!-- trusted-path -->\n(.*?)\n<!-- \/trusted-path -->/s.exec(all)?.[1]?.split('\n') ?? [];

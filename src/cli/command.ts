@@ -7,20 +7,18 @@ import type { Option } from '../options.ts';
 import { UsageError } from '../options.ts';
 
 /** How Cairn ends, after sysexits.h: scripts and service managers tell causes apart by these. */
-export const exitCodes = {
-  done: 0,
-  /** A wrong option, value or argument: nothing was done. */
-  usage: 64,
-  /** A bug of Cairn's own. */
-  bug: 70,
-  /** A disk, a port or a file that does not do what it should. */
-  io: 74,
-  /** Another process has the data directory, or the port. */
-  busy: 75,
-  /** The data or the set-up is not as it should be: an operator has to decide. */
-  config: 78,
-} as const;
+export const exitCodes = { done: 0, usage: 64, bug: 70, io: 74, busy: 75, config: 78 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** The same for a person. */
+export const exitMeanings: ReadonlyMap<ExitCode, string> = new Map([
+  [exitCodes.done, 'done'],
+  [exitCodes.usage, 'a wrong option, value or argument: nothing was done'],
+  [exitCodes.bug, "a bug of Cairn's own"],
+  [exitCodes.io, 'a disk, a port or a file does not do what it should'],
+  [exitCodes.busy, 'another process has the data directory, or the port'],
+  [exitCodes.config, 'the data or the set-up is not as it should be: an operator has to decide'],
+]);
 
 /** What a command does, and how it is called. */
 export interface Command {
@@ -134,7 +132,7 @@ export function isWithin(directory: string, path: string): boolean {
 
 /** The data directory, which is there: a slip in its name must not make a new one. @throws UsageError */
 export function dataDirectory(call: Call): Promise<string> {
-  return existingDirectory('--data', call.read(options.data));
+  return existingDirectory('--data', call.read(options.directory));
 }
 
 /** @throws UsageError naming `what` where it is no directory */

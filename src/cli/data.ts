@@ -3,7 +3,7 @@ import { newKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { keyFile, openData, readKeyRing } from '../data.ts';
-import { toggle, UsageError } from '../options.ts';
+import { flagOnly, toggle, UsageError } from '../options.ts';
 import { journalNumber } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
@@ -12,14 +12,10 @@ import {
   dataDirectory, existingDirectory, exitCodes, isWithin, type Call, type Command, type ExitCode, type Terminal,
 } from './command.ts';
 import {
-  checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, failure, ok, warning, type Finding,
+  checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, checkTls, failure, ok, warning, type Finding,
 } from './findings.ts';
-import { checkTls } from './tls.ts';
 
-const repair = {
-  ...toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'),
-  flagOnly: true,
-};
+const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
 
 const credentials = { collections: ['sessions'], files: [keyFile] };
 const ended =
@@ -30,7 +26,7 @@ export const dataCommands: readonly Command[] = [
   {
     name: 'check',
     summary: 'Verifies every data file and what is around them; also beside a running server, without --repair',
-    options: [options.data, options.tlsCert, options.tlsKey, repair],
+    options: [options.directory, options.tlsCert, options.tlsKey, repair],
     secrets: ['CAIRN_SECRET'],
     async run(call) {
       const directory = await dataDirectory(call);
@@ -38,7 +34,7 @@ export const dataCommands: readonly Command[] = [
       const now = systemClock.now();
       const around = [checkNodeVersion(process.version), ...checkAlgorithms()];
       around.push(...(await checkDirectory(directory, now)), await checkKeys(directory, secret));
-      if (tls !== undefined) around.push(await checkTls(tls, now));
+      if (tls !== undefined) around.push(checkTls(tls, now));
       const code = await checkStore(directory, call.terminal, call.read(repair));
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
@@ -48,7 +44,7 @@ export const dataCommands: readonly Command[] = [
     name: 'backup',
     summary: 'Copies the data, keys included, to a new or empty directory; also beside a running server',
     operands: ['DIR'],
-    options: [options.data],
+    options: [options.directory],
     async run(call) {
       const [source, target] = [await dataDirectory(call), operandOf(call)];
       if (!isWithin(source, target)) return copy(call, source, target, false);
@@ -59,10 +55,10 @@ export const dataCommands: readonly Command[] = [
     name: 'restore',
     summary: 'Copies a backup to a new or empty data directory; everybody has to sign in again',
     operands: ['DIR'],
-    options: [options.data],
+    options: [options.directory],
     async run(call) {
       const source = await existingDirectory('the backup', operandOf(call));
-      return copy(call, source, call.read(options.data), true);
+      return copy(call, source, call.read(options.directory), true);
     },
   },
 ];

@@ -1,7 +1,8 @@
-import { createHmac, scryptSync } from 'node:crypto';
+import { createHmac, scryptSync, X509Certificate } from 'node:crypto';
 import { readdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { readTls } from '../config.ts';
 
 /** One thing that `cairn check` looked at. A warning is worth knowing, a failure has to be mended. */
 export interface Finding {
@@ -17,6 +18,8 @@ const supportedMajors: readonly number[] = [20, 22, 24, 26];
 const clockBehindMaxMs = 60_000;
 const distinctCharactersMin = 10;
 const freeMiBMin = 64;
+/** So long before its end, a certificate should have been renewed. */
+const renewalMs = 14 * 24 * 60 * 60 * 1000;
 
 /** The kinds of `statfs` on Linux that do not keep Cairn's promises, from <linux/magic.h> and the kernel's sources. */
 const fileSystems: ReadonlyMap<number, Finding> = new Map([
@@ -93,4 +96,17 @@ export async function checkDirectory(directory: string, now: number): Promise<Fi
       : ok('The clock is not behind the data'),
   );
   return findings;
+}
+
+/** Of the certificate and its key. `now`: milliseconds since the Unix epoch. */
+export function checkTls(files: Parameters<typeof readTls>[0], now: number): Finding {
+  try {
+    const { validTo } = new X509Certificate(readTls(files).cert);
+    const left = Date.parse(validTo) - now;
+    const date = new Date(validTo).toISOString().slice(0, 10);
+    if (left < 0) return failure(`The certificate ended on ${date}`);
+    return (left < renewalMs ? warning : ok)(`The certificate ends on ${date}`);
+  } catch (error) {
+    return failure(error instanceof Error ? error.message : String(error));
+  }
 }

@@ -25,12 +25,12 @@ const ownIdentity = ['/proc/sys/kernel/random/boot_id', '/proc/self/ns/pid', '/p
 export const flags: Command = {
   name: 'flags',
   summary: 'Prints the flags for a locked-down run: f=$(cairn flags) && node $f …/main.js serve',
-  options: [options.data, options.tlsCert, options.tlsKey],
+  options: [options.directory, options.tlsCert, options.tlsKey],
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD'],
   async run(call) {
     const program = dirname(dirname(fileURLToPath(import.meta.url)));
     // With the asterisk it does not matter whether the directory is there yet.
-    const content = resolve(call.read(options.data), '*');
+    const content = resolve(call.read(options.directory), '*');
     const secretFiles = Object.keys(secrets).map((name) => call.terminal.environment[`${name}_FILE`]);
     const files = [call.read(options.tlsCert), call.read(options.tlsKey), ...secretFiles];
     const named = files.flatMap((file) => (file ? [resolve(file)] : []));

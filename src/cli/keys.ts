@@ -13,7 +13,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'keys list',
     summary: 'Lists the signing keys: id, when it was made, and when it retired',
-    options: [options.data],
+    options: [options.directory],
     async run(call) {
       for (const { kid, createdAt, retiredAt } of await withRing(call, ({ keys }) => keys)) {
         const state = retiredAt === undefined ? 'signs' : `retired ${new Date(retiredAt).toISOString()}`;
@@ -24,7 +24,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'keys rotate',
     summary: 'Makes a new signing key; what the others signed stays good until it ends, and nobody is logged out',
-    options: [options.data],
+    options: [options.directory],
     async run(call) {
       const kid = await withRing(call, async (ring, files) => {
         const rotated = rotateKeyRing(ring, systemRandom, systemClock.now(), limits.accessTokenLifetimeSecondsMax);

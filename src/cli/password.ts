@@ -2,13 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
-import { optional, text, UsageError } from '../options.ts';
+import { flagOnly, optional, text, UsageError } from '../options.ts';
 import type { Call, Terminal } from './command.ts';
 
-export const passwordFile = {
-  ...optional('password-file', 'read the password from a file, or from standard input with -', text('FILE')),
-  flagOnly: true,
-};
+export const passwordFile = flagOnly(
+  optional('password-file', 'read the password from a file, or from standard input with -', text('FILE')),
+);
 
 /**
  * The password that this call is about: from `--password-file`, from a terminal without echo (asked for twice), or

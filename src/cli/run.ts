@@ -5,7 +5,8 @@ import { UsageError, type Option } from '../options.ts';
 import { errorCode } from '../store/files.ts';
 import { LockedError, StoreDamageError } from '../store/store.ts';
 import { packageVersion } from '../version.ts';
-import { exitCodes, parseCall, type Call, type Command, type ExitCode, type Terminal } from './command.ts';
+import { exitCodes, exitMeanings, parseCall } from './command.ts';
+import type { Call, Command, ExitCode, Terminal } from './command.ts';
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
 export async function run(
@@ -32,7 +33,9 @@ export async function run(
     call = parseCall(command, rest, terminal);
     return (await command.run(call)) ?? exitCodes.done;
   } catch (error) {
-    return fail(error, terminal, call);
+    const code = codeOf(error);
+    terminal.err(`${messageOf(error, call, code)}\n`);
+    return code;
   }
 }
 
@@ -60,13 +63,13 @@ function findCommand(
 function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map((command) => usage(command).length));
   const lines = commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`);
+  const exits = Array.from(exitMeanings, ([code, meaning]) => `  ${String(code).padEnd(2)}  ${meaning}\n`);
   return (
     'Usage: cairn [COMMAND] [OPTIONS]\n\n' +
     `Commands:\n${lines.join('')}\n` +
     'Without a command, serve is meant.\n' +
-    'cairn COMMAND --help tells the options of a command, cairn --version the version.\n' +
-    `Exit codes: ${exitCodes.done} done, ${exitCodes.usage} wrong usage, ${exitCodes.bug} a bug, ` +
-    `${exitCodes.io} disk or network, ${exitCodes.busy} in use, ${exitCodes.config} damaged data or set-up.\n`
+    'cairn COMMAND --help tells the options of a command, cairn --version the version.\n\n' +
+    `Exit codes:\n${exits.join('')}`
   );
 }
 
@@ -90,12 +93,6 @@ function describeOption(option: Option<unknown>): string {
 
 function usage(command: Command): string {
   return [command.name, ...(command.operands ?? [])].join(' ');
-}
-
-function fail(error: unknown, terminal: Terminal, call: Call | undefined): ExitCode {
-  const code = codeOf(error);
-  terminal.err(`${messageOf(error, call, code)}\n`);
-  return code;
 }
 
 function messageOf(error: unknown, call: Call | undefined, code: ExitCode): string {

@@ -2,14 +2,13 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
 import { systemClock } from '../base/system.ts';
-import { options, unknownVariables, type Config } from '../config.ts';
+import { options, readTls, unknownVariables, type Config } from '../config.ts';
 import { isLoopback } from '../http/caller.ts';
 import { createLog, silentLog, type Log } from '../log.ts';
 import { standardOutput } from '../log-queue.ts';
 import { errorCode } from '../store/files.ts';
 import { packageVersion } from '../version.ts';
 import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
-import { readTls } from './tls.ts';
 
 /** How long the log may take for its last lines. */
 const logCloseMs = 1000;
@@ -33,7 +32,7 @@ export const serve: Command = {
       for (const name of unknownVariables(terminal.environment)) {
         log.message('warn', `The variable ${name} is no option of Cairn's`);
       }
-      const tls = config.tls && (await readTls(config.tls));
+      const tls = config.tls && readTls(config.tls);
       const stop = waitForStop();
       const administrator = { email: config.adminEmail, password: config.adminPassword };
       const app = await createApp({ ...config, administrator, log, onFailure: stop.fail });
@@ -113,7 +112,7 @@ function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => 
 /** What is wrong with the new files is logged, and the former ones stay in use. */
 async function reload(app: App, { tls }: Config, log: Log): Promise<void> {
   try {
-    if (tls !== undefined) app.renewTls(await readTls(tls));
+    if (tls !== undefined) app.renewTls(readTls(tls));
     await app.reloadKeys();
     log.message('notice', 'Certificate and keys were read again');
   } catch (error) {

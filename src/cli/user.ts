@@ -2,21 +2,18 @@ import { createApp, type App } from '../app.ts';
 import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
-import { choice, option, optional, text, UsageError } from '../options.ts';
+import { choice, flagOnly, option, optional, text, UsageError } from '../options.ts';
 import { unconditional } from '../resources/collection.ts';
 import type { UserRecord } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
 import { passwordFile, readPassword } from './password.ts';
 
-const name = {
-  ...optional('name', "the person's name; without it, what stands before the @", text('NAME')),
-  flagOnly: true,
-};
-const role = { ...option('role', 'what the user may do', choice(roles), 'member'), flagOnly: true };
+const name = flagOnly(optional('name', "the person's name; without it, what stands before the @", text('NAME')));
+const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
 /** The options of a command that works on a data directory while no server does. */
-const offlineOptions = [options.data, options.passwordLengthMin, options.scryptCost] as const;
+const offlineOptions = [options.directory, options.passwordLengthMin, options.scryptCost] as const;
 
 /** Users without a server: for the first ones, and for those whose password is lost. */
 export const userCommands: readonly Command[] = [
@@ -37,7 +34,7 @@ export const userCommands: readonly Command[] = [
   {
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
-    options: [options.data],
+    options: [options.directory],
     async run(call) {
       await offline(call, ({ users }) => {
         const view = users.records.view();
@@ -59,7 +56,7 @@ export const userCommands: readonly Command[] = [
     name: 'user set-role',
     summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
     operands: ['EMAIL', 'ROLE'],
-    options: [options.data],
+    options: [options.directory],
     run: (call) =>
       change(call, () => ({ role: call.operands[1] ?? '' }), ({ email, role: has }) =>
         `${email} has the role ${has} now`),

@@ -8,16 +8,16 @@ import { CairnError } from '../../src/base/errors.ts';
 import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
 import { passwordFile, readPassword } from '../../src/cli/password.ts';
 import { options, type Environment } from '../../src/config.ts';
-import { toggle } from '../../src/options.ts';
+import { flagOnly, toggle } from '../../src/options.ts';
 import { packageVersion } from '../../src/version.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
-const loud = { ...toggle('loud', 'speak up'), flagOnly: true };
+const loud = flagOnly(toggle('loud', 'speak up'));
 
 /** A command that tells what it was called with. */
 function command(name: string, operands: readonly string[], work: (call: Call) => Promise<string> | string): Command {
   return {
-    name, summary: `Does ${name}`, operands, options: [options.port, options.data, loud, passwordFile],
+    name, summary: `Does ${name}`, operands, options: [options.port, options.directory, loud, passwordFile],
     run: async (call): Promise<ExitCode> => {
       call.terminal.out(`${await work(call)}\n`);
       return 0;
@@ -26,7 +26,7 @@ function command(name: string, operands: readonly string[], work: (call: Call) =
 }
 
 const commands = [
-  command('serve', [], (call) => `${call.read(options.port)} ${call.read(options.data)} ${call.read(loud)}`),
+  command('serve', [], (call) => `${call.read(options.port)} ${call.read(options.directory)} ${call.read(loud)}`),
   command('copy', ['FROM', 'TO'], (call) => call.operands.join('→')),
   command('user add', [], async (call) => `<${await readPassword(call)}>`),
   command('user list', [], () => 'users'),
