@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { collectionHandlers, type Resource } from './api/collection-handlers.ts';
+import { collectionHandlers } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
@@ -22,8 +22,9 @@ import type { Handle, Request } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import { silentLog, type Log } from './log.ts';
+import type { CollectionResource } from './resources/collection.ts';
 import type { Users } from './resources/users.ts';
-import type { Store, StoredRecord } from './store/store.ts';
+import type { Store } from './store/store.ts';
 import { loadAssets } from './web/assets.ts';
 
 /** How an application is made; `DataOptions` are what it keeps its records by. */
@@ -208,7 +209,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     requireIfMatch: settings.requireIfMatch,
     slices: new Slices(clock),
   };
-  const collectionEndpoints = <R extends StoredRecord>(routed: RoutedCollection, resource: Resource<R>): Endpoint[] =>
+  const collectionEndpoints = (routed: RoutedCollection, resource: Users | CollectionResource): Endpoint[] =>
     bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));
   const resources = [items, ...others];
   const declarations = resources.map(({ declaration }) => declaration);

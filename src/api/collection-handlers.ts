@@ -1,36 +1,18 @@
-import type { Principal } from '../auth/access.ts';
-import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import type { Reply, Request } from '../http/message.ts';
-import type { Precondition } from '../resources/collection.ts';
+import type { CollectionResource } from '../resources/collection.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { lister } from '../resources/list.ts';
-import type { StartedSession } from '../resources/sessions.ts';
+import type { Users } from '../resources/users.ts';
 import { representationWriter } from '../schema/representation.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
+import type { StoredRecord } from '../store/store.ts';
 import { cookieOf } from './authenticate.ts';
 import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
 import { noContent, notModified, shown } from './replies.ts';
 import type { Handler } from './route.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
-
-/** What is done with the records of a collection: `createUsers` and `createCollection` both make one. */
-export interface Resource<R extends StoredRecord> {
-  readonly records: Collection<R>;
-  read(id: number): R;
-  create(principal: Principal, body: JsonValue, address: string): Promise<R>;
-  change(
-    principal: Principal,
-    id: number,
-    body: JsonValue,
-    kind: 'replace' | 'patch',
-    precondition: Precondition,
-    address: string,
-  ): Promise<{ readonly record: R; readonly renewed?: StartedSession | undefined }>;
-  remove(principal: Principal, id: number, precondition: Precondition, address: string): Promise<void>;
-}
 
 export interface CollectionHandlerOptions {
   readonly epoch: () => string;
@@ -40,13 +22,13 @@ export interface CollectionHandlerOptions {
 }
 
 /** What does the operations of `collectionRoutes`. */
-export function collectionHandlers<R extends StoredRecord>(
+export function collectionHandlers(
   { name, fields }: RoutedCollection,
-  resource: Resource<R>,
+  resource: Users | CollectionResource,
   { epoch, requireIfMatch, slices }: CollectionHandlerOptions,
 ): { readonly [K in CollectionOperation]: Handler } {
   const write = representationWriter(fields);
-  const read = lister(fields, resource.records, slices);
+  const read = lister<StoredRecord>(fields, resource.records, slices);
 
   const change =
     (kind: 'replace' | 'patch'): Handler =>
@@ -58,7 +40,7 @@ export function collectionHandlers<R extends StoredRecord>(
     };
 
   /** The record as it was written; without content for whoever has what it sent, and needs no copy (RFC 7240 §4.2). */
-  function written(request: Request, status: 200 | 201, record: R, fields: readonly string[]): Reply {
+  function written(request: Request, status: 200 | 201, record: StoredRecord, fields: readonly string[]): Reply {
     const tag = entityTag(epoch(), record.revision);
     if (!prefers(request, 'return', 'minimal')) return shown(status, tag, write(record), fields);
     return noContent(['ETag', tag, 'Preference-Applied', 'return=minimal', ...fields], status === 200 ? 204 : 201);

@@ -117,15 +117,11 @@ function grantIn(body: Call['body']): string | Credentials {
 
 /** @throws CairnError `invalid_query` */
 function userIn(query: Query): number | undefined {
-  let userId: number | undefined;
-  for (const [name, [parts = [], ...others]] of query) {
-    const value = parts.join(',');
-    if (name !== 'userId' || others.length > 0 || !/^[1-9]\d{0,14}$/.test(value)) {
-      throw new CairnError('invalid_query', 'Cannot read the query: it may be one "userId", a positive whole number');
-    }
-    userId = Number(value);
-  }
-  return userId;
+  if (query.size === 0) return undefined;
+  const [parts = [], ...others] = query.get('userId') ?? [];
+  const value = parts.join(',');
+  if (query.size === 1 && others.length === 0 && /^[1-9]\d{0,14}$/.test(value)) return Number(value);
+  throw new CairnError('invalid_query', 'Cannot read the query: it may be one "userId", a positive whole number');
 }
 
 function originOf({ address, fields }: Request): Origin {

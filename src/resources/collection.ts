@@ -137,7 +137,7 @@ export function createCollection(declaration: CollectionDeclaration, store: Stor
     body: JsonValue,
     kind: 'replace' | 'patch',
     precondition: Precondition,
-  ): Promise<{ record: Entry }> {
+  ): Promise<{ record: Entry; renewed?: undefined }> {
     const { after } = await write(declaration, principal, (transaction) => {
       const before = target(transaction, principal, access[kind], id);
       precondition.demand();

@@ -74,33 +74,22 @@ export function writeCursor({ sort, filters }: ListQuery, record: object): strin
 
 /** Every parameter that `parseListQuery` knows for this shape. */
 export function listParameters(shape: Shape): QueryParameter[] {
-  const sortable = sortableNames(shape);
   const filters = readableFields(shape).flatMap(([name, { rule }]) =>
     operatorsOf(rule).map((operator) => filterParameter(name, rule, operator)),
   );
+  const orders = sortableNames(shape).flatMap((name) => [name, `-${name}`]);
+  const order =
+    'The fields to sort by; "-" reverses one. Texts stand by UTF-16 code units, e-mail addresses in lower case, and ' +
+    'records that are equal in all of them by ascending id.';
+  const limit = { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax };
   return [
     {
       name: 'limit',
       description: 'How many records a page has at most; without it, all of them are sent.',
-      schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
+      schema: limit,
     },
-    {
-      name: 'cursor',
-      description: 'Where the page begins; taken from the Link field of the page before.',
-      schema: { type: 'string' },
-    },
-    {
-      name: 'sort',
-      description:
-        'The fields to sort by; "-" reverses one. Texts stand by UTF-16 code units, e-mail addresses in lower case, ' +
-        'and records that are equal in all of them by ascending id.',
-      schema: {
-        type: 'array',
-        items: { type: 'string', enum: sortable.flatMap((name) => [name, `-${name}`]) },
-        minItems: 1,
-        maxItems: limits.sortTermsMax,
-      },
-    },
+    { name: 'cursor', description: 'Where the page begins; from the Link field of the page before.', schema: text },
+    { name: 'sort', description: order, schema: { ...someOf(orders), maxItems: limits.sortTermsMax } },
     fieldsParameter(shape),
     ...filters.filter(({ name }) => !isOwnParameter(name)),
   ];
@@ -108,12 +97,16 @@ export function listParameters(shape: Shape): QueryParameter[] {
 
 /** The parameter `fields` of a list or of a single record. */
 export function fieldsParameter(shape: Shape): QueryParameter {
-  return {
-    name: 'fields',
-    description: 'The fields to show; without it, all of them.',
-    schema: { type: 'array', items: { type: 'string', enum: readableNames(shape) }, minItems: 1 },
-  };
+  const names = readableNames(shape);
+  return { name: 'fields', description: 'The fields to show; without it, all of them.', schema: someOf(names) };
 }
+
+const text: JsonObject = { type: 'string' };
+const someOf = (names: readonly string[]): JsonObject => ({
+  type: 'array',
+  items: { ...text, enum: names },
+  minItems: 1,
+});
 
 const ownParameters = ['limit', 'cursor', 'sort', 'fields'];
 const isOwnParameter = (parameter: string): boolean => ownParameters.includes(parameter);

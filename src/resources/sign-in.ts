@@ -1,11 +1,8 @@
 import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
-import type { Passwords } from '../auth/passwords.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
-import type { Store } from '../store/store.ts';
-import type { Audit } from './audit.ts';
-import type { Origin, SessionRecord, Sessions, StartedSession } from './sessions.ts';
-import type { UserRecord, Users } from './users.ts';
+import type { Origin, SessionRecord, StartedSession } from './sessions.ts';
+import type { UserRecord, Users, UsersParts } from './users.ts';
 
 export interface Credentials {
   readonly email: string;
@@ -14,16 +11,11 @@ export interface Credentials {
 
 export type SignedIn = StartedSession & { readonly user: UserRecord };
 
-export interface SignInParts {
-  readonly store: Store;
-  readonly users: Users;
-  readonly sessions: Sessions;
-  readonly passwords: Passwords;
-  readonly audit: Audit;
-}
+/** What sign-in works with. */
+type Parts = Pick<UsersParts, 'store' | 'sessions' | 'passwords' | 'audit'> & { readonly users: Users };
 
 /** How people show who they are: by e-mail address and password once, by a session's secret from then on. */
-export function createSignIn({ store, users, sessions, passwords, audit }: SignInParts) {
+export function createSignIn({ store, users, sessions, passwords, audit }: Parts) {
   /**
    * Compares the password, and starts a session of this kind, with a new secret, if it is still right by then.
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and what `Store.write` throws
