@@ -1,8 +1,8 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { BetweenGroups, Journal } from './journal.ts';
-import type { Change } from './overlay.ts';
 import type { Transaction } from './store.ts';
+import type { AnyTable, Change } from './table.ts';
 import { PendingTransaction } from './transaction.ts';
 
 /** Commits that become durable together. */
@@ -31,8 +31,7 @@ export interface CommitterEvents {
  */
 export class Committer {
   readonly #journal: Journal;
-  /** What is pending in each collection. */
-  readonly #overlays: Iterable<{ clear(): void }>;
+  readonly #tables: ReadonlyMap<string, AnyTable>;
   readonly #events: CommitterEvents;
   /** The groups that gather, in order; only the last one takes more. */
   #gathering: Group[] = [];
@@ -58,9 +57,9 @@ export class Committer {
   /** The disk is full. */
   full = false;
 
-  constructor(journal: Journal, overlays: Iterable<{ clear(): void }>, events: CommitterEvents) {
+  constructor(journal: Journal, tables: ReadonlyMap<string, AnyTable>, events: CommitterEvents) {
     this.#journal = journal;
-    this.#overlays = overlays;
+    this.#tables = tables;
     this.#events = events;
   }
 
@@ -155,8 +154,8 @@ export class Committer {
 
   /** Makes the pending state of every collection that of the groups alone: seldom, and so without a trail of undos. */
   #layAnew(): void {
-    for (const overlay of this.#overlays) overlay.clear();
-    for (const { changes } of this.#unpublished) for (const change of changes) change.overlay.lay(change);
+    for (const { pending } of this.#tables.values()) pending.clear();
+    for (const { changes } of this.#unpublished) for (const change of changes) change.pending.lay(change);
   }
 
   get #unpublished(): Group[] {
@@ -214,7 +213,7 @@ export class Committer {
 
   /** The callers go on when the disk has the next group. */
   #commit({ changes, commits, bytes, waiting }: Group): void {
-    for (const change of changes) change.overlay.publish(change);
+    for (const change of changes) change.pending.publish(change);
     this.sequence += commits.length;
     this.commits += commits.length;
     this.groups += 1;

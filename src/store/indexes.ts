@@ -1,59 +1,39 @@
-/** A unique index of published records: which id has a key. */
-export class UniqueIndex<R extends { readonly id: number }> {
-  readonly key: (record: R) => string | undefined;
-  readonly ids = new Map<string, number>();
+type Key = string | number;
 
-  constructor(key: (record: R) => string | undefined) {
-    this.key = key;
+/** Which ids have which key. */
+export class Ids {
+  /** A lone id stands as itself: most keys have one, and a set costs some 200 bytes. */
+  readonly #byKey = new Map<Key, number | Set<number>>();
+
+  /** One of the ids with this key: the only one, where the key is unique. */
+  one(key: Key): number | undefined {
+    const ids = this.#byKey.get(key);
+    return typeof ids === 'object' ? ids.values().next().value : ids;
   }
 
-  /** Follows one record from a version to the next; `undefined` where there is none. */
-  change(before: R | undefined, after: R | undefined): void {
-    const oldKey = before && this.key(before);
-    const newKey = after && this.key(after);
-    if (oldKey === newKey) return;
-    // Within one commit another record may already have taken the key over.
-    if (oldKey !== undefined && this.ids.get(oldKey) === before?.id) this.ids.delete(oldKey);
-    if (newKey !== undefined && after !== undefined) this.ids.set(newKey, after.id);
-  }
-}
-
-/** An index of published records whose keys several may share. */
-export class GroupIndex<R extends { readonly id: number }> {
-  readonly key: (record: R) => string | number | undefined;
-  /** A lone id stands as itself: most groups have one member, and a set costs some 200 bytes. */
-  readonly #groups = new Map<string | number, number | Set<number>>();
-
-  constructor(key: (record: R) => string | number | undefined) {
-    this.key = key;
+  all(key: Key): number[] {
+    const ids = this.#byKey.get(key) ?? [];
+    return typeof ids === 'number' ? [ids] : [...ids];
   }
 
-  /** The ids under `key`, ascending. */
-  ids(key: string | number): number[] {
-    const group = this.#groups.get(key);
-    if (group === undefined) return [];
-    return typeof group === 'number' ? [group] : [...group].sort((a, b) => a - b);
+  /** Follows one record from a key to the next; `undefined` where it has none. */
+  move(id: number, from: Key | undefined, to: Key | undefined): void {
+    if (from === to) return;
+    if (from !== undefined) this.#leave(id, from);
+    if (to === undefined) return;
+    const ids = this.#byKey.get(to);
+    if (ids === undefined) this.#byKey.set(to, id);
+    else if (typeof ids === 'number') this.#byKey.set(to, new Set([ids, id]));
+    else ids.add(id);
   }
 
-  /** Follows one record from a version to the next; `undefined` where there is none. */
-  change(before: R | undefined, after: R | undefined): void {
-    const oldKey = before && this.key(before);
-    const newKey = after && this.key(after);
-    if (oldKey === newKey) return;
-    if (oldKey !== undefined && before !== undefined) this.#leave(oldKey, before.id);
-    if (newKey !== undefined && after !== undefined) this.#join(newKey, after.id);
+  clear(): void {
+    this.#byKey.clear();
   }
 
-  #join(key: string | number, id: number): void {
-    const group = this.#groups.get(key);
-    if (group === undefined) this.#groups.set(key, id);
-    else if (typeof group === 'number') this.#groups.set(key, new Set([group, id]));
-    else group.add(id);
-  }
-
-  #leave(key: string | number, id: number): void {
-    const group = this.#groups.get(key);
-    if (typeof group === 'object') group.delete(id);
-    if (typeof group === 'number' || group?.size === 0) this.#groups.delete(key);
+  #leave(id: number, key: Key): void {
+    const ids = this.#byKey.get(key);
+    if (typeof ids === 'object') ids.delete(id);
+    if (ids === id || (typeof ids === 'object' && ids.size === 0)) this.#byKey.delete(key);
   }
 }

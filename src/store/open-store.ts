@@ -7,7 +7,6 @@ import type { Files } from './files.ts';
 import { memoryJournal, type Journal } from './journal.ts';
 import { systemProcesses, type ProcessTable } from './lock.ts';
 import { NodeFiles } from './node-files.ts';
-import { WritableTable } from './overlay.ts';
 import type { CheckReport, OfflineOptions } from './offline.ts';
 import type { RepairReport } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
@@ -57,8 +56,6 @@ type Settings = StoreOptions & Required<Pick<StoreOptions, 'processes' | 'reserv
 class RecordStore implements OfflineStore {
   readonly #journal: Journal;
   readonly #tables = new Map<string, AnyTable>();
-  readonly #overlays: { clear(): void }[] = [];
-  readonly #makers: (() => AnyTable)[] = [];
   readonly #committer: Committer;
   readonly #files: Files | undefined;
   readonly #options: Settings;
@@ -74,7 +71,7 @@ class RecordStore implements OfflineStore {
     const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
     this.#files = files;
     this.#journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(options.random));
-    this.#committer = new Committer(this.#journal, this.#overlays, {
+    this.#committer = new Committer(this.#journal, this.#tables, {
       onFailure: (error) => {
         this.#failure = error;
         options.onFailure?.(error);
@@ -96,10 +93,8 @@ class RecordStore implements OfflineStore {
     invariant(this.#epoch === undefined, 'a collection is registered after the start');
     invariant(isCollectionName(definition.name), `"${definition.name}" is not a name for a collection`);
     invariant(!this.#tables.has(definition.name), `the collection ${definition.name} is registered twice`);
-    const table = new WritableTable(definition);
+    const table = new Table(definition);
     this.#tables.set(definition.name, table);
-    this.#overlays.push(table.pending);
-    this.#makers.push(() => new Table(definition));
     return table;
   }
 
@@ -155,7 +150,7 @@ class RecordStore implements OfflineStore {
   }
 
   #makeTables(): Map<string, AnyTable> {
-    return new Map(this.#makers.map((make) => make()).map((table) => [table.name, table]));
+    return new Map(Array.from(this.#tables, ([name, table]) => [name, table.fresh()]));
   }
 
   async #close(): Promise<void> {

@@ -1,30 +1,47 @@
 import { invariant } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { Blocks } from './blocks.ts';
-import { GroupIndex, UniqueIndex } from './indexes.ts';
+import { Ids } from './indexes.ts';
 import { UniqueKeyError, type Collection, type CollectionDefinition, type StoredRecord, type View } from './store.ts';
 
 /** What recovery, checkpoints and the writer need of a table, whatever its records are. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, 'name' | 'size' | 'revision' | 'nextId'>> &
-  Pick<Table<StoredRecord>, 'get' | 'view' | 'load' | 'unload' | 'advance'>;
+  Pick<Table<StoredRecord>, 'get' | 'view' | 'load' | 'unload' | 'advance'> & {
+    readonly pending: { clear(): void };
+    /** Another of the same collection, with nothing in it. */
+    fresh(): AnyTable;
+  };
 
-/** One collection, as it is published. */
+interface Index<R> {
+  readonly key: (record: R) => string | number | undefined;
+  readonly unique: boolean;
+  readonly published: Ids;
+  /** Of the records with a pending change, as it leaves them. */
+  readonly pending: Ids;
+}
+
+/** One collection, as it is published, and beside it what is pending. */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
-  readonly unique = new Map<string, UniqueIndex<R>>();
-  readonly groups = new Map<string, GroupIndex<R>>();
-  readonly whenFull: boolean;
+  readonly indexes = new Map<string, Index<R>>();
   revision = 0;
   nextId = 1;
+  readonly pending = new Pending<R>(this);
+  readonly definition: CollectionDefinition<R>;
   readonly #blocks = new Blocks<R>();
-  readonly #parse: CollectionDefinition<R>['parse'];
 
   constructor(definition: CollectionDefinition<R>) {
     this.name = definition.name;
-    this.whenFull = definition.whenFull === true;
-    this.#parse = definition.parse;
-    for (const [name, key] of Object.entries(definition.unique ?? {})) this.unique.set(name, new UniqueIndex(key));
-    for (const [name, key] of Object.entries(definition.groups ?? {})) this.groups.set(name, new GroupIndex(key));
+    this.definition = definition;
+    const { unique = {}, groups = {} } = definition;
+    for (const [name, key] of Object.entries({ ...groups, ...unique })) {
+      const index = { key, unique: name in unique, published: new Ids(), pending: new Ids() };
+      this.indexes.set(name, index);
+    }
+  }
+
+  fresh(): AnyTable {
+    return new Table(this.definition);
   }
 
   get size(): number {
@@ -37,17 +54,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   find(index: string, key: string): R | undefined {
-    const id = this.uniqueIndex(index).ids.get(key);
+    const id = this.index(index).published.one(key);
     return id === undefined ? undefined : this.#blocks.get(id);
   }
 
   members(index: string, key: string | number): R[] {
-    const members: R[] = [];
-    for (const id of this.groupIndex(index).ids(key)) {
-      const record = this.#blocks.get(id);
-      if (record !== undefined) members.push(record);
-    }
-    return members;
+    return recordsOf(this, this.index(index).published.all(key));
   }
 
   latest(count: number): R[] {
@@ -58,23 +70,18 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return this.#blocks.view(this.revision);
   }
 
-  uniqueIndex(name: string): UniqueIndex<R> {
-    const index = this.unique.get(name);
-    invariant(index !== undefined, `the collection ${this.name} has no unique index ${name}`);
-    return index;
-  }
-
-  groupIndex(name: string): GroupIndex<R> {
-    const index = this.groups.get(name);
-    invariant(index !== undefined, `the collection ${this.name} has no group index ${name}`);
+  index(name: string): Index<R> {
+    const index = this.indexes.get(name);
+    invariant(index !== undefined, `the collection ${this.name} has no index ${name}`);
     return index;
   }
 
   /** Publishes one change of the commit `sequence`: the record's new version, or that it is gone. */
   publish(id: number, record: R | undefined, sequence: number): void {
     const before = this.get(id);
-    for (const index of this.unique.values()) index.change(before, record);
-    for (const index of this.groups.values()) index.change(before, record);
+    for (const { key, published } of this.indexes.values()) {
+      published.move(id, before && key(before), record && key(record));
+    }
     if (record === undefined) this.#blocks.remove(id);
     else this.#blocks.put(record);
     this.revision = sequence;
@@ -88,14 +95,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   load(stored: JsonObject): string | undefined {
     if (!isStored(stored)) return 'its id or revision is not a positive integer, or too large';
     const { id } = stored;
-    const record = this.#parse(stored);
+    const record = this.definition.parse(stored);
     if (typeof record !== 'object') {
       return `it does not fit the declaration of ${this.name}${record === undefined ? '' : `: record ${id} ${record}`}`;
     }
-    for (const [name, index] of this.unique) {
-      const key = index.key(record);
-      const holder = key === undefined ? undefined : index.ids.get(key);
-      if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
+    for (const [name, { key, unique, published }] of this.indexes) {
+      const taken = unique ? key(record) : undefined;
+      if (taken !== undefined && (published.one(taken) ?? id) !== id) return new UniqueKeyError(this.name, name).message;
     }
     this.publish(id, record, this.revision);
     return undefined;
@@ -113,6 +119,103 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.revision = Math.max(this.revision, revision);
     this.nextId = Math.max(this.nextId, nextId);
   }
+}
+
+/** A decision of one commit about one record, whatever collection it is in. */
+export interface Change {
+  readonly pending: {
+    /** Makes it pending. */
+    lay(change: Change): void;
+    /** Makes it visible to readers; what was laid before it is published already. */
+    publish(change: Change): void;
+  };
+}
+
+interface RecordChange<R extends StoredRecord> extends Change {
+  readonly id: number;
+  /** `undefined` where it is removed. */
+  readonly record: R | undefined;
+  readonly sequence: number;
+}
+
+/**
+ * What is decided but not yet durable, laid over one table. Only transactions look through it; readers see the table.
+ * When a change is published it goes, unless a later one has taken its place.
+ */
+export class Pending<R extends StoredRecord> {
+  nextId = 1;
+  size = 0;
+  readonly #table: Table<R>;
+  /** By id: the newest change of the record. */
+  readonly #changes = new Map<number, RecordChange<R>>();
+
+  constructor(table: Table<R>) {
+    this.#table = table;
+  }
+
+  get(id: number): R | undefined {
+    const change = this.#changes.get(id);
+    return change === undefined ? this.#table.get(id) : change.record;
+  }
+
+  members(index: string, key: string | number): R[] {
+    const { published, pending } = this.#table.index(index);
+    const unchanged = published.all(key).filter((id) => !this.#changes.has(id));
+    return recordsOf(this, [...unchanged, ...pending.all(key)]);
+  }
+
+  /**
+   * Decides one change of the commit `sequence`, and lays it; `undefined` removes the record.
+   * @throws UniqueKeyError, before anything is changed
+   */
+  change(id: number, record: R | undefined, sequence: number): Change {
+    for (const [name, { key, unique }] of this.#table.indexes) {
+      const taken = unique && record ? key(record) : undefined;
+      if (taken === undefined || this.members(name, taken).every((holder) => holder.id === id)) continue;
+      throw new UniqueKeyError(this.#table.name, name);
+    }
+    const change = { pending: this, id, record, sequence };
+    this.lay(change);
+    return change;
+  }
+
+  /** Goes back to what the table says. */
+  clear(): void {
+    this.#changes.clear();
+    for (const { pending } of this.#table.indexes.values()) pending.clear();
+    this.nextId = this.#table.nextId;
+    this.size = this.#table.size;
+  }
+
+  lay(change: RecordChange<R>): void {
+    const { id, record } = change;
+    this.size += (record === undefined ? 0 : 1) - (this.get(id) === undefined ? 0 : 1);
+    this.#move(id, record);
+    this.#changes.set(id, change);
+    if (id >= this.nextId) this.nextId = id + 1;
+  }
+
+  publish(change: RecordChange<R>): void {
+    const { id, record, sequence } = change;
+    if (this.#changes.get(id) === change) {
+      this.#move(id, undefined);
+      this.#changes.delete(id);
+    }
+    this.#table.publish(id, record, sequence);
+  }
+
+  /** Indexes `record` in the place of what is pending of it. */
+  #move(id: number, record: R | undefined): void {
+    const before = this.#changes.get(id)?.record;
+    for (const { key, pending } of this.#table.indexes.values()) {
+      pending.move(id, before && key(before), record && key(record));
+    }
+  }
+}
+
+/** By ascending id. */
+function recordsOf<R>(from: { get(id: number): R | undefined }, ids: number[]): R[] {
+  return ids.sort((a, b) => a - b).flatMap((id) => from.get(id) ?? []);
 }
 
 /** A table of a collection that the program does not know: its records stay as they are. */

@@ -1,6 +1,6 @@
 import { invariant } from '../base/errors.ts';
-import { WritableTable, type Change, type Overlay } from './overlay.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from './store.ts';
+import { Table, type Change, type Pending } from './table.ts';
 
 /** One transaction under way. Its changes are laid over the tables as they are made. */
 export class PendingTransaction implements Transaction {
@@ -23,7 +23,7 @@ export class PendingTransaction implements Transaction {
   }
 
   find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined {
-    return this.#pending(collection).find(index, key);
+    return this.members(collection, index, key)[0];
   }
 
   members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[] {
@@ -66,13 +66,13 @@ export class PendingTransaction implements Transaction {
 
   #add(collection: Collection<StoredRecord>, change: Change, value: string): void {
     this.changes.push(change);
-    this.whenFull &&= collection instanceof WritableTable && collection.whenFull;
+    this.whenFull &&= collection instanceof Table && collection.definition.whenFull === true;
     this.encoded += `${this.encoded === '' ? '[' : ','}["${collection.name}",${value}]`;
   }
 
-  #pending<R extends StoredRecord>(collection: Collection<R>): Overlay<R> {
+  #pending<R extends StoredRecord>(collection: Collection<R>): Pending<R> {
     invariant(this.#open, 'a transaction is used after its work has returned');
-    invariant(collection instanceof WritableTable, 'a collection that this store did not make');
+    invariant(collection instanceof Table, 'a collection that this store did not make');
     return collection.pending;
   }
 }
