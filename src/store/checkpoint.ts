@@ -1,4 +1,3 @@
-import type { Clock } from '../base/system.ts';
 import type { Files } from './files.ts';
 import type { Manifest } from './journal-format.ts';
 import { snapshotName, writeSnapshot } from './snapshot.ts';
@@ -19,14 +18,14 @@ export function viewTables(files: Files, tables: Iterable<AnyTable>, through: nu
    * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
    * one took is free for the next. Lets the views go, and returns the size of all in bytes.
    */
-  async function write(clock: Clock, epoch: string, publish: (from: string, to: string) => Promise<void>) {
+  async function write(epoch: string, publish: (from: string, to: string) => Promise<void>) {
     let bytes = 0;
     try {
       for (const { name, nextId, view } of sources) {
         const header = { epoch, through, revision: view.revision, nextId };
         // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
         const temporary = `${snapshotName(name)}.${journal}.tmp`;
-        bytes += await writeSnapshot(files, clock, temporary, name, header, view);
+        bytes += await writeSnapshot(files, temporary, name, header, view);
         await publish(temporary, snapshotName(name));
       }
       return bytes;

@@ -161,7 +161,7 @@ export class FileJournal implements Journal {
     if (old !== this.#journal) await old?.end();
     let bytes: number;
     try {
-      bytes = await checkpoint.write(this.#options.clock, this.#epoch, (from, to) =>
+      bytes = await checkpoint.write(this.#epoch, (from, to) =>
         this.#guard((journal) => {
           this.#fence(journal);
           return this.#files.rename(from, to);

@@ -174,11 +174,11 @@ export async function writeStore(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
   { epoch, sequence, journal }: { readonly epoch: string; readonly sequence: number; readonly journal: number },
-  { clock, onProgress = () => undefined }: OfflineOptions,
+  { onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
   const { collections, write } = viewTables(files, tables.values(), sequence, journal);
-  await write(clock, epoch, (from, to) => files.rename(from, to));
+  await write(epoch, (from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
   const last = await JournalFile.begin(files, manifest, (work) => work());
   await last.publish().then(() => files.syncDirectory()).finally(() => last.close());

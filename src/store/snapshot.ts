@@ -15,7 +15,6 @@
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import type { Clock } from '../base/system.ts';
 import { errorCode, readChunks, writeAll, writeTemporary, type Files } from './files.ts';
 import { parseObject, refuseNewer } from './journal-format.ts';
 import { StoreDamageError, type StoredRecord, type View } from './store.ts';
@@ -23,14 +22,10 @@ import { isCount, type AnyTable } from './table.ts';
 
 export const snapshotFormat = 1;
 
-/** How long a checkpoint may hold the event loop at a time. */
-const sliceMs = 1;
-/** How much of a snapshot is written at a time. */
-const sliceBytes = 256 * 1024;
+/** How much of a snapshot is encoded at a time, in UTF-16 code units: that holds the event loop for less than 1 ms. */
+const sliceLength = 64 * 1024;
 /** How much is written between two syncs, so that a journal's sync never waits for a whole snapshot. */
 const bytesPerSync = 1024 * 1024;
-/** How many records are encoded between two looks at the clock. */
-const recordsPerLook = 32;
 
 export interface SnapshotHeader {
   readonly epoch: string;
@@ -54,7 +49,6 @@ export function snapshotCollection(name: string): string | undefined {
  */
 export async function writeSnapshot(
   files: Files,
-  clock: Clock,
   temporary: string,
   collection: string,
   header: SnapshotHeader,
@@ -73,7 +67,7 @@ export async function writeSnapshot(
       synced = size;
       await file.sync();
     };
-    for (const text of encodeSlices(clock, encodeHeader(collection, header), view)) await write(text);
+    for (const text of encodeSlices(encodeHeader(collection, header), view)) await write(text);
     await write(encodeFooter(view.size, hash.copy().digest('hex')));
     await file.sync();
     const read = createHash('sha256');
@@ -84,20 +78,16 @@ export async function writeSnapshot(
   return size;
 }
 
-function* encodeSlices(clock: Clock, header: string, view: View<StoredRecord>): Generator<string, void, undefined> {
+function* encodeSlices(header: string, view: View<StoredRecord>): Generator<string, void, undefined> {
   let text = header;
-  let started = clock.elapsed();
   let separator = '';
-  let looked = 0;
   for (const records of view.blocks()) {
     for (const record of records) {
       text += separator + JSON.stringify(record);
       separator = ',\n';
-      looked += 1;
-      if (looked % recordsPerLook !== 0 || (text.length < sliceBytes && clock.elapsed() - started < sliceMs)) continue;
+      if (text.length < sliceLength) continue;
       yield text;
       text = '';
-      started = clock.elapsed();
     }
   }
   yield separator === '' ? text : `${text}\n`;
