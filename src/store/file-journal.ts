@@ -1,7 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/system.ts';
-import { viewTables, type Checkpoint } from './checkpoint.ts';
 import { replaceFile, temporaryName, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
@@ -10,6 +9,7 @@ import type { BetweenGroups, Journal, JournalStatus } from './journal.ts';
 import { Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { Room } from './room.ts';
+import { viewTables, type Checkpoint } from './snapshot.ts';
 import type { AnyTable } from './table.ts';
 
 export interface FileJournalOptions extends LockOptions {

@@ -1,5 +1,4 @@
 import { CairnError } from '../base/errors.ts';
-import { viewTables } from './checkpoint.ts';
 import { newEpoch } from './file-journal.ts';
 import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
@@ -7,7 +6,7 @@ import { journalName, journalNumber } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
 import { Lock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
-import { readSnapshot } from './snapshot.ts';
+import { readSnapshot, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
 import { carriedTable, type AnyTable } from './table.ts';
 

@@ -34,7 +34,7 @@ import { isJsonObject, type JsonValue } from '../base/json.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumber, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
-import { readSnapshot, snapshotCollection, snapshotName } from './snapshot.ts';
+import { readSnapshot, snapshotName } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';
 import { carriedTable, isCount, type AnyTable } from './table.ts';
 
@@ -60,7 +60,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   for (const name of last?.manifest.collections.keys() ?? []) {
     if (!tables.has(name)) tables.set(name, carriedTable(name));
   }
-  const orphan = names.find((name) => tables.has(snapshotCollection(name) ?? ''));
+  const orphan = Array.from(tables.keys(), snapshotName).find((name) => names.includes(name));
   if (last === undefined && orphan !== undefined) {
     throw new StoreDamageError('N2', orphan, 0, 'there is a snapshot, but no journal beside it');
   }

@@ -16,7 +16,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { errorCode, readChunks, writeAll, writeTemporary, type Files } from './files.ts';
-import { parseObject, refuseNewer } from './journal-format.ts';
+import { parseObject, refuseNewer, type Manifest } from './journal-format.ts';
 import { StoreDamageError, type StoredRecord, type View } from './store.ts';
 import { isCount, type AnyTable } from './table.ts';
 
@@ -38,20 +38,48 @@ export function snapshotName(collection: string): string {
   return `${collection}.json`;
 }
 
-/** The collection whose snapshot has this name; `undefined` for other names. */
-export function snapshotCollection(name: string): string | undefined {
-  return /^([a-z][a-z0-9-]{0,62})\.json$/.exec(name)?.[1];
+/** Every collection at one moment, on its way into snapshots. */
+export type Checkpoint = ReturnType<typeof viewTables>;
+
+/** Views `tables` as they are now. `journal`: the number of the journal that goes on from here, not yet used. */
+export function viewTables(files: Files, tables: Iterable<AnyTable>, through: number, journal: number) {
+  const sources = Array.from(tables, (table) => ({ name: table.name, nextId: table.nextId, view: table.view() }));
+  /** What a manifest lists from now on. */
+  const collections: Manifest['collections'] = new Map(
+    sources.map(({ name, nextId }) => [name, { through, file: true, nextId }]),
+  );
+
+  /**
+   * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
+   * one took is free for the next. Lets the views go, and returns the size of all in bytes.
+   */
+  async function write(epoch: string, publish: (from: string, to: string) => Promise<void>) {
+    let bytes = 0;
+    try {
+      for (const { name, nextId, view } of sources) {
+        const header = { format: snapshotFormat, collection: name, epoch, through, revision: view.revision, nextId };
+        // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
+        const temporary = `${snapshotName(name)}.${journal}.tmp`;
+        bytes += await writeSnapshot(files, temporary, header, view);
+        await publish(temporary, snapshotName(name));
+      }
+      return bytes;
+    } finally {
+      for (const { view } of sources) view.close();
+    }
+  }
+
+  return { collections, write };
 }
 
 /**
  * Writes a collection's snapshot to the file `temporary`, synced and read back; the caller renames it. Gives way to
  * requests after each slice. Returns the snapshot's size in bytes.
  */
-export async function writeSnapshot(
+async function writeSnapshot(
   files: Files,
   temporary: string,
-  collection: string,
-  header: SnapshotHeader,
+  header: JsonObject,
   view: View<StoredRecord>,
 ): Promise<number> {
   const hash = createHash('sha256');
@@ -67,7 +95,7 @@ export async function writeSnapshot(
       synced = size;
       await file.sync();
     };
-    for (const text of encodeSlices(encodeHeader(collection, header), view)) await write(text);
+    for (const text of encodeSlices(header, view)) await write(text);
     await write(encodeFooter(view.size, hash.copy().digest('hex')));
     await file.sync();
     const read = createHash('sha256');
@@ -78,8 +106,8 @@ export async function writeSnapshot(
   return size;
 }
 
-function* encodeSlices(header: string, view: View<StoredRecord>): Generator<string, void, undefined> {
-  let text = header;
+function* encodeSlices(header: JsonObject, view: View<StoredRecord>): Generator<string, void, undefined> {
+  let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
   for (const records of view.blocks()) {
     for (const record of records) {
@@ -168,11 +196,6 @@ export function parseHeader(value: JsonObject | undefined, expected: string): Sn
   if (format !== snapshotFormat || collection !== expected || typeof epoch !== 'string') return undefined;
   if (!isCount(through) || !isCount(revision) || revision > through || !isCount(nextId)) return undefined;
   return { epoch, through, revision, nextId };
-}
-
-function encodeHeader(collection: string, header: SnapshotHeader): string {
-  const line = JSON.stringify({ format: snapshotFormat, collection, ...header, records: [] });
-  return `${line.slice(0, -2)}\n`;
 }
 
 function encodeFooter(count: number, digest: string): string {
