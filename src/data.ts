@@ -90,7 +90,7 @@ export function openData(options: DataOptions, ring: () => KeyRing) {
   const settings = settingsOf(options);
   const files = options.directory === undefined ? undefined : new NodeFiles(options.directory);
   const store = openStore({
-    ...(files && { files }),
+    files,
     clock,
     random,
     onFailure(error) {

@@ -16,10 +16,8 @@ interface Group {
 export interface CommitterEvents {
   /** Nothing more is written: a sync or the undoing of a write failed, or the lock is lost. */
   onFailure(error: unknown): void;
-  /** The disk is full; until it is not, only transactions that remove are tried. */
+  /** The disk has become full. */
   onFull(): void;
-  /** Whether there is room again. Asked before a write while the disk is full. */
-  hasRoom(): Promise<boolean>;
   /** A group is durable and published. */
   onCommit(): void;
 }
@@ -43,7 +41,6 @@ export class Committer {
   #pending = 0;
   #pendingBytes = 0;
   #stopped: (() => CairnError) | undefined;
-  #failed = false;
   /** By transactions that do not remove, since the disk is full. */
   #spent = 0;
   /** While the work of a transaction runs. */
@@ -54,8 +51,10 @@ export class Committer {
   sequence = 0;
   groups = 0;
   commits = 0;
-  /** The disk is full. */
+  /** The disk is full; until it is not, only transactions that remove are tried. */
   full = false;
+  /** Nothing is written any more. */
+  failed = false;
 
   constructor(journal: Journal, tables: ReadonlyMap<string, AnyTable>, events: CommitterEvents) {
     this.#journal = journal;
@@ -72,15 +71,6 @@ export class Committer {
 
   /** See `Store.write`. */
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    return this.full ? this.askForRoom().then(() => this.#write(work)) : this.#write(work);
-  }
-
-  /** Whether a full disk still is one. */
-  async askForRoom(): Promise<void> {
-    if (this.#stopped === undefined && (await this.#events.hasRoom())) this.full = false;
-  }
-
-  #write<T>(work: (transaction: Transaction) => T): Promise<T> {
     // What is thrown in here rejects the promise; there is one, since every write pays for it.
     return new Promise((resolve, reject) => {
       if (this.#stopped !== undefined) throw this.#stopped();
@@ -106,8 +96,8 @@ export class Committer {
     });
 
   /** Refuses what comes from now on, and resolves when everything that waits has been answered. */
-  stop(refusal: () => CairnError): Promise<void> {
-    this.#stopped ??= refusal;
+  stop(): Promise<void> {
+    this.#stopped ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
     return new Promise((resolve) => {
       this.#drained = resolve;
       this.#schedule();
@@ -116,8 +106,8 @@ export class Committer {
 
   /** Nothing may be written any more: everything pending is answered with `outcome_unknown`. Only the first counts. */
   fail(error: unknown): void {
-    if (this.#failed) return;
-    this.#failed = true;
+    if (this.failed) return;
+    this.failed = true;
     this.#stopped = () => new CairnError('store_failed', 'Cannot write: the store has stopped after a failure');
     const unknown = new CairnError(
       'outcome_unknown',

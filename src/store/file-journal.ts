@@ -1,14 +1,14 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/system.ts';
-import { replaceFile, temporaryName, type Files } from './files.ts';
+import { replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import type { TornTail } from './journal-reader.ts';
 import type { BetweenGroups, Journal, JournalStatus } from './journal.ts';
 import { Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
-import { Room } from './room.ts';
+import { reserveName, Room } from './room.ts';
 import { viewTables, type Checkpoint } from './snapshot.ts';
 import type { AnyTable } from './table.ts';
 
@@ -73,7 +73,12 @@ export class FileJournal implements Journal {
     const started = this.#options.clock.elapsed();
     await this.#guard(async (journal) => {
       this.#fence(journal);
-      await journal.append(groupBody(sequence, commits), this.#padding, () => this.#room.look(this.#bytes));
+      try {
+        await journal.append(groupBody(sequence, commits), this.#padding, () => this.#room.look(this.#bytes));
+      } catch (error) {
+        if (error instanceof CairnError) await this.#room.spend();
+        throw error;
+      }
       // Whoever replaced us meanwhile may not have seen this group.
       this.#holdLock();
     });
@@ -85,8 +90,8 @@ export class FileJournal implements Journal {
     return this.#bytes > this.#checkpointAt;
   }
 
-  setReserve(full: boolean): Promise<boolean> {
-    return this.#room.setReserve(full, this.#bytes);
+  hasRoom(): Promise<boolean> {
+    return this.#room.save(this.#bytes);
   }
 
   async checkpoint(between: BetweenGroups): Promise<boolean> {
@@ -125,7 +130,7 @@ export class FileJournal implements Journal {
   async #recover(tables: Map<string, AnyTable>): Promise<void> {
     const found = await findStore(this.#files, tables);
     const { after, collections, epoch = newEpoch(this.#options.random) } = found;
-    this.#room.left = found.obsolete.filter((name) => name === temporaryName(name.slice(0, -4)));
+    this.#room.left = found.temporary;
     const manifest = { journal: found.journal + 1, closed: false, epoch, after, predecessor: undefined, collections };
     const journal = await JournalFile.begin(this.#files, manifest, this.#room.twice);
     this.#journal = journal;
@@ -140,7 +145,7 @@ export class FileJournal implements Journal {
     this.#collections = collections;
     this.#sequence = sequence;
     this.#setCheckpointAt(found.snapshotBytes);
-    await this.#room.begin(this.#bytes);
+    if (this.#files.identity(reserveName) === undefined) await this.#room.save(this.#bytes);
     if (!closed) this.#options.onNotice(`the last stop was not clean: ${commits} commits were replayed`);
   }
 

@@ -14,14 +14,14 @@ export interface Journal {
   /**
    * Makes one group durable: commits with the sequence numbers `sequence`, `sequence` + 1, … Called again only when
    * the last call has settled.
-   * @throws CairnError `storage_full` when nothing was written and later groups may fare better; after any other
-   *   error the outcome is unknown and nothing may be appended any more
+   * @throws CairnError `storage_full` when nothing was written and what was put aside is given to later groups; after
+   *   any other error the outcome is unknown and nothing may be appended any more
    */
   append(sequence: number, commits: readonly string[]): Promise<void>;
   /** Whether the journal has outgrown the snapshots. */
   readonly checkpointDue: boolean;
-  /** Lets space that was put aside be used where `full`, and puts it aside again where not; false where it cannot. */
-  setReserve(full: boolean): Promise<boolean>;
+  /** Whether there is room again after `storage_full`: then some is put aside again. */
+  hasRoom(): Promise<boolean>;
   /**
    * Writes everything up to `sequence` (asked for between two groups) to snapshots. An error of the disk that loses
    * nothing is reported as a notice, and false is returned; after any thrown error nothing may be appended any more.
@@ -43,7 +43,7 @@ export function memoryJournal(epoch: string): Journal {
     open: () => Promise.resolve({ epoch, sequence: 0 }),
     append: () => Promise.resolve(),
     checkpointDue: false,
-    setReserve: () => Promise.resolve(true),
+    hasRoom: () => Promise.resolve(true),
     checkpoint: () => Promise.resolve(true),
     close: () => Promise.resolve(),
     status: () => ({ journalBytes: 0, appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 }),

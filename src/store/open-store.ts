@@ -1,4 +1,4 @@
-import { CairnError, invariant } from '../base/errors.ts';
+import { invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { Committer } from './committer.ts';
@@ -6,16 +6,14 @@ import { FileJournal, newEpoch } from './file-journal.ts';
 import type { Files } from './files.ts';
 import { memoryJournal, type Journal } from './journal.ts';
 import { systemProcesses, type ProcessTable } from './lock.ts';
-import { NodeFiles } from './node-files.ts';
 import type { CheckReport, OfflineOptions } from './offline.ts';
 import type { RepairReport } from './repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord, StoreStatus, Transaction } from './store.ts';
 import { isCollectionName, Table, type AnyTable } from './table.ts';
 
 export interface StoreOptions {
-  /** Where the records are kept: a directory, files of any kind, or only in memory when left out. */
-  readonly directory?: string;
-  readonly files?: Files;
+  /** Where the records are kept; only in memory when left out. */
+  readonly files?: Files | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly processes?: ProcessTable;
@@ -57,10 +55,8 @@ class RecordStore implements OfflineStore {
   readonly #journal: Journal;
   readonly #tables = new Map<string, AnyTable>();
   readonly #committer: Committer;
-  readonly #files: Files | undefined;
   readonly #options: Settings;
   #epoch: string | undefined;
-  #failure: unknown;
   #checkpoint: Promise<boolean> | undefined;
   #closed: Promise<void> | undefined;
   #askedForRoom = 0;
@@ -68,16 +64,11 @@ class RecordStore implements OfflineStore {
 
   constructor(options: Settings) {
     this.#options = options;
-    const files = options.files ?? (options.directory === undefined ? undefined : new NodeFiles(options.directory));
-    this.#files = files;
-    this.#journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(options.random));
+    const { files, random } = options;
+    this.#journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(random));
     this.#committer = new Committer(this.#journal, this.#tables, {
-      onFailure: (error) => {
-        this.#failure = error;
-        options.onFailure?.(error);
-      },
+      onFailure: (error) => options.onFailure?.(error),
       onFull: () => this.#runOutOfRoom(),
-      hasRoom: () => this.#hasRoom(),
       onCommit: () => {
         if (this.#journal.checkpointDue) void this.checkpoint().catch(() => undefined);
       },
@@ -99,17 +90,19 @@ class RecordStore implements OfflineStore {
   }
 
   async check(): Promise<CheckReport> {
-    invariant(this.#files !== undefined, 'a store in memory has no files to check');
+    const { files } = this.#options;
+    invariant(files !== undefined, 'a store in memory has no files to check');
     // What only a check or a repair needs is loaded for them alone: a server starts without it.
     const { checkFiles } = await import('./offline.ts');
-    return checkFiles(this.#files, () => this.#makeTables());
+    return checkFiles(files, () => this.#makeTables());
   }
 
   async repair(options: Partial<Pick<OfflineOptions, 'credentials' | 'onProgress'>> = {}): Promise<RepairReport> {
-    invariant(this.#files !== undefined && this.#epoch === undefined, 'only files at rest can be repaired');
+    const { files } = this.#options;
+    invariant(files !== undefined && this.#epoch === undefined, 'only files at rest can be repaired');
     const { repairFiles } = await import('./repair.ts');
     const credentials = { collections: [], files: [] };
-    return repairFiles(this.#files, () => this.#makeTables(), { credentials, ...this.#options, ...options });
+    return repairFiles(files, () => this.#makeTables(), { credentials, ...this.#options, ...options });
   }
 
   async start(): Promise<void> {
@@ -120,7 +113,8 @@ class RecordStore implements OfflineStore {
   }
 
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    return this.#committer.write(work);
+    const committer = this.#committer;
+    return committer.full ? this.#askForRoom().then(() => committer.write(work)) : committer.write(work);
   }
 
   async checkpoint(): Promise<void> {
@@ -141,11 +135,11 @@ class RecordStore implements OfflineStore {
   }
 
   status(): StoreStatus {
-    const { sequence, groups, commits, full } = this.#committer;
+    const { sequence, groups, commits, full, failed } = this.#committer;
     // Who asks whether it is ready may keep all writes away until it is.
-    if (full) void this.#committer.askForRoom();
+    if (full) void this.#askForRoom();
     const collections = [...this.#tables.values()].map(({ name, size }) => ({ name, records: size }));
-    const state = this.#failure !== undefined ? 'failed' : full ? 'full' : 'writable';
+    const state = failed ? 'failed' : full ? 'full' : 'writable';
     return { state, sequence, groups, commits, collections, ...this.#journal.status() };
   }
 
@@ -155,34 +149,34 @@ class RecordStore implements OfflineStore {
 
   async #close(): Promise<void> {
     if (this.#epoch === undefined) return;
-    await this.#committer.stop(() => new CairnError('draining', 'Cannot write: the server is stopping'));
+    await this.#committer.stop();
     await this.#checkpoint?.catch(() => undefined);
-    if (this.#failure === undefined) await this.checkpoint().catch(() => undefined);
-    await this.#journal.close(this.#failure === undefined);
+    if (!this.#committer.failed) await this.checkpoint().catch(() => undefined);
+    await this.#journal.close(!this.#committer.failed);
   }
 
   #runOutOfRoom(): void {
     this.#options.onNotice('the disk is full: only removals are taken until there is room', 'error');
     this.#askedForRoom = this.#options.clock.elapsed();
     this.#madeRoom = this.#askedForRoom;
-    void this.#journal.setReserve(true).then(() => this.checkpoint().catch(() => undefined));
+    void this.checkpoint().catch(() => undefined);
   }
 
   /** Asks the disk for the reserve again, now and then; and makes room by a checkpoint where it is refused. */
-  async #hasRoom(): Promise<boolean> {
+  async #askForRoom(): Promise<void> {
     const { clock, onNotice } = this.#options;
     const now = clock.elapsed();
-    if (now - this.#askedForRoom < roomCheckMs) return false;
+    if (this.#closed !== undefined || this.#committer.failed || now - this.#askedForRoom < roomCheckMs) return;
     // Until it has answered, nobody else asks.
     this.#askedForRoom = Number.POSITIVE_INFINITY;
-    const room = await this.#journal.setReserve(false);
+    const room = await this.#journal.hasRoom();
     this.#askedForRoom = now;
     if (room) {
+      this.#committer.full = false;
       onNotice('there is room on the disk again: everything is taken');
     } else if (now - this.#madeRoom >= roomCheckpointMs) {
       this.#madeRoom = now;
       void this.checkpoint().catch(() => undefined);
     }
-    return room;
   }
 }

@@ -84,7 +84,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const journals = last === undefined ? [] : await withPredecessors(files, numbers, last, after);
   // There is no epoch where there is no store yet.
   const epoch = last?.manifest.epoch;
-  return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete };
+  return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete, temporary };
 }
 
 async function readSnapshots(

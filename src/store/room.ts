@@ -4,7 +4,7 @@ import { errorCode, isExhausted, readChunks, replaceFile, type Files } from './f
 import { journalNumber } from './journal-format.ts';
 
 /** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
-const reserveName = 'reserve';
+export const reserveName = 'reserve';
 
 /** What is done about room on the disk: as long as there is some, so much is kept that a start succeeds. */
 export class Room {
@@ -30,27 +30,23 @@ export class Room {
     throw Object.assign(new Error('Cannot write: a start would find no room'), { code: 'ENOSPC' });
   }
 
-  /** See `Journal.setReserve`. */
-  async setReserve(full: boolean, journalBytes: number): Promise<boolean> {
-    if (full) this.#spare = 0;
+  /** Gives the reserve to what is written from now on. */
+  async spend(): Promise<void> {
+    this.#spare = 0;
+    await this.#files.remove(reserveName).catch(() => undefined);
+  }
+
+  /** Puts the reserve aside; false where there is no room for it. */
+  async save(journalBytes: number): Promise<boolean> {
     try {
-      if (full) {
-        await this.#files.remove(reserveName);
-      } else {
-        // As much again: or else the next writes would find it full.
-        await this.look(journalBytes, 2 * this.#reserveBytes);
-        await replaceFile(this.#files, reserveName, this.#random(this.#reserveBytes));
-        this.#spare = this.#reserveBytes;
-      }
-      return true;
+      // As much again: or else the next writes would find it full.
+      await this.look(journalBytes, 2 * this.#reserveBytes);
+      await replaceFile(this.#files, reserveName, this.#random(this.#reserveBytes));
     } catch {
       return false;
     }
-  }
-
-  /** Puts the reserve aside where there is none. */
-  async begin(journalBytes: number): Promise<void> {
-    if (this.#files.identity(reserveName) === undefined) await this.setReserve(false, journalBytes);
+    this.#spare = this.#reserveBytes;
+    return true;
   }
 
   /** Does `work` once more where the disk is full, without the reserve. */

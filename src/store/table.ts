@@ -101,7 +101,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     }
     for (const [name, { key, unique, published }] of this.indexes) {
       const taken = unique ? key(record) : undefined;
-      if (taken !== undefined && (published.one(taken) ?? id) !== id) return new UniqueKeyError(this.name, name).message;
+      const holder = taken === undefined ? undefined : published.one(taken);
+      if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
     }
     this.publish(id, record, this.revision);
     return undefined;

@@ -16,6 +16,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { createApp } from '../../src/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 
@@ -43,7 +44,7 @@ const lists: readonly [what: string, target: string][] = [
 
 /** Makes a data directory with `count` items. */
 async function fill(directory: string, count: number): Promise<void> {
-  const store = openStore({ directory, clock: systemClock, random: systemRandom });
+  const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
   const items = store.collection<Item>({ name: 'items', parse: () => undefined });
   await store.start();
   let state = 1;

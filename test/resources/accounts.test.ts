@@ -4,6 +4,7 @@ import { createApp } from '../../src/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log.ts';
 import type { SessionRecord } from '../../src/resources/sessions.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../cli/spawn.ts';
 import { openTestApp, type AskOptions } from '../support/app.ts';
@@ -58,7 +59,7 @@ test('a session with a time that no date can be is no session: the start stops a
   const session = { kind: 'cookie', userId: 1, lookupHash: 'x', address: '', agent: '' } as const;
   const starts = async (createdAt: number): Promise<string> => {
     const directory = temporaryDirectory(t);
-    const store = openStore({ directory, clock: systemClock, random: systemRandom });
+    const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
     const sessions = store.collection<SessionRecord>({ name: 'sessions', parse: () => undefined });
     await store.start();
     await store.write((transaction) =>

@@ -97,7 +97,7 @@ test('a store goes on when its lock is touched, and when the process goes to ano
     rmSync(directory, { recursive: true });
   });
   process.chdir(directory);
-  const { store, people } = await startStore({ directory: 'data' });
+  const { store, people } = await startStore({ files: new NodeFiles('data') });
   process.chdir(before);
   utimesSync(join(directory, 'data', 'lock'), 1, 1);
   await store.write((tx) => tx.insert(people, person('ann')));

@@ -7,6 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { InvariantError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { UniqueKeyError, type Transaction } from '../../src/store/store.ts';
 import { noticesOfDeniedSyncs } from '../support/locked.ts';
@@ -32,7 +33,7 @@ const newDirectory = (): string => join(root, String((directories += 1)));
 /** The same contract, whatever the records are kept in. */
 const kinds: [string, () => Partial<StoreOptions>][] = [
   ['in memory', () => ({})],
-  ['in a directory', () => ({ directory: newDirectory() })],
+  ['in a directory', () => ({ files: new NodeFiles(newDirectory()) })],
 ];
 
 for (const [kind, options] of kinds) {
@@ -218,7 +219,7 @@ describe('a store under load', () => {
 describe('a store in a directory', () => {
   it('comes back after a clean stop, and its files are the data', async () => {
     const directory = newDirectory();
-    const first = await startStore({ directory });
+    const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => {
       tx.insert(first.people, person('ann'));
       tx.insert(first.people, person('bob'));
@@ -235,7 +236,7 @@ describe('a store in a directory', () => {
     assert.equal(file.split('\n')[1], '{"id":1,"revision":1,"name":"ann","email":"ann@example.org","role":"member"}');
     for (const name of readdirSync(directory)) assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name);
 
-    const second = await startStore({ directory });
+    const second = await startStore({ files: new NodeFiles(directory) });
     assert.equal(second.store.epoch, first.store.epoch);
     assert.deepEqual(second.notices, noticesOfDeniedSyncs);
     assert.deepEqual(all(second.people), all(first.people));
@@ -251,7 +252,8 @@ describe('a store in a directory', () => {
     const directory = newDirectory();
     const only = async (definition: 'people' | 'notes'): Promise<void> => {
       const clock = steppingClock();
-      const store = openStore({ directory, clock, random: seededRandom(2), processes: processTable() });
+      const files = new NodeFiles(directory);
+      const store = openStore({ files, clock, random: seededRandom(2), processes: processTable() });
       if (definition === 'people') {
         const collection = store.collection(people);
         await store.start();
@@ -266,7 +268,7 @@ describe('a store in a directory', () => {
     await only('people');
     await only('notes');
     await only('people');
-    const both = makeStore({ directory });
+    const both = makeStore({ files: new NodeFiles(directory) });
     await both.store.start();
     assert.equal(both.people.size, 2);
     assert.equal(both.notes.size, 1);
@@ -275,10 +277,10 @@ describe('a store in a directory', () => {
 
   it('goes on from the journal when it was not closed', async () => {
     const directory = newDirectory();
-    const first = await startStore({ directory });
+    const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => tx.insert(first.people, person('ann')));
     rmSync(join(directory, 'lock'));
-    const second = await startStore({ directory });
+    const second = await startStore({ files: new NodeFiles(directory) });
     assert.deepEqual(second.notices, [...noticesOfDeniedSyncs, 'the last stop was not clean: 1 commits were replayed']);
     assert.deepEqual(all(second.people), all(first.people));
     const late = (): Promise<unknown> => first.store.write((tx) => tx.insert(first.people, person('bob')));

@@ -5,13 +5,14 @@
 import { createInterface } from 'node:readline';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { LockedError } from '../../src/store/store.ts';
 import { people, person } from '../store/fixtures.ts';
 
 const [directory = ''] = process.argv.slice(2);
 const make = (): ReturnType<typeof openStore> =>
-  openStore({ directory, clock: systemClock, random: systemRandom, reserveBytes: 4096 });
+  openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom, reserveBytes: 4096 });
 let store = make();
 let records = store.collection(people);
 const answers: { readonly [line: string]: () => Promise<string | number> } = {
