@@ -6,7 +6,7 @@ import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
 import type { TornTail } from './journal-reader.ts';
 import type { BetweenGroups, Journal, JournalStatus } from './journal.ts';
-import { Lock, type LockOptions } from './lock.ts';
+import { acquireLock, type Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { reserveName, Room } from './room.ts';
 import { viewTables, type Checkpoint } from './snapshot.ts';
@@ -58,7 +58,7 @@ export class FileJournal implements Journal {
       if (!this.#files.syncsDirectories) {
         onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
       }
-      this.#lock = await this.#room.twice(() => Lock.acquire(this.#options));
+      this.#lock = await this.#room.twice(() => acquireLock(this.#options));
       await this.#recover(tables);
     } catch (error) {
       await this.#journal?.discard();

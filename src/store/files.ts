@@ -83,15 +83,13 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
 export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer, void, undefined> {
   const file = await files.open(name, 'read');
   try {
-    // A first look, which for a small file is all; a large piece is worth its memory only for a large file.
-    let buffer = Buffer.allocUnsafe(4000);
+    const buffer = Buffer.allocUnsafe(256 * 1024);
     let position = 0;
     for (;;) {
       const length = await file.read(buffer, position);
       if (length === 0) return;
       yield buffer.subarray(0, length);
       position += length;
-      if (position === 4000) buffer = Buffer.allocUnsafe(256 * 1024);
     }
   } finally {
     await file.close();
@@ -108,22 +106,23 @@ export function temporaryName(name: string): string {
  * a crash the file is the old one or the new one. The mode is 0600.
  */
 export async function replaceFile(files: Files, name: string, bytes: Uint8Array): Promise<void> {
-  await writeTemporary(files, temporaryName(name), (file) => writeAll(file, bytes, 0));
+  await writeSynced(files, temporaryName(name), 'replace', (file) => writeAll(file, bytes, 0));
   await files.rename(temporaryName(name), name);
   await files.syncDirectory();
 }
 
-/** Writes and syncs a temporary file; removes it when that fails. The caller renames it. */
-export async function writeTemporary(
+/** Makes a file, writes and syncs it, and removes it when that fails. */
+export async function writeSynced(
   files: Files,
-  temporary: string,
+  name: string,
+  mode: 'replace' | 'exclusive',
   write: (file: OpenFile) => Promise<void>,
 ): Promise<void> {
-  const file = await files.open(temporary, 'replace');
+  const file = await files.open(name, mode);
   try {
     await write(file).then(() => file.sync()).finally(() => file.close());
   } catch (error) {
-    await files.remove(temporary).catch(() => undefined);
+    await files.remove(name).catch(() => undefined);
     throw error;
   }
 }

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import type { JsonObject } from '../base/json.ts';
 import type { Clock, Random } from '../base/system.ts';
-import { errorCode, readWhole, writeAll, type Files } from './files.ts';
+import { errorCode, readWhole, writeAll, writeSynced, type Files } from './files.ts';
 import { parseObject } from './journal-format.ts';
 import { LockedError } from './store.ts';
 
@@ -55,53 +55,39 @@ const onLinux = process.platform === 'linux';
  *
  * Two processes that take the same stale lock over at once may both remove it; then the file is the second one's, and
  * the first finds at its next fence that it has lost it.
+ * @throws LockedError naming the holder
  */
-export class Lock {
-  readonly #files: Files;
-  readonly #identity: string;
-  readonly #unclaim: Release | undefined;
-
-  private constructor(files: Files, identity: string, unclaim: Release | undefined) {
-    this.#files = files;
-    this.#identity = identity;
-    this.#unclaim = unclaim;
-  }
-
-  /** @throws LockedError naming the holder */
-  static async acquire({ files, clock, random, processes }: LockOptions): Promise<Lock> {
-    const claim = await processes.claim(files.directory);
-    if (claim === false) throw await heldBy(files, 'it is running on this machine');
-    const self = processes.self(files.directory);
-    const since = new Date(clock.now()).toISOString();
-    const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
-    try {
-      let identity = await create(files, content);
-      if (identity === undefined) {
-        const stale = await readWhole(files, lockName);
-        const doubt = stale && presence(parseObject(stale.toString()), processes, self, claim !== undefined);
-        if (doubt !== undefined) throw await heldBy(files, doubt);
-        // Where it has gone by itself, another one may be there by now.
-        if (stale !== undefined) await files.remove(lockName).catch(unlessGone);
-        identity = await create(files, content);
-      }
-      if (identity === undefined) throw await heldBy(files, 'others are taking it at this moment');
-      return new Lock(files, identity, claim);
-    } catch (error) {
-      await claim?.();
-      throw error;
+export async function acquireLock({ files, clock, random, processes }: LockOptions) {
+  const unclaim = await processes.claim(files.directory);
+  if (unclaim === false) throw await heldBy(files, 'it is running on this machine');
+  const self = processes.self(files.directory);
+  const since = new Date(clock.now()).toISOString();
+  const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
+  try {
+    let identity = await create(files, content);
+    if (identity === undefined) {
+      const stale = await readWhole(files, lockName);
+      const doubt = stale && presence(parseObject(stale.toString()), processes, self, unclaim !== undefined);
+      if (doubt !== undefined) throw await heldBy(files, doubt);
+      // Where it has gone by itself, another one may be there by now.
+      if (stale !== undefined) await files.remove(lockName).catch(unlessGone);
+      identity = await create(files, content);
     }
-  }
-
-  /** Whether the lock file is still the one that we made. */
-  held(): boolean {
-    return this.#files.identity(lockName) === this.#identity;
-  }
-
-  async release(): Promise<void> {
-    if (this.held()) await this.#files.remove(lockName).catch(() => undefined);
-    await this.#unclaim?.();
+    if (identity === undefined) throw await heldBy(files, 'others are taking it at this moment');
+    /** Whether the lock file is still the one that we made. */
+    const held = (): boolean => files.identity(lockName) === identity;
+    const release = async (): Promise<void> => {
+      if (held()) await files.remove(lockName).catch(() => undefined);
+      await unclaim?.();
+    };
+    return { held, release };
+  } catch (error) {
+    await unclaim?.();
+    throw error;
   }
 }
+
+export type Lock = Awaited<ReturnType<typeof acquireLock>>;
 
 function unlessGone(error: unknown): void {
   if (errorCode(error) !== 'ENOENT') throw error;
@@ -109,19 +95,12 @@ function unlessGone(error: unknown): void {
 
 /** Makes the lock file and returns its identity; `undefined` where there is one already. */
 async function create(files: Files, content: string): Promise<string | undefined> {
-  const file = await files.open(lockName, 'exclusive').catch((error: unknown) => {
-    if (errorCode(error) !== 'EEXIST') throw error;
-  });
-  if (file === undefined) return undefined;
   try {
-    await writeAll(file, Buffer.from(content), 0);
-    // An empty lock after a power cut would name nobody, and so could not be shown to be stale.
-    await file.sync();
+    // Synced: an empty lock after a power cut would name nobody, and so could not be shown to be stale.
+    await writeSynced(files, lockName, 'exclusive', (file) => writeAll(file, Buffer.from(content), 0));
   } catch (error) {
-    await files.remove(lockName).catch(() => undefined);
+    if (errorCode(error) === 'EEXIST') return undefined;
     throw error;
-  } finally {
-    await file.close();
   }
   const identity = files.identity(lockName);
   return (await readWhole(files, lockName))?.toString() === content ? identity : undefined;

@@ -4,7 +4,7 @@ import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { journalName, journalNumber } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
-import { Lock, lockName, type LockOptions } from './lock.ts';
+import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { readSnapshot, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
@@ -158,7 +158,7 @@ export function countsOf(tables: ReadonlyMap<string, AnyTable>): Count[] {
 export async function whileLocked<T>(files: Files, options: OfflineOptions, work: () => Promise<T>): Promise<T> {
   await files.prepare();
   try {
-    const lock = await Lock.acquire({ ...options, files });
+    const lock = await acquireLock({ ...options, files });
     return await work().finally(() => lock.release());
   } finally {
     await files.close();

@@ -15,7 +15,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { errorCode, readChunks, writeAll, writeTemporary, type Files } from './files.ts';
+import { errorCode, readChunks, writeAll, writeSynced, type Files } from './files.ts';
 import { parseObject, refuseNewer, type Manifest } from './journal-format.ts';
 import { StoreDamageError, type StoredRecord, type View } from './store.ts';
 import { isCount, type AnyTable } from './table.ts';
@@ -84,7 +84,7 @@ async function writeSnapshot(
 ): Promise<number> {
   const hash = createHash('sha256');
   let size = 0;
-  await writeTemporary(files, temporary, async (file) => {
+  await writeSynced(files, temporary, 'replace', async (file) => {
     let synced = 0;
     const write = async (text: string): Promise<void> => {
       const bytes = Buffer.from(text);
