@@ -133,10 +133,10 @@ function parseListed(collections: JsonObject): Map<string, ListedCollection> | u
   return listed;
 }
 
-/** Parses JSON text that should be an object; `undefined` for everything else. */
-export function parseObject(text: string): JsonObject | undefined {
+/** Parses JSON text that should be an object; `undefined` for everything else, and for what no string can hold. */
+export function parseObject(text: string | Buffer): JsonObject | undefined {
   try {
-    const value: JsonValue = JSON.parse(text);
+    const value: JsonValue = JSON.parse(String(text));
     return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;

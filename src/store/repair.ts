@@ -42,20 +42,21 @@ export async function repairFiles(
     if (found.damage.length === 0) return { ...found, lost: [], aside: [] };
     const names = await files.list();
     const journals = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
-    const salvage = new Salvage(files, makeTables());
+    const salvage = new Salvage(files, makeTables(), names);
     const { tables, lost } = salvage;
     for (const number of journals) await salvage.readManifest(journalName(number));
     for (const table of tables.values()) await salvage.readSnapshot(table);
     for (const number of journals) await salvage.readJournal(journalName(number));
     const sequence = Math.max(salvage.judge(), ...Array.from(tables.values(), ({ revision }) => revision));
     const epoch = newEpoch(options.random);
+    // By the names of the copies, the next run after a crash knows what this one wrote, unless something was lost.
+    const suffix = `.damaged-${lost.length > 0 ? newEpoch(options.random) : epoch}`;
     const aside: string[] = [];
     for (const name of new Set([...found.damage.map(({ file }) => file), ...salvage.lossy])) {
       const bytes = await readWhole(files, name);
       if (bytes === undefined) continue;
-      const copy = `${name}.damaged-${epoch}`;
-      await replaceFile(files, copy, bytes);
-      aside.push(copy);
+      await replaceFile(files, name + suffix, bytes);
+      aside.push(name + suffix);
     }
     if (lost.length > 0) {
       emptyTables(tables, options.credentials.collections, sequence);
@@ -75,6 +76,7 @@ class Salvage {
   /** The files in which something was lost. */
   readonly lossy = new Set<string>();
   readonly #files: Files;
+  readonly #names: readonly string[];
   /** As the newest manifest says it; `through` as the snapshot says. */
   readonly #collections = new Map<string, ListedCollection>();
   /** `undefined` where the newest journal's first line is damaged, or there is none. */
@@ -84,9 +86,10 @@ class Salvage {
   /** Whether all ids that were ever given are known. */
   #idsKnown = true;
 
-  constructor(files: Files, tables: Map<string, AnyTable>) {
+  constructor(files: Files, tables: Map<string, AnyTable>, names: readonly string[]) {
     this.#files = files;
     this.tables = tables;
+    this.#names = names;
   }
 
   async readManifest(name: string): Promise<void> {
@@ -108,51 +111,59 @@ class Salvage {
     const unlisted = { through: this.#manifest?.after ?? 0, file: false, nextId: 0 };
     const listed = this.#collections.get(table.name) ?? unlisted;
     this.#collections.set(table.name, listed);
-    const bytes = await readWhole(this.#files, name);
-    if (bytes === undefined && !listed.file) return;
-    // Some editors put a byte order mark in front.
-    const text = (bytes?.toString() ?? '').replace(/^\uFEFF/, '');
-    const whole = parseObject(text);
-    const header = parseHeader(whole ?? parseObject(`${text.slice(0, text.indexOf('\n'))}]}`), table.name);
-    if (header === undefined && listed.nextId === 0) this.#idsKnown = false;
-    const claimed = Number(/^[^[]*"nextId": ?(\d{1,15})\b/.exec(text)?.[1] ?? 1);
-    const { through, nextId, revision, epoch } = header ?? { ...listed, nextId: claimed, revision: 0, epoch: '' };
-    const problems = [
-      bytes === undefined && 'it is not there',
-      bytes !== undefined && header === undefined && 'its first line is not a header',
-      bytes !== undefined && !isUtf8(bytes) && 'bytes that are not UTF-8 became U+FFFD',
-      header !== undefined && epoch !== (this.#manifest?.epoch ?? epoch) && 'it is of another store',
-      header !== undefined && whole === undefined && !/^\],"count":/m.test(text) && 'its last line is missing',
-      through < listed.through && `it ends with ${through}: what came after it is missing`,
-    ];
-    for (const problem of problems) if (problem !== false) this.#lose(name, 0, problem);
+    const isThere = this.#names.includes(name);
+    if (!isThere && !listed.file) return;
+    const { head = {}, records } = isThere ? await this.#readRecords(name) : { head: undefined, records: [] };
+    const header = parseHeader(head, table.name);
+    if (header === undefined) {
+      this.#idsKnown &&= listed.nextId > 0;
+      this.#lose(name, 0, isThere ? 'its first line is not a header' : 'it is not there');
+    }
+    const { nextId: claimed } = head;
+    const guess = { ...listed, revision: 0, nextId: isCount(claimed) ? claimed : 1, epoch: this.#manifest?.epoch };
+    const { through, revision, nextId, epoch } = header ?? guess;
+    const known = [this.#manifest?.epoch ?? epoch, ...this.#names.map((each) => each.split('.damaged-')[1])];
+    if (!known.includes(epoch)) this.#lose(name, 0, 'it is of another store');
+    if (through < listed.through) this.#lose(name, 0, `it ends with ${through}: what came after it is missing`);
     this.#collections.set(table.name, { ...listed, through });
-    const records = whole === undefined ? this.#readLines(name, text) : whole['records'];
-    if (!Array.isArray(records)) this.#lose(name, 0, 'it has no records');
-    for (const record of Array.isArray(records) ? records.toSorted((a, b) => idOf(a) - idOf(b)) : []) {
+    for (const { offset, record } of records) {
       // A record that was added by hand needs no revision of its own; its id stays in front.
       const complete = isJsonObject(record) && { id: 0, revision: through, ...record };
       const id = idOf(record);
       const taken = table.get(id) && 'another record has its id';
-      const problem = complete ? (taken ?? table.load(complete)) : 'it is not a record';
-      if (problem !== undefined) this.#lose(name, text.indexOf(`{"id":${id},`), problem);
+      const problem = complete ? (taken ?? table.load(complete)) : 'this line is not a record';
+      if (problem !== undefined) this.#lose(name, offset, problem);
       table.advance(table.get(id)?.revision ?? 0, 0);
     }
     table.advance(revision, nextId);
   }
 
-  /** The records of a snapshot that is no JSON as a whole. */
-  #readLines(name: string, text: string): JsonObject[] {
-    const records: JsonObject[] = [];
-    let offset = 0;
-    for (const whole of text.split('\n')) {
-      const line = whole.trim();
-      const record = parseObject(line.replace(/,$/, ''));
-      if (record !== undefined) records.push(record);
-      else if (!/^(\{"format":.*|\],"count":.*)?$/.test(line)) this.#lose(name, offset, 'this line is not a record');
-      offset += Buffer.byteLength(whole) + 1;
+  /** The members before the records, and the records with their places: line by line, or else as JSON of any form. */
+  async #readRecords(name: string) {
+    let head: JsonObject | undefined;
+    let ended = false;
+    let records: { readonly offset: number; readonly record: JsonValue | undefined }[] = [];
+    for await (const { offset, bytes } of lines(this.#files, name)) {
+      if (!isUtf8(bytes)) this.#lose(name, offset, 'bytes that are not UTF-8 became U+FFFD');
+      // Some editors put a byte order mark in front, which goes with the spaces; it has three bytes.
+      const line = bytes.toString().trim();
+      ended ||= line.startsWith('],"count":');
+      if (offset === 0) head = parseObject(`${line}]}`);
+      if (/^(\{"format":.*|\],"count":.*)?$/.test(line)) continue;
+      records.push({ offset, record: parseObject(line.replace(/,$/, '')) });
     }
-    return records;
+    if (head !== undefined && ended && records.every(({ record }) => record !== undefined)) return { head, records };
+    const bytes = (await readWhole(this.#files, name)) ?? Buffer.alloc(0);
+    const whole = parseObject(bytes) ?? parseObject(bytes.subarray(3));
+    if (whole !== undefined) {
+      const { records: all } = whole;
+      if (!Array.isArray(all)) this.#lose(name, 0, 'it has no records');
+      head = whole;
+      records = Array.isArray(all) ? all.map((record: JsonValue) => ({ offset: 0, record })) : [];
+    } else if (head !== undefined && !ended) {
+      this.#lose(name, 0, 'its last line is missing');
+    }
+    return { head, records };
   }
 
   async readJournal(name: string): Promise<void> {

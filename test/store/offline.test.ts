@@ -105,6 +105,8 @@ describe('repair', () => {
         'abci',
       ],
       ['formatting by another tool', (text) => JSON.stringify(JSON.parse(text), null, 2), 'abc'],
+      ['the same with a byte order mark', (text) => `\uFEFF${JSON.stringify(JSON.parse(text))}\n`, 'abc'],
+      ['one record over several lines', (text) => text.replace('{"id":2,', '{\n"id":2,\n'), 'abc'],
       ['lines in another order', (text) => text.replace(/(\{"id":1,.*),\n(\{"id":2,.*),\n/, '$2,\n$1,\n'), 'abc'],
     ];
     for (const [what, change, expected] of edits) {
@@ -155,8 +157,10 @@ describe('repair', () => {
     assert.equal(line.lost.length, 1);
 
     const latin = new Map(content);
-    latin.set('people.json', Buffer.from(textOf(content, 'people.json').replace('"b"', '"\xe4"'), 'latin1'));
-    assert.deepEqual((await repaired(latin)).lost, ['people.json, byte 0: bytes that are not UTF-8 became U+FFFD']);
+    const snapshot = textOf(content, 'people.json');
+    latin.set('people.json', Buffer.from(snapshot.replace('"b"', '"\xe4"'), 'latin1'));
+    const became = `people.json, byte ${snapshot.indexOf('{"id":2,')}: bytes that are not UTF-8 became U+FFFD`;
+    assert.deepEqual((await repaired(latin)).lost, [became]);
 
     const header = await repaired(edit(content, 'people.json', dropLine(0)));
     assert.equal(names(header), 'abcde');
@@ -246,19 +250,32 @@ describe('repair', () => {
     assert.match((await repaired(newer)).lost.join(), missing);
   });
 
-  it('can be run again after a crash at any operation', async () => {
-    const content = edit(await inBoth(), 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
-    const disk = new SimulatedDisk(content);
-    const begun = disk.operations.length;
-    await makeStore({ ...options, files: disk }).store.repair();
-    for (let length = begun; length <= disk.operations.length; length += 1) {
-      const left = afterCrash(disk.operations.slice(0, length), new Set());
-      left.delete('lock');
-      const again = new SimulatedDisk(left);
-      await makeStore({ ...options, files: again }).store.repair();
-      assert.equal(names(await start(again.content())), 'aBcde', `crash after ${length - begun} operations`);
-    }
-  });
+  const runs: [string, (text: string) => string, string, number][] = [
+    ['loses nothing, and keeps sessions', (text) => text.replace('"name":"b"', '"name":"B"'), 'aBcde', 1],
+    ['loses a record, and ends sessions', (text) => text.replace('{"id":1,', '{"id"!1,'), 'bcde', 0],
+  ];
+  for (const [what, damage, expected, sessions] of runs) {
+    it(`can be run again after a crash at any operation where it ${what}`, async () => {
+      const content = await killedAfter(async (opened) => {
+        await write('a', 'b')(opened);
+        await opened.store.write((tx) => tx.insert(opened.notes, { person: 1, text: 'a session' }));
+        await opened.store.checkpoint();
+        await write('c', 'd', 'e')(opened);
+      });
+      const disk = new SimulatedDisk(edit(content, 'people.json', damage));
+      const begun = disk.operations.length;
+      await makeStore({ ...options, files: disk, random: seededRandom(5) }).store.repair({ credentials });
+      for (let length = begun; length <= disk.operations.length; length += 1) {
+        const left = afterCrash(disk.operations.slice(0, length), new Set());
+        left.delete('lock');
+        const again = new SimulatedDisk(left);
+        await makeStore({ ...options, files: again, random: seededRandom(9) }).store.repair({ credentials });
+        const opened = await start(again.content());
+        assert.equal(names(opened), expected, `crash after ${length - begun} operations`);
+        assert.equal(opened.notes.size, sessions, `crash after ${length - begun} operations`);
+      }
+    });
+  }
 
   it('keeps its hands off what a newer version wrote', async () => {
     const content = edit(await inBoth(), 'people.json', (text) => text.replace('"format":1', '"format":2'));
