@@ -91,58 +91,53 @@ const faultLog: Log = {
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const { clock = systemClock, random = systemRandom, log = faultLog } = options;
+  let ring: KeyRing;
+  let closed: Promise<void> | undefined;
   const data = openData({ ...options, clock, random, log }, () => ring);
   const { settings, files, store, users } = data;
   const keySource = { files, secret: options.secret, clock, random };
-  let ring: KeyRing;
-  let generatedPassword: string | undefined;
-  let tokens: Tokens;
-  let dispatch: Handle;
-  let closed: Promise<void> | undefined;
   const onFault: OnFault = (error, { id }) => logFault(log, 'A fault of the server itself', error, id);
-  const unready = (): Unready | undefined => {
-    const { state } = store.status();
-    if (closed !== undefined) return 'draining';
-    return state === 'writable' ? undefined : state === 'full' ? 'storage_full' : 'store_failed';
-  };
+  const unready = (): Unready | undefined => (closed === undefined ? unreadyIn[store.status().state] : 'draining');
   await store.start();
   try {
     ring = await loadKeyRing(keySource);
-    tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
-    dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, onFault);
-    generatedPassword = await ensureAdministrator(users, options, random);
+    const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
+    const dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, onFault);
+    const generatedPassword = await ensureAdministrator(users, options, random);
+    const { drain, ...entrances } = createEntrances(dispatch, settings, {
+      clock,
+      nextId: createRequestIds(random),
+      onFailure: onFault,
+      onAnswered({ request, status, bytes, durationMs }) {
+        if (request === undefined) return;
+        const { id, method, route, userId } = request;
+        log.request({ id, method, route, status, durationMs, bytes, userId });
+      },
+    });
+    const close = (): Promise<void> => (closed ??= drain().then(() => store.close()));
+    return {
+      generatedPassword,
+      store,
+      users,
+      unready,
+      ...entrances,
+      async reloadKeys() {
+        const read = await loadKeyRing(keySource);
+        const { kid } = read.keys[0];
+        if (kid !== ring.keys[0].kid) log.security('keys_rotated', { kid });
+        ring = read;
+        tokens.setRing(ring);
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    };
   } catch (error) {
     await store.close();
     throw error;
   }
-  const { drain, ...entrances } = createEntrances(dispatch, settings, {
-    clock,
-    nextId: createRequestIds(random),
-    onFailure: onFault,
-    onAnswered({ request, status, bytes, durationMs }) {
-      if (request === undefined) return;
-      const { id, method, route, userId } = request;
-      log.request({ id, method, route, status, durationMs, bytes, userId });
-    },
-  });
-  const close = (): Promise<void> => (closed ??= drain().then(() => store.close()));
-  return {
-    generatedPassword,
-    store,
-    users,
-    unready,
-    ...entrances,
-    async reloadKeys() {
-      const read = await loadKeyRing(keySource);
-      const { kid } = read.keys[0];
-      if (kid !== ring.keys[0].kid) log.security('keys_rotated', { kid });
-      ring = read;
-      tokens.setRing(ring);
-    },
-    close,
-    [Symbol.asyncDispose]: close,
-  };
 }
+
+const unreadyIn = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
 
 type Exchange = Pick<ExchangerOptions, 'clock' | 'nextId' | 'onFailure' | 'onAnswered'>;
 type Entrances = Pick<App, 'listen' | 'renewTls' | 'load' | 'handler' | 'inject'> & { drain(): Promise<void> };
@@ -249,7 +244,7 @@ async function ensureAdministrator(users: Users, options: AppOptions, random: Ra
   } catch (error) {
     if (!(error instanceof CairnError) || error.issues === undefined) throw error;
     const broken = error.issues.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join(', ');
-    throw new CairnError(error.code, `Cannot make the administrator: ${broken}`, { issues: error.issues });
+    throw new CairnError(error.code, `Cannot make the administrator: ${broken}`);
   }
   return generated;
 }

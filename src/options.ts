@@ -9,7 +9,7 @@ export interface Rule<T> {
   /** `undefined`: the text is not allowed. */
   readonly parse: (text: string) => T | undefined;
   /** In which the value is a number, where the text has to name a unit. */
-  readonly unit?: string;
+  readonly unit?: string | undefined;
 }
 
 /**
@@ -92,9 +92,7 @@ export function choice<const V extends string>(values: readonly V[]): Rule<V> {
 }
 
 export function integer(placeholder: string, min: number, max: number): Rule<number> {
-  const parse = (value: string): number | undefined =>
-    /^\d{1,15}$/.test(value) ? within(Number(value), min, max) : undefined;
-  return { placeholder, allowed: `a whole number from ${min} to ${max}`, parse };
+  return quantity(placeholder, 'a whole number', { '': 1 }, String(min), String(max));
 }
 
 /** A length of time such as `90s`, `15m`, `12h` or `7d`; the value is in seconds. */
@@ -111,19 +109,17 @@ function quantity(
   placeholder: string, what: string, units: Readonly<Record<string, number>>, min: string, max: string,
 ): Rule<number> {
   const amount = (value: string): number => {
-    const match = /^(\d{1,9})([A-Za-z]{1,3})$/.exec(value);
-    return Number(match?.[1]) * (units[match?.[2] ?? ''] ?? NaN);
+    const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,3})$/.exec(value) ?? [];
+    return Number(digits) * (units[unit] ?? NaN);
   };
-  const [unit = '', ...larger] = Object.keys(units);
-  const allowed = `${what} from ${min} to ${max} in ${[unit, ...larger].join(', ')}`;
-  return { placeholder, allowed, unit, parse: (value) => within(amount(value), amount(min), amount(max)) };
+  const names = Object.keys(units).filter((name) => name !== '');
+  const allowed = `${what} from ${min} to ${max}${names.length === 0 ? '' : ` in ${names.join(', ')}`}`;
+  const parse = (value: string): number | undefined =>
+    amount(value) >= amount(min) && amount(value) <= amount(max) ? amount(value) : undefined;
+  return { placeholder, allowed, unit: names[0], parse };
 }
 
 /** A serialised web origin, as browsers send it: scheme, host, and a port where it is not the scheme's own. */
 export function isOrigin(value: string): boolean {
   return /^https?:\/\//.test(value) && URL.canParse(value) && new URL(value).origin === value;
-}
-
-function within(value: number, min: number, max: number): number | undefined {
-  return value >= min && value <= max ? value : undefined;
 }

@@ -5,6 +5,7 @@ import type { Config, Environment, SecretName } from '../config.ts';
 import { options, readConfig, readOption } from '../config.ts';
 import type { Option } from '../options.ts';
 import { UsageError } from '../options.ts';
+import type { StoreDamageError } from '../store/store.ts';
 
 /** How Cairn ends, after sysexits.h: scripts and service managers tell causes apart by these. */
 export const exitCodes = { done: 0, usage: 64, bug: 70, io: 74, busy: 75, config: 78 } as const;
@@ -123,6 +124,12 @@ function unknownOption(rawName: string, command: Command): UsageError {
     ? 'secrets are never arguments, where others could see them; use the environment or a file'
     : `there is no such option; see cairn ${command.name} --help`;
   return new UsageError(`Cannot use ${rawName}: ${reason}`);
+}
+
+/** What to do about damage that can be repaired, as the README's table has it. */
+export function remedyOf({ label }: StoreDamageError): string {
+  const repair = '"cairn check --repair" keeps what can be read';
+  return /^(N2|S3|S5|S7|J7)$/.test(label) ? `put the right file back, or "cairn restore" a backup; ${repair}` : repair;
 }
 
 /** Whether `path` is `directory`, or below it. */

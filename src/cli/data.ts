@@ -8,9 +8,8 @@ import { journalNumber } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { copyStore, type Count } from '../store/offline.ts';
-import {
-  dataDirectory, existingDirectory, exitCodes, isWithin, type Call, type Command, type ExitCode, type Terminal,
-} from './command.ts';
+import { dataDirectory, existingDirectory, exitCodes, isWithin, remedyOf } from './command.ts';
+import type { Call, Command, ExitCode, Terminal } from './command.ts';
 import {
   checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, checkTls, failure, ok, warning, type Finding,
 } from './findings.ts';
@@ -33,9 +32,10 @@ export const dataCommands: readonly Command[] = [
       const { secret, tls } = call.config();
       const now = systemClock.now();
       const around = [checkNodeVersion(process.version), ...checkAlgorithms()];
-      around.push(...(await checkDirectory(directory, now)), await checkKeys(directory, secret));
-      if (tls !== undefined) around.push(checkTls(tls, now));
+      // A repair writes files anew, and may remove the keys.
+      around.push(...(await checkDirectory(directory, now)));
       const code = await checkStore(directory, call.terminal, call.read(repair));
+      around.push(await checkKeys(directory, secret), ...(tls === undefined ? [] : [checkTls(tls, now)]));
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
     },
@@ -71,7 +71,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
     const ring = await readKeyRing(files);
     if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
     const started = (await files.list()).some((name) => journalNumber(name) !== undefined);
-    if (!started) return ok('There are no keys yet: the first start makes one');
+    if (!started) return warning('No store is here yet: the first start makes it, and a key');
     return warning(`There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`);
   } catch (error) {
     return failure(error instanceof Error ? error.message : String(error));
@@ -95,7 +95,8 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
   if (lost.length > 0) terminal.out(ended);
   if (sound || (repairs && lost.length === 0)) return exitCodes.done;
   if (!repairs && damage.every(({ repairable }) => repairable)) {
-    terminal.out('"cairn check --repair" keeps what can be read; a server that is running has to stop first\n');
+    const remedies = new Set(damage.map(remedyOf));
+    for (const remedy of remedies) terminal.out(`To mend it: ${remedy}; a server that is running has to stop first\n`);
   }
   return exitCodes.config;
 }

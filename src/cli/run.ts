@@ -5,7 +5,7 @@ import { UsageError, type Option } from '../options.ts';
 import { errorCode } from '../store/files.ts';
 import { LockedError, StoreDamageError } from '../store/store.ts';
 import { packageVersion } from '../version.ts';
-import { exitCodes, exitMeanings, parseCall } from './command.ts';
+import { exitCodes, exitMeanings, parseCall, remedyOf } from './command.ts';
 import type { Call, Command, ExitCode, Terminal } from './command.ts';
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
@@ -103,7 +103,7 @@ function messageOf(error: unknown, call: Call | undefined, code: ExitCode): stri
     return error.issues.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`).join('\n');
   }
   if (error instanceof StoreDamageError && error.repairable) {
-    return `${error.message}; "cairn check --repair" keeps what can be read`;
+    return `${error.message}; ${remedyOf(error)}`;
   }
   return error.message.startsWith('Cannot ') ? error.message : refusalOf(error, call);
 }

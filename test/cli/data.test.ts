@@ -95,10 +95,13 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   await app.close();
   assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
   rmSync(join(directory, 'users.json'));
+  const checked = await cairn(directory, 'check');
+  assert.match(checked.out, /^To mend it: put the right file back, or "cairn restore" a backup; "cairn check/m);
   const { code, out } = await cairn(directory, 'check', '--repair');
   assert.equal(code, 78);
   assert.match(out, /^warning {2}lost: users\.json, byte 0: it is not there$/m);
   assert.match(out, /^The store is repaired\nEverybody has to sign in again: .* CAIRN_SECRET/m);
+  assert.match(out, /^warning {2}There is no keys\.json beside the data/m, 'as it is after the repair');
   assert.deepEqual(await answersIn(directory, credentials), [401, 401]);
   assert.match(readFileSync(join(directory, 'users.json'), 'utf8'), /^\{"id":2,/m);
 });
@@ -214,6 +217,7 @@ test('what is no store, or in use, is one line', async (t) => {
   await app.close();
   const empty = join(temporaryDirectory(t), 'empty');
   mkdirSync(empty);
+  assert.match((await cairn(empty, 'check')).out, /^warning {2}No store is here yet/m);
   const nothing = await cairn(empty, 'backup', `${empty}-copy`);
   assert.equal(nothing.code, 64);
   assert.match(nothing.err, /^Cannot read .*empty: no store is there\n$/);

@@ -137,8 +137,9 @@ test('what keeps a server from starting is one line and an exit code of its own'
     cairn(t, ['--data', join(directory, 'd'), '--port', '0', '--ops-port', port]),
     cairn(t, ['--data', join(directory, 'e'), '--port', '0', '--host', '203.0.113.1']),
     cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
+    cairn(t, ['--data', join(directory, 'f'), '--port', '0'], { CAIRN_ADMIN_PASSWORD: 'short' }),
   ].map(async (running) => ({ code: await running.ended, err: running.err })));
-  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64]);
+  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
   const told: readonly [index: number, message: RegExp][] = [
     [1, /^Cannot use --port: listen EADDRINUSE.*; name another one/m],
@@ -147,6 +148,7 @@ test('what keeps a server from starting is one line and an exit code of its own'
     [6, /^Cannot use --ops-port: listen EADDRINUSE.*; name another one/m],
     [7, /^Cannot use --host: listen EADDRNOTAVAIL.*203\.0\.113\.1; name an address of this machine$/m],
     [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
+    [9, /^Cannot make the administrator: password must have at least 15 characters\n$/],
   ];
   for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
 });
