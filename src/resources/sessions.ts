@@ -5,27 +5,34 @@ import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt, type SessionLif
 import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
+import { misfitOf } from '../schema/check.ts';
+import { choice, integer, optional, text, type Input } from '../schema/field.ts';
+import { faultOf } from '../schema/rules.ts';
 import type { Store, StoredRecord, Transaction } from '../store/store.ts';
 
-type SessionKind = 'cookie' | 'refresh';
+/** Times are shown as dates whose years have four digits (RFC 3339 §5.6). */
+const time = integer({ min: 0, max: Date.UTC(9999, 0) });
 
 /**
  * A user's stay: a browser's, known by its cookie, or a program's, known by a family of refresh tokens. Of secrets only
  * hashes are kept. Times are milliseconds since the Unix epoch.
  */
-export interface SessionRecord extends StoredRecord {
-  readonly kind: SessionKind;
-  readonly userId: number;
+const sessionFields = {
+  kind: choice(['cookie', 'refresh']),
+  userId: integer(),
   /** What the session is found by: the hash of the cookie's secret, or of the family's name. */
-  readonly lookupHash: string;
+  lookupHash: text(),
   /** Of a family: the hashes of the refresh token that is good now, and of the one that it replaced at `lastSeenAt`. */
-  readonly tokenHash?: string;
-  readonly previousHash?: string;
-  readonly createdAt: number;
-  readonly lastSeenAt: number;
-  readonly address: string;
-  readonly agent: string;
-}
+  tokenHash: optional(text()),
+  previousHash: optional(text()),
+  createdAt: time,
+  lastSeenAt: time,
+  address: text(),
+  agent: text(),
+};
+
+export type SessionRecord = StoredRecord & Input<typeof sessionFields>;
+type SessionKind = SessionRecord['kind'];
 
 /** Where a session came from, for its owner to recognise it. */
 export interface Origin {
@@ -56,9 +63,10 @@ export interface SessionOptions {
 
 /** The sessions of all users. Which user a session's `userId` is, and what they may do, is not known here. */
 export function createSessions(store: Store, { clock, random, lifetimes, perUserMax, ring }: SessionOptions) {
+  const misfit = misfitOf(sessionFields);
   const records = store.collection<SessionRecord>({
     name: 'sessions',
-    parse: (record) => (isSession(record) ? record : undefined),
+    parse: (record) => misfit(record) ?? (isSession(record) ? record : undefined),
     unique: { lookup: (session) => session.lookupHash },
     groups: { user: (session) => session.userId },
     whenFull: true,
@@ -213,23 +221,8 @@ function short(agent: string): string {
   return agent.slice(0, limits.sessionAgentLengthMax);
 }
 
-const times = ['createdAt', 'lastSeenAt'];
-const strings = ['lookupHash', 'address', 'agent'];
-/** Times are shown as dates whose years have four digits (RFC 3339 §5.6). */
-const timeMax = Date.UTC(9999, 0);
-
 function isSession(record: JsonObject & StoredRecord): record is JsonObject & SessionRecord {
-  const { kind, userId, tokenHash, previousHash } = record;
-  const hashes = [tokenHash, previousHash];
-  return (
-    (kind === 'cookie' || (kind === 'refresh' && tokenHash !== undefined)) &&
-    Number.isSafeInteger(userId) &&
-    times.every((name) => isTime(record[name])) &&
-    strings.every((name) => typeof record[name] === 'string') &&
-    hashes.every((hash) => hash === undefined || typeof hash === 'string')
-  );
-}
-
-function isTime(value: unknown): boolean {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= timeMax;
+  const { kind, tokenHash, createdAt = null, lastSeenAt = null } = record;
+  const isDated = [createdAt, lastSeenAt].every((moment) => faultOf(time.rule, moment) === undefined);
+  return isDated && (kind === 'cookie' || tokenHash !== undefined);
 }
