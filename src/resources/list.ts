@@ -23,9 +23,8 @@ export interface Listing {
  */
 const walkedBlocksMax = 64;
 
-/** A long body comes in pieces of about this many UTF-16 code units, of so many records' texts at a time. */
+/** A long body comes in pieces of about this many UTF-16 code units. */
 const pieceLength = 56 * 1024;
-const recordsAtATime = 64;
 
 /**
  * The lists of one source of records, which hold the fields of `shape` under the names that callers know. Each list
@@ -89,9 +88,8 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
       let piece = '[';
       let separator = '';
       for (const block of blocks) {
-        for (let start = 0; start < block.length; start += recordsAtATime) {
-          const texts = block.slice(start, start + recordsAtATime).map(write);
-          piece += `${separator}${texts.join(',')}`;
+        for (const record of block) {
+          piece += separator + write(record);
           separator = ',';
           if (piece.length < pieceLength) continue;
           yield piece;
@@ -121,10 +119,9 @@ function* startingAt<R>(
 ): Generator<readonly R[], undefined> {
   const inOrder = reversed ? blocks.toReversed() : blocks;
   const start = firstIndex(inOrder, (block) => (reversed ? block.slice(0, 1) : block.slice(-1)).some(isPast));
-  for (let index = start; index < inOrder.length; index += 1) {
-    const block = inOrder[index] ?? [];
+  for (const block of inOrder.slice(start)) {
     const records = reversed ? block.toReversed() : block;
-    yield index === start ? records.slice(firstIndex(records, isPast)) : records;
+    yield records.slice(firstIndex(records, isPast));
   }
 }
 

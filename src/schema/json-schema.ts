@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
-import type { Access, Field, Rule, Shape } from './field.ts';
+import type { Field, Rule, Shape } from './field.ts';
 import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
 
 /** `representation`: what is shown; `selection`: the same under `fields=`; the others: bodies that are sent. */
@@ -8,7 +8,9 @@ export type Purpose = 'representation' | 'selection' | 'create' | 'replace' | 'p
 
 /** JSON Schema 2020-12 for a resource of this shape. Lengths there are code points too (Validation §6.3.1). */
 export function jsonSchema(shape: Shape, purpose: Purpose): JsonObject {
-  const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut[purpose]);
+  const isShown = purpose === 'representation' || purpose === 'selection';
+  const leftOut = isShown ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
+  const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut);
   const required = members.filter(([, field]) => isRequired(field, purpose)).map(([name]) => name);
   return {
     type: 'object',
@@ -60,15 +62,6 @@ export function ruleSchema(rule: Rule): JsonObject {
       return unreachable(rule);
   }
 }
-
-/** Which fields each purpose leaves out. */
-const leftOut: Readonly<Record<Purpose, Access | undefined>> = {
-  representation: 'write-only',
-  selection: 'write-only',
-  create: 'read-only',
-  replace: undefined,
-  patch: undefined,
-};
 
 function isRequired(field: Field, purpose: Purpose): boolean {
   if (purpose === 'patch' || purpose === 'selection') return false;
