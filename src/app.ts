@@ -16,6 +16,7 @@ import { Slices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
 import { loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
+import type { ExchangeOptions } from './http/exchange.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import type { Handle, Request } from './http/message.ts';
@@ -108,9 +109,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       clock,
       nextId: createRequestIds(random),
       onFailure: onFault,
-      onAnswered({ request, status, bytes, durationMs }) {
-        if (request === undefined) return;
-        const { id, method, route, userId } = request;
+      onAnswered({ id, method, route, userId }, status, bytes, durationMs) {
         log.request({ id, method, route, status, durationMs, bytes, userId });
       },
     });
@@ -139,11 +138,10 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
 
 const unreadyIn = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
 
-type Exchange = Pick<ExchangerOptions, 'clock' | 'nextId' | 'onFailure' | 'onAnswered'>;
 type Entrances = Pick<App, 'listen' | 'renewTls' | 'load' | 'handler' | 'inject'> & { drain(): Promise<void> };
 
 /** The ways in: ports of its own, an embedder's server, and no port at all. */
-function createEntrances(dispatch: Handle, settings: Data['settings'], given: Exchange): Entrances {
+function createEntrances(dispatch: Handle, settings: Data['settings'], given: ExchangeOptions): Entrances {
   let [drains, stops] = [false, false];
   let injected = 0;
   const handle: Handle = (request) =>

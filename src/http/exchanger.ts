@@ -1,15 +1,14 @@
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import type { Clock } from '../base/system.ts';
 import { parseTrustedProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
-import { Exchange, type ExchangeContext } from './exchange.ts';
-import { apiFields, type Handle, type Refuse, type Reply, type Request } from './message.ts';
+import { Exchange, type ExchangeContext, type ExchangeOptions } from './exchange.ts';
+import { apiFields, type Handle, type Refuse, type Reply } from './message.ts';
 
 /** What is remembered of a socket between its requests. */
-export class Connection {
+class Connection {
   readonly socket: Socket;
   /** The other end of the socket, before any proxy is believed. */
   readonly peer: Caller;
@@ -36,31 +35,12 @@ export class Connection {
   }
 }
 
-/** What is told of every reply, for a log and for metrics. */
-export interface Answered {
-  /** `undefined` where nothing readable arrived. */
-  readonly request: Request | undefined;
-  readonly status: number;
-  /** Of content, as sent. */
-  readonly bytes: number;
-  /** From the end of the request's fields to the handing over of the reply's last byte. */
-  readonly durationMs: number;
-  /** The caller left, or was cut off, before it had all of the reply. */
-  readonly aborted: boolean;
-}
-
-export interface ExchangerOptions {
+export interface ExchangerOptions extends ExchangeOptions {
   readonly handle: Handle;
   readonly refuse: Refuse;
-  readonly clock: Clock;
-  /** Makes request ids (`createRequestIds`). */
-  readonly nextId: () => string;
   readonly proxies?: TrustedProxies | undefined;
   /** Targets that are answered under any load, such as `/livez`. */
   readonly unshed?: ReadonlySet<string> | undefined;
-  readonly onAnswered?: ((answered: Answered) => void) | undefined;
-  /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
-  readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
   /** Bounds other than those of `limits`. */
   readonly limits?: Partial<Limits> | undefined;
 }
@@ -85,18 +65,15 @@ export class Exchanger {
   gathers = false;
   readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
   readonly #options: ExchangerOptions;
-  readonly #limits: Limits;
   readonly #context: ExchangeContext;
-  readonly #connections = new WeakMap<Socket, Connection>();
   readonly #proxies: TrustedProxies;
+  readonly #connections = new WeakMap<Socket, Connection>();
   #inFlight = 0;
 
   constructor(options: ExchangerOptions) {
     this.#options = options;
     this.#proxies = options.proxies ?? parseTrustedProxies([]);
-    this.#limits = { ...limits, ...options.limits };
-    const { nextId, onFailure } = options;
-    this.#context = { nextId, onFailure, arriving: { requests: 0, bytes: 0 }, limits: this.#limits };
+    this.#context = { ...options, limits: { ...limits, ...options.limits }, arriving: { requests: 0, bytes: 0 } };
   }
 
   /** Requests whose reply waits for something. */
@@ -104,30 +81,22 @@ export class Exchanger {
     return this.#inFlight;
   }
 
-  /** The connection of a socket, known or new. */
-  connectionOf(socket: Socket): Connection {
-    let connection = this.#connections.get(socket);
-    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.#proxies)));
-    return connection;
-  }
-
   /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
   receive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void {
-    const connection = this.connectionOf(incoming.socket);
+    const connection = this.#connectionOf(incoming.socket);
     if (connection.closing) return;
-    const startedMs = this.#options.clock.elapsed();
-    const exchange = new Exchange(incoming, outgoing, connection.peer, startedMs, this.#context, awaitsContinue);
+    const exchange = new Exchange(incoming, outgoing, connection.peer, this.#context, awaitsContinue);
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
     // Node itself would read on, and hand over pipelined requests without end.
-    if (connection.waiting.length < this.#limits.pipelinedRequestsMax) return;
+    if (connection.waiting.length < this.#context.limits.pipelinedRequestsMax) return;
     connection.paused = true;
     connection.socket.pause();
   }
 
   /** Takes what makes a connection unreadable: answers it after all that came before it, and ends the connection. */
   receiveFailure(socket: Socket, failure: CairnError, fields: readonly string[] = []): void {
-    const connection = this.connectionOf(socket);
+    const connection = this.#connectionOf(socket);
     if (connection.closing || connection.failure !== undefined) return;
     connection.failure = { error: failure, fields };
     const last = connection.waiting.at(-1) ?? connection.current;
@@ -135,50 +104,43 @@ export class Exchanger {
     else if (!connection.busy) this.#answerFailure(connection);
   }
 
+  #connectionOf(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.#proxies)));
+    return connection;
+  }
+
   #begin(connection: Connection, exchange: Exchange): void {
     connection.current = exchange;
     connection.requests += 1;
-    try {
-      exchange.check();
-    } catch (error) {
-      // After a head that is refused nothing can be trusted to be a request.
-      connection.closing = true;
-      return this.#reply(connection, exchange, this.#refuse(error, exchange));
-    }
-    if (connection.isProxy) Object.assign(exchange, resolveCaller(connection.peer, exchange.fields, this.#proxies));
     let reply: Reply | Promise<Reply>;
     try {
+      // After a head that is refused nothing can be trusted to be a request.
+      connection.closing = true;
+      exchange.check();
+      connection.closing = false;
+      if (connection.isProxy) Object.assign(exchange, resolveCaller(connection.peer, exchange.fields, this.#proxies));
       reply = this.#handle(exchange);
     } catch (error) {
       reply = this.#refuse(error, exchange);
     }
-    if (reply instanceof Promise) void this.#await(connection, exchange, reply);
-    else this.#reply(connection, exchange, reply);
+    if (!(reply instanceof Promise)) return this.#reply(connection, exchange, reply);
+    connection.busy = true;
+    this.#inFlight += 1;
+    const settle = (settled: Reply): void => {
+      this.#inFlight -= 1;
+      this.#finish(connection, exchange, settled);
+    };
+    reply.then(settle, (error: unknown) => settle(this.#refuse(error, exchange)));
   }
 
   #handle(exchange: Exchange): Reply | Promise<Reply> {
     if (exchange.target === '*') return asteriskReply;
     // Who sends slowly costs a connection, and keeps nobody else out.
     const waiting = this.#inFlight - this.#context.arriving.requests;
-    if (waiting >= this.#limits.requestsInFlightMax && this.#options.unshed?.has(exchange.target) !== true) {
-      return this.#refuse(overloaded, exchange);
-    }
+    const isShed = waiting >= this.#context.limits.requestsInFlightMax;
+    if (isShed && this.#options.unshed?.has(exchange.target) !== true) throw overloaded;
     return this.#options.handle(exchange);
-  }
-
-  async #await(connection: Connection, exchange: Exchange, reply: Promise<Reply>): Promise<void> {
-    connection.busy = true;
-    this.#inFlight += 1;
-    let settled: Reply;
-    try {
-      settled = await reply;
-    } catch (error) {
-      settled = this.#refuse(error, exchange);
-    }
-    this.#inFlight -= 1;
-    connection.busy = false;
-    this.#send(connection, exchange, settled);
-    this.#continue(connection);
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
@@ -191,31 +153,25 @@ export class Exchanger {
   #reply(connection: Connection, exchange: Exchange, reply: Reply): void {
     if (!this.gathers) return this.#send(connection, exchange, reply);
     connection.busy = true;
-    if (this.#gathered.push({ connection, exchange, reply }) === 1) setImmediate(() => this.#sendGathered());
+    if (this.#gathered.push({ connection, exchange, reply }) > 1) return;
+    setImmediate(() => {
+      for (const one of this.#gathered.splice(0)) this.#finish(one.connection, one.exchange, one.reply);
+    });
   }
 
-  #sendGathered(): void {
-    for (const { connection, exchange, reply } of this.#gathered.splice(0)) {
-      connection.busy = false;
-      this.#send(connection, exchange, reply);
-      this.#continue(connection);
-    }
+  /** Sends a reply that others have waited for. */
+  #finish(connection: Connection, exchange: Exchange, reply: Reply): void {
+    connection.busy = false;
+    this.#send(connection, exchange, reply);
+    this.#continue(connection);
   }
 
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
-    const unreadable = connection.failure !== undefined && exchange.isArriving;
-    const last = connection.requests >= this.#limits.requestsPerConnectionMax;
-    // Upgrade is ignored (RFC 9110 §7.8), but behind it Node's parser drops the rest of the packet, and would then take
-    // for a request what may be the content of one that was dropped.
-    const upgrade = exchange.fields.get('upgrade') !== undefined;
-    if (last || unreadable || upgrade || this.draining || exchange.lingers) connection.closing = true;
-    const { onAnswered, clock } = this.#options;
+    const isFull = connection.requests >= this.#context.limits.requestsPerConnectionMax;
+    if (isFull || this.draining || exchange.isLast) connection.closing = true;
     let streaming: Promise<void> | undefined;
     try {
-      streaming = exchange.send(reply, connection.closing, (status, bytes, aborted) => {
-        const durationMs = clock.elapsed() - exchange.startedMs;
-        onAnswered?.({ request: exchange, status, bytes, durationMs, aborted });
-      });
+      streaming = exchange.send(reply, connection.closing);
     } catch (error) {
       // Node refuses a field that cannot stand on the wire; nothing of the reply has been sent then.
       this.#options.onFailure?.(error, exchange);
@@ -240,7 +196,7 @@ export class Exchanger {
     }
     if (connection.closing) {
       waiting.length = 0;
-    } else if (connection.paused && waiting.length < this.#limits.pipelinedRequestsMax) {
+    } else if (connection.paused && waiting.length < this.#context.limits.pipelinedRequestsMax) {
       connection.paused = false;
       connection.socket.resume();
     }
@@ -249,26 +205,24 @@ export class Exchanger {
 
   #answerFailure(connection: Connection): void {
     const { current } = connection;
-    if (current === undefined || current.outgoing.destroyed) this.#writeFailure(connection);
-    else current.outgoing.once('close', () => this.#writeFailure(connection));
+    if (current === undefined || current.outgoing.destroyed) this.#sendFailure(connection);
+    else current.outgoing.once('close', () => this.#sendFailure(connection));
   }
 
-  /** There is no `ServerResponse` for what never became a request, so the reply is written by hand. */
-  #writeFailure(connection: Connection): void {
+  #sendFailure(connection: Connection): void {
     const { socket, failure } = connection;
     if (failure === undefined || connection.closing) return;
     connection.closing = true;
     if (!socket.writable) return void socket.destroy();
     const { status, body, fields } = this.#options.refuse(failure.error);
     const content = typeof body === 'string' ? body : '';
-    const bytes = Buffer.byteLength(content);
-    const date = new Date(this.#options.clock.now()).toUTCString();
-    const raw = [...fields, ...failure.fields, 'Date', date, 'Content-Length', String(bytes), 'Connection', 'close'];
-    let head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`;
-    raw.forEach((part, index) => (head += index % 2 === 0 ? `${part}: ` : `${part}\r\n`));
-    socket.end(`${head}\r\n${content}`);
-    const timer = setTimeout(() => socket.destroy(), this.#limits.lingerTimeoutMs).unref();
+    const length = ['Content-Length', String(Buffer.byteLength(content))];
+    // What never became a request has no `ServerResponse` of its own.
+    const outgoing = new ServerResponse(new IncomingMessage(socket));
+    outgoing.assignSocket(socket);
+    outgoing.writeHead(status, [...fields, ...failure.fields, ...length, 'Connection', 'close']).end(content);
+    socket.end();
+    const timer = setTimeout(() => socket.destroy(), this.#context.limits.lingerTimeoutMs).unref();
     socket.once('close', () => clearTimeout(timer));
-    this.#options.onAnswered?.({ request: undefined, status, bytes, durationMs: 0, aborted: false });
   }
 }

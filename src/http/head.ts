@@ -1,27 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { repeatedField, type Fields } from './fields.ts';
-
-/**
- * What Node's parser lets through and a server must refuse (RFC 9112, RFC 9110 §7.2): each of these is a way to make
- * two servers in a row disagree about where a message ends, to whom it goes, or what it asks for.
- */
-export interface Head {
-  readonly method: string;
-  /** The request target as received, in any form (RFC 9112 §3.2). */
-  readonly target: string;
-  /** `1.0` or `1.1`, unless the caller is odd. */
-  readonly version: string;
-  readonly fields: Fields;
-}
-
-/** What a checked head comes down to. */
-export interface CheckedHead {
-  /** In origin-form, or `*` of `OPTIONS *`. */
-  readonly target: string;
-  /** The announced length, 0 where nothing is; `undefined` for chunked content. */
-  readonly contentLength: number | undefined;
-}
+import type { Request } from './message.ts';
 
 /** The caller of `checkHead` closes the connection after such an error: what follows on it cannot be trusted. */
 function malformed(what: string): CairnError {
@@ -29,11 +9,14 @@ function malformed(what: string): CairnError {
 }
 
 /**
- * Checks a head once, before anything acts on it.
+ * Checks a head once, before anything acts on it, for what Node's parser lets through and a server must refuse
+ * (RFC 9112, RFC 9110 §7.2): each is a way to make two servers in a row disagree about where a message ends, to whom it
+ * goes, or what it asks for. The target may have any form (RFC 9112 §3.2), and comes back in origin-form, or as the `*`
+ * of `OPTIONS *`; `contentLength` is the announced one, 0 where nothing is, and `undefined` for chunked content.
  * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`, `not_implemented`,
  *   `http_version_not_supported`, `expectation_failed`
  */
-export function checkHead({ method, target, version, fields }: Head): CheckedHead {
+export function checkHead({ method, target, fields }: Pick<Request, 'method' | 'target' | 'fields'>, version: string) {
   if (version !== '1.1' && version !== '1.0') {
     throw new CairnError('http_version_not_supported', 'Cannot read the request: its HTTP version is not 1.0 or 1.1');
   }
@@ -43,13 +26,14 @@ export function checkHead({ method, target, version, fields }: Head): CheckedHea
   const repeated = repeatedField(fields.raw);
   if (repeated !== undefined) throw malformed(`the field ${repeated} occurs twice`);
   const host = fields.get('host');
-  if (host === undefined ? version === '1.1' : !isAuthority(host)) throw malformed('its Host is absent or malformed');
+  const isAddressed = host === undefined ? version === '1.0' : authority.test(host);
+  if (!isAddressed) throw malformed('its Host is absent or malformed');
   const expectation = fields.get('expect');
   if (expectation !== undefined && expectation.toLowerCase() !== '100-continue') {
     throw new CairnError('expectation_failed', 'Cannot meet the expectation: only 100-continue is known');
   }
   const contentLength = checkFraming(method, version, fields);
-  return { target: isOriginForm(target) ? target : otherForm(method, target, host), contentLength };
+  return { target: originForm.test(target) ? target : otherForm(method, target, host), contentLength };
 }
 
 /** RFC 9112 §6: the announced length, 0 where nothing is announced, `undefined` for chunked content. */
@@ -73,27 +57,18 @@ function checkFraming(method: string, version: string, fields: Fields): number |
   return contentLength;
 }
 
-const authorityGrammar = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5})?$/;
-
-function isAuthority(value: string): boolean {
-  return authorityGrammar.test(value);
-}
+const authority = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5})?$/;
 
 /** Visible ASCII without "#"; where a "%" stands in the path, two hexadecimal digits follow. */
-const originForm = /^\/[\x21\x22\x24-\x7e]*$/;
-const badPercent = /^[^?]*%(?![0-9A-Fa-f]{2})/;
-
-function isOriginForm(target: string): boolean {
-  return originForm.test(target) && !(target.includes('%') && badPercent.test(target));
-}
+const originForm = /^\/(?:[^\0-\x20#%?\x7f-\uffff]|%[0-9A-Fa-f]{2})*(?:\?[^\0-\x20#\x7f-\uffff]*)?$/;
 
 /** RFC 9112 §3.2.2 absolute-form, which every server must accept, and §3.2.4 `OPTIONS *`. */
 function otherForm(method: string, target: string, host: string | undefined): string {
   if (target === '*' && method === 'OPTIONS') return target;
-  const [, authority, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  const [, named, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
   const inner = rest.startsWith('/') ? rest : `/${rest}`;
-  if (authority === undefined || !isOriginForm(inner)) throw malformed('its target is malformed');
-  if (authority.toLowerCase() !== (host ?? authority).toLowerCase()) {
+  if (named === undefined || !originForm.test(inner)) throw malformed('its target is malformed');
+  if (named.toLowerCase() !== (host ?? named).toLowerCase()) {
     throw new CairnError('misdirected_request', 'Cannot answer for another authority than that of Host');
   }
   return inner;
@@ -117,11 +92,10 @@ export function parseQuery(query: string): Query {
   const parameters = new Map<string, string[][]>();
   for (const piece of query.split('&')) {
     if (piece === '') continue;
-    const equals = piece.indexOf('=');
-    const name = decode(equals === -1 ? piece : piece.slice(0, equals));
-    const value = equals === -1 ? [''] : piece.slice(equals + 1).split(',').map(decode);
-    const values = parameters.get(name);
-    if (values === undefined) parameters.set(name, [value]);
+    const [name = '', ...rest] = piece.split('=');
+    const value = rest.join('=').split(',').map(decode);
+    const values = parameters.get(decode(name));
+    if (values === undefined) parameters.set(decode(name), [value]);
     else values.push(value);
   }
   return parameters;

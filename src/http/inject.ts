@@ -1,7 +1,8 @@
 import { CairnError } from '../base/errors.ts';
+import { tooLarge } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Handle, Refuse, Request } from './message.ts';
+import type { Handle, Refuse } from './message.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
@@ -42,14 +43,13 @@ export async function inject(
   const fields = new Fields(named.flat());
   const id = nextId();
   const receiveBody = async (bytesMax: number): Promise<Buffer> => {
-    if (body.length <= bytesMax) return body;
-    throw new CairnError('content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`);
+    if (body.length > bytesMax) throw tooLarge(bytesMax);
+    return body;
   };
   let reply;
   try {
-    const { target } = checkHead({ method, target: plain.target, version: '1.1', fields });
-    const request: Request = { id, method, target, fields, address, receiveBody };
-    reply = await handle(request);
+    const { target } = checkHead({ method, target: plain.target, fields }, '1.1');
+    reply = await handle({ id, method, target, fields, address, receiveBody });
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
     reply = refuse(error, id);

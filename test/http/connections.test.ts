@@ -127,8 +127,7 @@ test('a reader that takes nothing is cut off, and one that goes on taking is not
   assert.equal((await slow.reply()).body.length, 100 * 16 * 1024);
   slow.socket.destroy();
   const [one] = listener.answered;
-  assert.equal(one?.request?.target, '/endless');
-  assert.equal(one.aborted, true);
+  assert.equal(one?.request.target, '/endless');
   await assertServes(listener);
 });
 
@@ -138,9 +137,30 @@ test('a reader that leaves a large reply lying is cut off, after a time that gro
   const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\n`);
   lazy.socket.pause();
   while (listener.answered.length === 0) await delay(10);
+  lazy.socket.resume();
+  await lazy.closed;
+  assert.ok(lazy.unread.length < 8 * 1024 * 1024, 'the connection was cut');
+  assert.ok((listener.answered[0]?.durationMs ?? 0) > 128 * 4 - 5, 'each 64 KiB is given its time');
+  await assertServes(listener);
+});
+
+test('a stream behind a reply that nobody takes is ended with it', async (context) => {
+  const ended = gate();
+  async function* endless(): AsyncGenerator<string> {
+    try {
+      for (;;) yield 'x'.repeat(64 * 1024);
+    } finally {
+      ended.open();
+    }
+  }
+  const listener = await start(context, { slowReaderTimeoutMs: 1 }, {
+    'GET /big': () => text('y'.repeat(16 * 1024 * 1024)),
+    'GET /endless': () => ({ ...text(''), body: endless() }),
+  });
+  const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\nGET /endless ${host}\r\n`);
+  lazy.socket.pause();
+  await within(5000, ended.passed, 'the stream was not ended');
   lazy.socket.destroy();
-  assert.equal(listener.answered[0]?.aborted, true);
-  assert.ok(listener.answered[0].durationMs > 128 * 4 - 5, 'each 64 KiB is given its time');
   await assertServes(listener);
 });
 
@@ -186,7 +206,7 @@ test('a stream that fails half-way never looks whole, and no failure is shown to
   await client.closed;
   assert.match(client.unread, /half/);
   assert.doesNotMatch(client.unread, /\r\n0\r\n/);
-  assert.equal(listener.answered[0]?.aborted, true);
+  assert.equal(listener.answered.length, 1);
   const bug = new RawClient(listener.port).send(`GET /bug ${host}\r\n`);
   const reply = await bug.reply();
   assert.equal(reply.status, 500);

@@ -1,8 +1,7 @@
 import { refusal } from '../../src/api/replies.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
-import type { Answered } from '../../src/http/exchanger.ts';
-import { apiFields, type Handle, type Reply } from '../../src/http/message.ts';
+import { apiFields, type Handle, type Reply, type Request } from '../../src/http/message.ts';
 import { createRequestIds } from '../../src/http/request-id.ts';
 import { Router } from '../../src/http/router.ts';
 import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
@@ -34,6 +33,14 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
   };
 }
 
+/** What a listener told of a reply. */
+interface Answered {
+  readonly request: Request;
+  readonly status: number;
+  readonly bytes: number;
+  readonly durationMs: number;
+}
+
 export interface Listener {
   readonly server: HttpServer;
   readonly port: number;
@@ -49,7 +56,9 @@ export async function startListener(options: Partial<ServerOptions> = {}): Promi
     refuse: refusal,
     clock: systemClock,
     nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
-    onAnswered: (one) => answered.push(one),
+    onAnswered(request, status, bytes, durationMs) {
+      answered.push({ request, status, bytes, durationMs });
+    },
     ...options,
   });
   return { server, port: await server.listen(0, '127.0.0.1'), answered };
