@@ -1,3 +1,5 @@
+import { invariant } from '../base/errors.ts';
+
 /** A method and a path pattern such as `/items/{id}`, the same string as in OpenAPI, with whatever it leads to. */
 export interface Route<T> {
   readonly method: string;
@@ -23,23 +25,20 @@ export interface MethodNotAllowed {
 
 export type Match<T> = Found<T> | MethodNotAllowed | typeof notFound;
 
-/** Two patterns of one method match the same path, and neither is the more specific one. */
-export class RouteConflictError extends Error {
-  override readonly name = 'RouteConflictError';
-}
-
 const notFound = { kind: 'not-found' } as const;
 const segmentGrammar = /^(?:[A-Za-z0-9._~-]+|\{[a-z][A-Za-z0-9]*\})$/;
 
+/** What a route leads to, and the names of its pattern. */
 interface Leaf<T> {
   readonly value: T;
   readonly names: readonly string[];
 }
 
-interface Branch<T> {
-  readonly literals: Map<string, Branch<T>>;
+/** Where a path may end (`leaves`, by method) or go on. */
+class Branch<T> {
+  readonly literals = new Map<string, Branch<T>>();
   parameter: Branch<T> | undefined;
-  readonly leaves: Map<string, Leaf<T>>;
+  readonly leaves = new Map<string, Leaf<T>>();
 }
 
 /**
@@ -48,19 +47,16 @@ interface Branch<T> {
  * lead nowhere. HEAD is GET.
  */
 export class Router<T> {
-  readonly #root: Branch<T> = createBranch();
+  readonly #root = new Branch<T>();
 
-  /** @throws RouteConflictError naming both patterns */
+  /** @throws InvariantError naming the pattern that is none, or two of one method of which neither is more specific */
   constructor(routes: readonly Route<T>[]) {
-    const placed: Route<T>[] = [];
-    for (const route of routes) {
-      const conflict = placed.find((other) => other.method === route.method && conflicts(other, route));
-      if (conflict !== undefined) {
-        const [one, two] = [conflict, route].map(({ method, pattern }) => `"${method} ${pattern}"`);
-        throw new RouteConflictError(`Cannot route ${two}: ${one} matches the same paths and is no less specific`);
-      }
+    for (const [index, route] of routes.entries()) {
+      const rival = routes.slice(0, index).find(({ method, pattern }) =>
+        method === route.method && conflicts(pattern, route.pattern));
+      const both = `"${route.method} ${route.pattern}" and "${rival?.method} ${rival?.pattern}"`;
+      invariant(rival === undefined, `${both} match the same paths, and neither is more specific`);
       this.#place(route);
-      placed.push(route);
     }
   }
 
@@ -68,10 +64,10 @@ export class Router<T> {
   match(method: string, target: string): Match<T> {
     const mark = target.indexOf('?');
     const path = mark === -1 ? target : target.slice(0, mark);
-    if (path.charCodeAt(0) !== slash) return notFound;
+    if (!path.startsWith('/')) return notFound;
     const wanted = method === 'HEAD' ? 'GET' : method;
     const values: string[] = [];
-    const leaf = find(this.#root, path, 1, values, ({ leaves }) => leaves.has(wanted))?.leaves.get(wanted);
+    const leaf = find(this.#root, path, 1, values, (leaves) => leaves.get(wanted));
     if (leaf !== undefined) {
       const parameters: Record<string, string> = {};
       // Names come from patterns, whose grammar leaves no room for `__proto__`.
@@ -81,9 +77,9 @@ export class Router<T> {
       return { kind: 'found', value: leaf.value, parameters, query: mark === -1 ? '' : target.slice(mark + 1) };
     }
     const methods = new Set<string>();
-    find(this.#root, path, 1, [], ({ leaves }) => {
+    find(this.#root, path, 1, [], (leaves) => {
       for (const other of leaves.keys()) methods.add(other);
-      return false;
+      return undefined;
     });
     if (methods.size === 0) return notFound;
     methods.add('OPTIONS');
@@ -97,10 +93,10 @@ export class Router<T> {
     for (const segment of segmentsOf(pattern)) {
       if (isParameter(segment)) {
         names.push(segment.slice(1, -1));
-        branch = branch.parameter ??= createBranch();
+        branch = branch.parameter ??= new Branch<T>();
       } else {
         let next = branch.literals.get(segment);
-        if (next === undefined) branch.literals.set(segment, (next = createBranch()));
+        if (next === undefined) branch.literals.set(segment, (next = new Branch<T>()));
         branch = next;
       }
     }
@@ -108,61 +104,46 @@ export class Router<T> {
   }
 }
 
-const slash = 0x2f;
-
-function createBranch<T>(): Branch<T> {
-  return { literals: new Map(), parameter: undefined, leaves: new Map() };
-}
-
-function isParameter(segment: string): boolean {
-  return segment.startsWith('{');
-}
+const isParameter = (segment: string): boolean => segment.startsWith('{');
 
 /** The segments of a pattern; `/` has the one empty segment that the path `/` has. */
 function segmentsOf(pattern: string): string[] {
   const segments = pattern.slice(1).split('/');
-  const sound = pattern.startsWith('/') && (pattern === '/' || segments.every((one) => segmentGrammar.test(one)));
-  if (!sound) throw new RouteConflictError(`Cannot route "${pattern}": it is not a path pattern`);
+  const isSound = pattern.startsWith('/') && (pattern === '/' || segments.every((one) => segmentGrammar.test(one)));
+  invariant(isSound, `a route needs a path pattern, and not "${pattern}"`);
   return segments;
 }
 
 /** Whether two patterns share a path although neither matches a true subset of what the other does. */
-function conflicts<T>(one: Route<T>, two: Route<T>): boolean {
-  const first = segmentsOf(one.pattern);
-  const second = segmentsOf(two.pattern);
-  if (first.length !== second.length) return false;
-  let firstNarrower = false;
-  let secondNarrower = false;
-  for (const [index, segment] of first.entries()) {
-    const other = second[index] ?? '';
-    if (isParameter(segment) && isParameter(other)) continue;
-    if (isParameter(segment)) secondNarrower = true;
-    else if (isParameter(other)) firstNarrower = true;
-    else if (segment !== other) return false;
-  }
-  return firstNarrower === secondNarrower;
+function conflicts(one: string, two: string): boolean {
+  const [first, second] = [segmentsOf(one), segmentsOf(two)];
+  const places = first.map((segment, index) => [segment, second[index] ?? ''] as const);
+  const isApart = places.some(([a, b]) => a !== b && !isParameter(a) && !isParameter(b));
+  const isFirstWider = places.some(([a, b]) => isParameter(a) && !isParameter(b));
+  const isSecondWider = places.some(([a, b]) => !isParameter(a) && isParameter(b));
+  return first.length === second.length && !isApart && isFirstWider === isSecondWider;
 }
 
 /**
- * The branch at the end of a path that `accepts` takes: one segment at a time, a literal before a parameter, and back
- * up where it takes none. `values` become those of the parameters on the way.
+ * What `pick` finds where a path ends: one segment at a time, a literal before a parameter, and back up where it finds
+ * nothing. `values` become those of the parameters on the way.
  */
 function find<T>(
   branch: Branch<T>,
   path: string,
   start: number,
   values: string[],
-  accepts: (end: Branch<T>) => boolean,
-): Branch<T> | undefined {
-  if (start > path.length) return accepts(branch) ? branch : undefined;
+  pick: (leaves: Branch<T>['leaves']) => Leaf<T> | undefined,
+): Leaf<T> | undefined {
+  if (start > path.length) return pick(branch.leaves);
   const end = path.indexOf('/', start);
   const segment = end === -1 ? path.slice(start) : path.slice(start, end);
   const next = end === -1 ? path.length + 1 : end + 1;
   const literal = branch.literals.get(segment);
-  const found = literal === undefined ? undefined : find(literal, path, next, values, accepts);
+  const found = literal === undefined ? undefined : find(literal, path, next, values, pick);
   if (found !== undefined || branch.parameter === undefined || segment === '') return found;
   values.push(segment);
-  const below = find(branch.parameter, path, next, values, accepts);
+  const below = find(branch.parameter, path, next, values, pick);
   if (below === undefined) values.pop();
   return below;
 }
