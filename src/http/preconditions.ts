@@ -16,22 +16,22 @@ export function readPreconditions(fields: Fields) {
   return { ifMatch: read(fields, 'if-match'), ifNoneMatch: read(fields, 'if-none-match') };
 }
 
-/** `*`, or tags as they are written, quotes and `W/` included. */
-export type EntityTags = '*' | readonly string[];
+/** `*` alone, or tags as they are written, quotes and `W/` included. */
+type EntityTags = readonly string[] | undefined;
 
 /** If-Match (§13.1.1), by strong comparison. `current`, here and below: the strong tag of what there is now. */
-export function passesIfMatch(tags: EntityTags | undefined, current: string): boolean {
-  return tags === undefined || tags === '*' || tags.includes(current);
+export function passesIfMatch(tags: EntityTags, current: string): boolean {
+  return tags === undefined || tags.includes('*') || tags.includes(current);
 }
 
 /** If-None-Match (§13.1.2), by weak comparison. */
-export function passesIfNoneMatch(tags: EntityTags | undefined, current: string): boolean {
-  return tags === undefined || (tags !== '*' && !tags.some((tag) => tag === current || tag === `W/${current}`));
+export function passesIfNoneMatch(tags: EntityTags, current: string): boolean {
+  return tags === undefined || !['*', current, `W/${current}`].some((tag) => tags.includes(tag));
 }
 
 /** The tags of a list, or `undefined` when it does not fit the grammar; empty elements are skipped (§5.6.1). */
-export function parseEntityTags(value: string): EntityTags | undefined {
-  if (value === '*') return '*';
+export function parseEntityTags(value: string): EntityTags {
+  if (value === '*') return [value];
   const tags: string[] = [];
   const element = /[\t ]*(?:((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")[\t ]*)?(?:,|$)/y;
   while (element.lastIndex < value.length) {
@@ -42,7 +42,7 @@ export function parseEntityTags(value: string): EntityTags | undefined {
   return tags.length === 0 ? undefined : tags;
 }
 
-function read(fields: Fields, name: string): EntityTags | undefined {
+function read(fields: Fields, name: string): EntityTags {
   const value = fields.get(name);
   if (value === undefined) return undefined;
   const tags = parseEntityTags(value);

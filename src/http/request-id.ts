@@ -7,20 +7,17 @@ import type { Random } from '../base/system.ts';
  *   rrrrrrrr-rrrr-8rrr-vrrr-cccccccccccc    r random, v the variant and 2 random bits, c the counter
  */
 export function createRequestIds(random: Random): () => string {
-  const bytes = random(8);
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x3f) | 0x80, 6);
-  const hex = `${bytes.toString('hex')}${random(2).toString('hex')}`;
-  const prefix = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(16, 19)}-${hex.slice(12, 16)}-`;
+  const bytes = random(10);
+  const hex = bytes.toString('hex');
+  const variant = '89ab'.charAt(bytes.readUInt8(9) & 3);
+  const prefix = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-${variant}${hex.slice(15, 18)}-`;
   let block = '';
-  let blocks = 0;
-  let low = 0xffff;
+  let count = 0;
   return () => {
-    low = (low + 1) & 0xffff;
-    if (low === 0) {
-      block = `${prefix}${blocks.toString(16).padStart(8, '0')}`;
-      blocks += 1;
-    }
-    return `${block}${hexBytes[low >> 8]}${hexBytes[low & 0xff]}`;
+    const low = count & 0xff;
+    if (low === 0) block = prefix + (count / 256).toString(16).padStart(10, '0');
+    count += 1;
+    return `${block}${hexBytes[low]}`;
   };
 }
 
