@@ -31,9 +31,8 @@ export const dataCommands: readonly Command[] = [
       const directory = await dataDirectory(call);
       const { secret, tls } = call.config();
       const now = systemClock.now();
-      const around = [checkNodeVersion(process.version), ...checkAlgorithms()];
       // A repair writes files anew, and may remove the keys.
-      around.push(...(await checkDirectory(directory, now)));
+      const around = [checkNodeVersion(process.version), ...checkAlgorithms(), ...checkDirectory(directory, now)];
       const code = await checkStore(directory, call.terminal, call.read(repair));
       around.push(await checkKeys(directory, secret), ...(tls === undefined ? [] : [checkTls(tls, now)]));
       for (const finding of around) tell(call.terminal, finding);

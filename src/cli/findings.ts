@@ -1,5 +1,5 @@
 import { createHmac, scryptSync, X509Certificate } from 'node:crypto';
-import { readdir, stat, statfs } from 'node:fs/promises';
+import { readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { readTls } from '../config.ts';
@@ -73,13 +73,16 @@ export function checkAlgorithms(): Finding[] {
 const ownName = /^(lock|reserve|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\.(tmp|damaged-\w+))?$/;
 
 /** What operators get wrong around a data directory that exists. `now`: milliseconds since the Unix epoch. */
-export async function checkDirectory(directory: string, now: number): Promise<Finding[]> {
-  const { type, bavail, bsize } = await statfs(directory);
+export function checkDirectory(directory: string, now: number): Finding[] {
+  const { type, bavail, bsize } = statfsSync(directory);
   const freeMiB = Math.floor((bavail * bsize) / 1024 ** 2);
   const room = freeMiB >= freeMiBMin ? ok : warning;
   const findings = [checkFileSystem(type), room(`${freeMiB} MiB are free for the data`)];
-  const names = ['.', ...(await readdir(directory)).filter((name) => ownName.test(name))];
-  const entries = await Promise.all(names.map(async (name) => ({ name, ...(await stat(join(directory, name))) })));
+  const names = ['.', ...readdirSync(directory).filter((name) => ownName.test(name))];
+  const entries = names.flatMap((name) => {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false });
+    return found === undefined ? [] : [{ name, mode: found.mode, mtimeMs: found.mtimeMs }];
+  });
   const loose = entries.filter(({ mode }) => process.platform !== 'win32' && (mode & 0o077) !== 0);
   for (const { name, mode } of loose) {
     const octal = (mode & 0o777).toString(8).padStart(4, '0');

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { checkAlgorithms, checkDirectory, checkFileSystem, checkNodeVersion } from '../../src/cli/findings.ts';
+import { isLockedRun } from '../support/locked.ts';
 
 test('RFC 4231 case 2, RFC 7914 §12 and the CRC-32 check value come out right', () => {
   assert.deepEqual(checkAlgorithms().map(({ level }) => level), ['ok', 'ok', 'ok']);
@@ -22,22 +23,24 @@ test('file systems that do not keep promises are told apart', () => {
   assert.deepEqual([nfs, tmpfs, ext4].map((kind) => checkFileSystem(kind).level), ['failure', 'warning', 'ok']);
 });
 
-test('a directory: modes that let others in, and a clock that is behind', async (t) => {
+test('a directory: modes that let others in, and a clock that is behind', (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-findings-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const file = join(directory, 'users.json');
   writeFileSync(file, '', { mode: 0o600 });
   const written = Date.now();
-  const failures = async (now: number): Promise<string[]> =>
-    (await checkDirectory(directory, now)).filter(({ level }) => level === 'failure').map(({ text }) => text);
-  assert.deepEqual(await failures(written), []);
-  assert.match((await failures(written - 3_600_000)).join(), /^The clock is behind the newest file/);
+  const failures = (now: number): string[] =>
+    checkDirectory(directory, now).filter(({ level }) => level === 'failure').map(({ text }) => text);
+  assert.deepEqual(failures(written), []);
+  // A running server may have removed by now what was listed before.
+  if (!isLockedRun) symlinkSync('gone', join(directory, 'items.json.tmp'));
+  assert.match(failures(written - 3_600_000).join(), /^The clock is behind the newest file/);
   writeFileSync(join(directory, '.gitignore'), '*', { mode: 0o644 });
   utimesSync(join(directory, '.gitignore'), written, written);
   chmodSync(directory, 0o755);
-  assert.deepEqual(await failures(written), [], 'no file can be read, and what is not ours is not our concern');
+  assert.deepEqual(failures(written), [], 'no file can be read, and what is not ours is not our concern');
   chmodSync(file, 0o640);
-  assert.deepEqual(await failures(written), [
+  assert.deepEqual(failures(written), [
     'The data directory can be read by other users of this machine (mode 0755): chmod go= it',
     'users.json can be read by other users of this machine (mode 0640): chmod go= it',
   ]);
