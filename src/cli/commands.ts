@@ -39,7 +39,7 @@ const routeCommands: readonly Command[] = [
   },
 ];
 
-/** All there are, in the order of the help; the first one is meant where none is named. */
+/** All there are, in the order of the help. */
 export const commands: readonly Command[] = [
   serve,
   ...userCommands,

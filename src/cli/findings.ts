@@ -76,29 +76,25 @@ const ownName = /^(lock|reserve|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\
 export function checkDirectory(directory: string, now: number): Finding[] {
   const { type, bavail, bsize } = statfsSync(directory);
   const freeMiB = Math.floor((bavail * bsize) / 1024 ** 2);
-  const room = freeMiB >= freeMiBMin ? ok : warning;
-  const findings = [checkFileSystem(type), room(`${freeMiB} MiB are free for the data`)];
-  const names = ['.', ...readdirSync(directory).filter((name) => ownName.test(name))];
-  const entries = names.flatMap((name) => {
+  const entries = ['.', ...readdirSync(directory).filter((name) => ownName.test(name))].flatMap((name) => {
     const found = statSync(join(directory, name), { throwIfNoEntry: false });
-    return found === undefined ? [] : [{ name, mode: found.mode, mtimeMs: found.mtimeMs }];
+    return found === undefined ? [] : [{ name, mode: found.mode & 0o777, mtimeMs: found.mtimeMs }];
   });
   const loose = entries.filter(({ mode }) => process.platform !== 'win32' && (mode & 0o077) !== 0);
-  for (const { name, mode } of loose) {
-    const octal = (mode & 0o777).toString(8).padStart(4, '0');
-    const what = name === '.' ? 'The data directory' : name;
-    // Of a directory, names and sizes alone are seen where its files are their owner's.
-    const level = loose.every((entry) => entry.name === '.') ? warning : failure;
-    findings.push(level(`${what} can be read by other users of this machine (mode ${octal}): chmod go= it`));
-  }
-  if (loose.length === 0) findings.push(ok('Only its owner can read the data'));
-  const newest = Math.max(...entries.map(({ mtimeMs }) => mtimeMs));
-  findings.push(
-    newest - now > clockBehindMaxMs
+  // Of a directory, names and sizes alone are seen where its files are their owner's.
+  const level = loose.every(({ name }) => name === '.') ? warning : failure;
+  const readable = loose.map(({ name, mode }) => {
+    const [what, octal] = [name === '.' ? 'The data directory' : name, mode.toString(8).padStart(4, '0')];
+    return level(`${what} can be read by other users of this machine (mode ${octal}): chmod go= it`);
+  });
+  return [
+    checkFileSystem(type),
+    (freeMiB >= freeMiBMin ? ok : warning)(`${freeMiB} MiB are free for the data`),
+    ...(readable.length > 0 ? readable : [ok('Only its owner can read the data')]),
+    entries.some(({ mtimeMs }) => mtimeMs - now > clockBehindMaxMs)
       ? failure('The clock is behind the newest file: sessions and tokens end at wrong times')
       : ok('The clock is not behind the data'),
-  );
-  return findings;
+  ];
 }
 
 /** Of the certificate and its key. `now`: milliseconds since the Unix epoch. */

@@ -43,17 +43,15 @@ function isHelp(word: string): boolean {
   return word === '--help' || word === '-h';
 }
 
-/** Without a command, `serve` is meant: the first in the list. */
+/** Without a command, `serve` is meant. */
 function findCommand(
   commands: readonly Command[], family: readonly Command[], words: readonly string[],
 ): [Command, readonly string[]] {
-  const [first = '', second = ''] = words;
-  const [serve] = commands;
-  if (serve !== undefined && (first === '' || first.startsWith('-'))) return [serve, words];
-  for (const command of commands) {
-    if (command.name === first) return [command, words.slice(1)];
-    if (command.name === `${first} ${second}`) return [command, words.slice(2)];
-  }
+  const [first = ''] = words;
+  const length = first === '' || first.startsWith('-') ? 0 : family.length > 0 ? 2 : 1;
+  const name = words.slice(0, length).join(' ') || 'serve';
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command !== undefined) return [command, words.slice(length)];
   const known = family.map(({ name }) => `cairn ${name}`).join(', ');
   const hint = known === '' ? 'see cairn --help' : `say ${known}`;
   throw new UsageError(`Cannot run cairn ${JSON.stringify(first).slice(1, -1)}: there is no such command; ${hint}`);
