@@ -94,14 +94,13 @@ export class FileJournal implements Journal {
     return this.#room.save(this.#bytes);
   }
 
-  async checkpoint(between: BetweenGroups): Promise<boolean> {
-    if (this.#allInSnapshots) return true;
+  async checkpoint(between: BetweenGroups): Promise<void> {
+    if (this.#allInSnapshots) return;
     const started = this.#options.clock.elapsed();
     const done = await this.#tryCheckpoint(between);
     this.#status.checkpointMs = this.#options.clock.elapsed() - started;
     if (done) this.#status.checkpoints += 1;
     else this.#status.checkpointFailures += 1;
-    return done;
   }
 
   async close(clean: boolean): Promise<void> {

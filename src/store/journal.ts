@@ -24,9 +24,9 @@ export interface Journal {
   hasRoom(): Promise<boolean>;
   /**
    * Writes everything up to `sequence` (asked for between two groups) to snapshots. An error of the disk that loses
-   * nothing is reported as a notice, and false is returned; after any thrown error nothing may be appended any more.
+   * nothing is reported as a notice; after any thrown error nothing may be appended any more.
    */
-  checkpoint(between: BetweenGroups): Promise<boolean>;
+  checkpoint(between: BetweenGroups): Promise<void>;
   /** Marks a clean stop (unless something failed) and lets everything go. */
   close(clean: boolean): Promise<void>;
   status(): JournalStatus;
@@ -44,7 +44,7 @@ export function memoryJournal(epoch: string): Journal {
     append: () => Promise.resolve(),
     checkpointDue: false,
     hasRoom: () => Promise.resolve(true),
-    checkpoint: () => Promise.resolve(true),
+    checkpoint: () => Promise.resolve(),
     close: () => Promise.resolve(),
     status: () => ({ journalBytes: 0, appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 }),
   };

@@ -8,7 +8,7 @@ import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { readSnapshot, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
-import { carriedTable, type AnyTable } from './table.ts';
+import { carriedTable, countsOf, type AnyTable } from './table.ts';
 
 /** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
 export interface Credentials {
@@ -147,11 +147,6 @@ export async function checkFiles(files: Files, makeTables: () => Map<string, Any
 async function readThrough(files: Files, number: number): Promise<void> {
   const groups = (await JournalReader.open(files, number)).groups();
   while ((await groups.next()).done !== true);
-}
-
-/** How many records each collection has. */
-export function countsOf(tables: ReadonlyMap<string, AnyTable>): Count[] {
-  return Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));
 }
 
 /** Runs `work` while the directory is ours, and makes it where it is absent. @throws LockedError */

@@ -7,11 +7,11 @@ import {
 } from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
 import {
-  checkFiles, countsOf, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions,
+  checkFiles, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions,
 } from './offline.ts';
 import { applyChange, highestJournal } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
-import { carriedTable, isCount, type AnyTable } from './table.ts';
+import { carriedTable, countsOf, isCount, type AnyTable } from './table.ts';
 
 /** How far the next id jumps where it cannot be known which ids were given: none may ever mean two things. */
 const idsSkipped = 1_000_000;

@@ -96,13 +96,9 @@ export interface Transaction {
 /** Another record has this key already. The caller decides what that means (`email_taken`, say). */
 export class UniqueKeyError extends Error {
   override readonly name = 'UniqueKeyError';
-  readonly collection: string;
-  readonly index: string;
 
   constructor(collection: string, index: string) {
     super(`Cannot write to ${collection}: its index ${index} has this key already`);
-    this.collection = collection;
-    this.index = index;
   }
 }
 

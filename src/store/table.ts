@@ -224,6 +224,11 @@ export function carriedTable(name: string): AnyTable {
   return new Table({ name, parse: (record) => record });
 }
 
+/** How many records each collection has. */
+export function countsOf(tables: ReadonlyMap<string, AnyTable>): { readonly name: string; readonly records: number }[] {
+  return Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));
+}
+
 function isStored(record: JsonObject): record is JsonObject & StoredRecord {
   return isCount(record['id']) && record['id'] > 0 && isCount(record['revision']);
 }
