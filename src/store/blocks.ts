@@ -6,7 +6,7 @@ const idsPerBlock = 1024;
 interface Block<R> {
   /** By ascending id, without holes. */
   records: R[];
-  /** The views with a lower or equal stamp may hold `records`. */
+  /** How many views there had been when `records` was made: only later ones may hold it. */
   stamp: number;
 }
 
@@ -19,9 +19,8 @@ export class Blocks<R extends StoredRecord> {
   readonly #blocks = new Map<number, Block<R>>();
   /** By ascending ids. */
   readonly #ordered: Block<R>[] = [];
-  readonly #openViews = new Set<number>();
-  #stamp = 0;
-  #newestOpenView = -1;
+  #views = 0;
+  #openViews = 0;
 
   get(id: number): R | undefined {
     const records = this.#blocks.get(blockKey(id))?.records;
@@ -65,25 +64,24 @@ export class Blocks<R extends StoredRecord> {
   }
 
   view(revision: number): View<R> {
-    const stamp = this.#stamp;
-    this.#stamp += 1;
-    this.#openViews.add(stamp);
-    this.#newestOpenView = stamp;
+    this.#views += 1;
+    this.#openViews += 1;
+    let isOpen = true;
     let blocks: readonly (readonly R[])[] = this.#ordered.map((block) => block.records);
     return {
       size: this.size,
       revision,
       blocks: () => blocks,
       close: () => {
+        if (isOpen) this.#openViews -= 1;
+        isOpen = false;
         blocks = [];
-        this.#openViews.delete(stamp);
-        if (stamp === this.#newestOpenView) this.#newestOpenView = Math.max(-1, ...this.#openViews);
       },
     };
   }
 
   #begin(key: number): Block<R> {
-    const block = { records: [], stamp: this.#stamp };
+    const block = { records: [], stamp: this.#views };
     this.#blocks.set(key, block);
     const isBefore = ({ records: [first] }: Block<R>): boolean => first !== undefined && blockKey(first.id) < key;
     const before = this.#ordered.findLastIndex(isBefore);
@@ -92,9 +90,9 @@ export class Blocks<R extends StoredRecord> {
   }
 
   #writable(block: Block<R>): R[] {
-    if (block.stamp <= this.#newestOpenView) {
+    if (this.#openViews > 0 && block.stamp < this.#views) {
       block.records = block.records.slice();
-      block.stamp = this.#stamp;
+      block.stamp = this.#views;
     }
     return block.records;
   }

@@ -38,7 +38,6 @@ export class Committer {
   readonly #between: (() => Promise<void>)[] = [];
   /** Of the last transaction that ran; it may still be pending. */
   #sequence = 0;
-  #pending = 0;
   #pendingBytes = 0;
   #stopped: (() => CairnError) | undefined;
   /** By transactions that do not remove, since the disk is full. */
@@ -75,7 +74,8 @@ export class Committer {
     return new Promise((resolve, reject) => {
       if (this.#stopped !== undefined) throw this.#stopped();
       invariant(!this.#deciding, 'a write is begun inside the work of another');
-      if (this.#pending >= limits.pendingTransactionsMax || this.#pendingBytes >= limits.pendingBytesMax) {
+      const pending = this.#sequence - this.sequence;
+      if (pending >= limits.pendingTransactionsMax || this.#pendingBytes >= limits.pendingBytesMax) {
         throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
       }
       const transaction = new PendingTransaction(this.#sequence + 1);
@@ -166,7 +166,6 @@ export class Committer {
     for (const change of changes) group.changes.push(change);
     group.bytes += encoded.length;
     this.#sequence += 1;
-    this.#pending += 1;
     this.#pendingBytes += encoded.length;
     this.#schedule();
     return group;
@@ -207,7 +206,6 @@ export class Committer {
     this.sequence += commits.length;
     this.commits += commits.length;
     this.groups += 1;
-    this.#pending -= commits.length;
     this.#pendingBytes -= bytes;
     this.#inFlight = undefined;
     this.#events.onCommit();
@@ -229,7 +227,6 @@ export class Committer {
     this.#gathering = [];
     this.#inFlight = undefined;
     this.#sequence = this.sequence;
-    this.#pending = 0;
     this.#pendingBytes = 0;
     this.#layAnew();
     for (const group of groups) for (const { reject } of group.waiting) reject(error);

@@ -8,7 +8,7 @@ import type { TornTail } from './journal-reader.ts';
 import type { BetweenGroups, Journal, JournalStatus } from './journal.ts';
 import { acquireLock, type Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
-import { reserveName, Room } from './room.ts';
+import { createRoom, reserveName, type Room } from './room.ts';
 import { viewTables, type Checkpoint } from './snapshot.ts';
 import type { AnyTable } from './table.ts';
 
@@ -48,7 +48,7 @@ export class FileJournal implements Journal {
     this.#options = options;
     this.#files = options.files;
     this.#padding = Buffer.alloc(options.reserveBytes / 4, ' ');
-    this.#room = new Room(options.files, options.random, options.reserveBytes);
+    this.#room = createRoom(options.files, options.random, options.reserveBytes);
   }
 
   async open(tables: Map<string, AnyTable>) {
@@ -129,7 +129,7 @@ export class FileJournal implements Journal {
   async #recover(tables: Map<string, AnyTable>): Promise<void> {
     const found = await findStore(this.#files, tables);
     const { after, collections, epoch = newEpoch(this.#options.random) } = found;
-    this.#room.left = found.temporary;
+    this.#room.left.push(...found.temporary);
     const manifest = { journal: found.journal + 1, closed: false, epoch, after, predecessor: undefined, collections };
     const journal = await JournalFile.begin(this.#files, manifest, this.#room.twice);
     this.#journal = journal;

@@ -32,27 +32,18 @@ export class JournalFile {
     this.#file = file;
     this.manifest = manifest;
     this.name = journalName(manifest.journal);
+    this.#add(manifestBody(manifest));
   }
 
   /** Begins a journal, under its temporary name. Its writes until it is published go through `twice`. */
   static async begin(files: Files, manifest: Manifest, twice: Room['twice']): Promise<JournalFile> {
     const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
-    const journal = new JournalFile(files, file, manifest, twice);
-    try {
-      await journal.copy(manifestBody(manifest));
-    } catch (error) {
-      await journal.discard();
-      throw error;
-    }
-    return journal;
+    return new JournalFile(files, file, manifest, twice);
   }
 
   /** Adds a line before the journal is published. */
   async copy(body: LineBody): Promise<void> {
-    const { bytes, chain } = encodeLine(body, this.chain);
-    this.chain = chain;
-    this.#copied.push(bytes);
-    this.#copiedBytes += bytes.length;
+    this.#add(body);
     if (this.#copiedBytes >= copyBytes) await this.#writeCopied();
   }
 
@@ -108,6 +99,13 @@ export class JournalFile {
   /** Everything is synced by now: whether the system closes the file well is all the same. */
   async close(): Promise<void> {
     await this.#file.close().catch(() => undefined);
+  }
+
+  #add(body: LineBody): void {
+    const { bytes, chain } = encodeLine(body, this.chain);
+    this.chain = chain;
+    this.#copied.push(bytes);
+    this.#copiedBytes += bytes.length;
   }
 
   async #writeCopied(): Promise<void> {

@@ -1,9 +1,12 @@
 import { constants, existsSync, statSync, write } from 'node:fs';
 import { type FileHandle, link, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
+
+const writeTo = promisify(write);
 
 /** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
@@ -87,13 +90,7 @@ export class NodeFiles implements Files {
     return {
       read: async (buffer, position) => (await handle.read(buffer, 0, buffer.length, position)).bytesRead,
       // The handle's own `write` does the same through a few more promises, which a lone caller waits for.
-      write: (bytes, position) =>
-        new Promise((resolve, reject) => {
-          write(handle.fd, bytes, 0, bytes.length, position, (error, written) => {
-            if (error === null) resolve(written);
-            else reject(error);
-          });
-        }),
+      write: async (bytes, position) => (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten,
       truncate: async (size) => {
         await handle.truncate(size);
         // Writing through covers no truncation. Where syncs are denied, the next write takes it along.

@@ -6,67 +6,64 @@ import { journalNumber } from './journal-format.ts';
 /** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
 export const reserveName = 'reserve';
 
+export type Room = ReturnType<typeof createRoom>;
+
 /** What is done about room on the disk: as long as there is some, so much is kept that a start succeeds. */
-export class Room {
-  readonly #files: Files;
-  readonly #random: Random;
-  readonly #reserveBytes: number;
+export function createRoom(files: Files, random: Random, reserveBytes: number) {
   /** How much has to stay free beside what a start would write. */
-  #spare: number;
+  let spare = reserveBytes;
   /** Temporary files of a process that was killed; they go when there is no room for a start. */
-  left: readonly string[] = [];
+  const left: string[] = [];
 
-  constructor(files: Files, random: Random, reserveBytes: number) {
-    this.#files = files;
-    this.#random = random;
-    this.#reserveBytes = reserveBytes;
-    this.#spare = reserveBytes;
-  }
-
-  /** Fails where there is no room to write the journals anew, as a start does, and `spare` beside. */
-  async look(journalBytes: number, spare = this.#spare): Promise<void> {
+  /** Fails where there is no room to write the journals anew, as a start does, and `beside` as much. */
+  async function look(journalBytes: number, beside = spare): Promise<void> {
     // Where that cannot be told, the write itself tells.
-    if ((await this.#files.free().catch(() => Number.POSITIVE_INFINITY)) >= journalBytes + spare) return;
+    if ((await files.free().catch(() => Number.POSITIVE_INFINITY)) >= journalBytes + beside) return;
     throw Object.assign(new Error('Cannot write: a start would find no room'), { code: 'ENOSPC' });
   }
 
   /** Gives the reserve to what is written from now on. */
-  async spend(): Promise<void> {
-    this.#spare = 0;
-    await this.#files.remove(reserveName).catch(() => undefined);
+  async function spend(): Promise<void> {
+    spare = 0;
+    await files.remove(reserveName).catch(() => undefined);
   }
 
   /** Puts the reserve aside; false where there is no room for it. */
-  async save(journalBytes: number): Promise<boolean> {
+  async function save(journalBytes: number): Promise<boolean> {
     try {
       // As much again: or else the next writes would find it full.
-      await this.look(journalBytes, 2 * this.#reserveBytes);
-      await replaceFile(this.#files, reserveName, this.#random(this.#reserveBytes));
+      await look(journalBytes, 2 * reserveBytes);
+      await replaceFile(files, reserveName, random(reserveBytes));
     } catch {
       return false;
     }
-    this.#spare = this.#reserveBytes;
+    spare = reserveBytes;
     return true;
   }
 
   /** Does `work` once more where the disk is full, without the reserve. */
-  twice = <T>(work: () => Promise<T>): Promise<T> =>
-    work().catch(async (error: unknown) => {
+  async function twice<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
       if (!isExhausted(error)) throw error;
-      for (const name of [...this.left, reserveName]) await this.#files.remove(name).catch(() => undefined);
+      for (const name of [...left, reserveName]) await files.remove(name).catch(() => undefined);
       return work();
-    });
+    }
+  }
 
   /** Says what to do about the `error` of a start, where it is that the disk is full. */
-  async explain(error: unknown): Promise<unknown> {
+  async function explain(error: unknown): Promise<unknown> {
     if (errorCode(error) !== 'ENOSPC' && errorCode(error) !== 'EDQUOT') return error;
     let bytes = 0;
-    for (const name of await this.#files.list()) {
+    for (const name of await files.list()) {
       if (journalNumber(name) === undefined) continue;
-      for await (const chunk of readChunks(this.#files, name)) bytes += chunk.length;
+      for await (const chunk of readChunks(files, name)) bytes += chunk.length;
     }
-    const { directory } = this.#files;
-    const message = `Cannot open the store: there is no room in ${directory}; free ${bytes} bytes, and start it again`;
+    const remedy = `free ${bytes} bytes, and start it again`;
+    const message = `Cannot open the store: there is no room in ${files.directory}; ${remedy}`;
     return new CairnError('storage_full', message, { cause: error });
   }
+
+  return { left, look, spend, save, twice, explain };
 }
