@@ -197,7 +197,7 @@ class Salvage {
     if (this.#manifest === undefined) this.#loseLines('the newest journal', 0, 'there is no first line to go by');
     else if (furthest > this.#end) this.#loseLines('the newest journal', this.#end, `it does not go on to ${furthest}`);
     for (const table of this.#idsKnown ? [] : this.tables.values()) {
-      table.advance(0, table.nextId + idsSkipped);
+      table.advance(0, Math.min(table.nextId + idsSkipped, 2 ** 52));
       this.lost.push(`${table.name}: which ids were given is not known, so the next one is ${table.nextId}`);
     }
     return Math.max(this.#end, furthest);

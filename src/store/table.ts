@@ -230,7 +230,9 @@ export function countsOf(tables: ReadonlyMap<string, AnyTable>): { readonly name
 }
 
 function isStored(record: JsonObject): record is JsonObject & StoredRecord {
-  return isCount(record['id']) && record['id'] > 0 && isCount(record['revision']);
+  const { id, revision } = record;
+  // After the id comes another one.
+  return isCount(id) && id > 0 && isCount(id + 1) && isCount(revision);
 }
 
 /** Whether `value` is an integer from 0 to 2^52: whoever counts on from it stays among the numbers that are exact. */

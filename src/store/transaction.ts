@@ -1,6 +1,6 @@
-import { invariant } from '../base/errors.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from './store.ts';
-import { Table, type Change, type Pending } from './table.ts';
+import { isCount, Table, type Change, type Pending } from './table.ts';
 
 /** One transaction under way. Its changes are laid over the tables as they are made. */
 export class PendingTransaction implements Transaction {
@@ -36,7 +36,9 @@ export class PendingTransaction implements Transaction {
 
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
     this.inserts = true;
-    return this.#put(collection, this.#pending(collection).nextId, record);
+    const { nextId } = this.#pending(collection);
+    if (isCount(nextId + 1)) return this.#put(collection, nextId, record);
+    throw new CairnError('storage_full', `Cannot write to ${collection.name}: its ids have come to their end`);
   }
 
   replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {

@@ -125,7 +125,7 @@ describe('what a start makes of what it finds', () => {
 
   it('S1: a number from which nothing could be counted on is refused', async () => {
     const content = await stoppedAfter(write('a', 'b'));
-    for (const number of [2 ** 53 - 1, 2 ** 53]) {
+    for (const number of [2 ** 52, 2 ** 53 - 1, 2 ** 53]) {
       const edited = edit(content, 'people.json', (text) => text.replace('{"id":2,', `{"id":${number},`));
       await refused(rehash(edited, 'people.json'), 'S1', 'people.json');
     }
@@ -297,6 +297,22 @@ describe('what a start makes of what it finds', () => {
     const { id } = await opened.store.write((tx) => tx.insert(opened.people, person('d')));
     assert.equal(id, 4);
   });
+});
+
+describe('a collection whose ids have come to their end', () => {
+  const header = (text: string): string => text.replace('"nextId":3', `"nextId":${2 ** 52}`);
+  const record = (text: string): string => header(text).replace('{"id":2,', `{"id":${2 ** 52 - 1},`);
+  for (const [what, ends] of Object.entries({ header, record })) {
+    it(`refuses another record where a ${what} says so, and goes on otherwise`, async () => {
+      const content = await stoppedAfter(write('a', 'b'));
+      const opened = await start(rehash(edit(content, 'people.json', ends), 'people.json'));
+      const { store, people } = opened;
+      await assert.rejects(store.write((tx) => tx.insert(people, person('c'))), { code: 'storage_full' });
+      await store.write((tx) => tx.replace(people, 1, person('A')));
+      await store.close();
+      assert.equal(names(await start(opened.disk.content())), 'Ab');
+    });
+  }
 });
 
 describe('a small store whose bytes are changed or cut off', () => {
