@@ -39,13 +39,10 @@ export type Values<T> = { readonly [K in keyof T]: T[K] extends Option<infer V> 
 export function readAll<T extends { readonly [name: string]: Option<unknown> }>(
   table: T, read: <V>(option: Option<V>, name: string) => V,
 ): Values<T> {
+  const isWhole = (values: object): values is Values<T> => Object.keys(table).every((name) => name in values);
   const values = Object.fromEntries(Object.entries(table).map(([name, option]) => [name, read(option, name)]));
-  invariant(hasAll(table, values), 'every option of a table is read');
+  invariant(isWhole(values), 'every option of a table is read');
   return values;
-}
-
-function hasAll<T extends object>(table: T, values: object): values is Values<T> {
-  return Object.keys(table).every((name) => Object.hasOwn(values, name));
 }
 
 /** `defaultText` is what holds where nothing is given. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { options, readConfig, secrets, unknownVariables, variableOf } from '../src/config.ts';
 import { UsageError } from '../src/options.ts';
+import { temporaryDirectory } from './cli/spawn.ts';
 
 const none = new Map<string, string>();
 
@@ -97,8 +97,7 @@ test('a session that may live for less than the usual idle time is as long idle 
 });
 
 test('secrets come from a variable or a file, never both, and are never quoted', (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'cairn-config-'));
-  t.after(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory(t);
   const file = join(directory, 'secret');
   const secret = 'ä'.repeat(16);
   const short = join(directory, 'short');

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { exitMeanings } from '../src/cli/command.ts';
+import { routeTable } from '../src/api/routes.ts';
 import { limits } from '../src/base/limits.ts';
 import { commands } from '../src/cli/commands.ts';
 import { options, secrets, variableOf } from '../src/config.ts';
@@ -21,6 +22,12 @@ const textOf = (page: string): string => readFileSync(join(projectDirectory, pag
 const all = pages.map(textOf).join('\n');
 
 const made: Readonly<Record<string, () => readonly string[]>> = {
+  routes: () => [
+    '| Method and path | Who | What |',
+    '|---|---|---|',
+    ...Array.from(routeTable().values(), ({ method, path, access, summary }) =>
+      row(`\`${method} ${path}\``, access, summary)),
+  ],
   options: () => [
     '| Option | Default | Allowed | What it is for |',
     '|---|---|---|---|',

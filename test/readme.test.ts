@@ -4,8 +4,6 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-
-import { routeTable } from '../src/api/routes.ts';
 import { cairn, temporaryDirectory, type Running } from './cli/spawn.ts';
 import { projectDirectory } from './source.ts';
 
@@ -83,12 +81,4 @@ test('what cannot be locked down is not started: not by the script, the unit or 
     assert.deepEqual(outcome('0'), [0, 'serves\n'], line);
     assert.deepEqual(outcome('64'), [64, ''], line);
   }
-});
-
-test('the table of endpoints is the route table', () => {
-  const rows = [...routeTable().values()].map(
-    ({ method, path, access, summary }) => `| \`${method} ${path}\` | ${access} | ${summary} |`,
-  );
-  const shown = /<!-- routes -->\n\| .*\n\|[-|]*\n(.*?)\n<!-- \/routes -->/s.exec(readme)?.[1];
-  assert.deepEqual(shown?.split('\n'), rows);
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
@@ -10,6 +9,7 @@ import { passwordFile, readPassword } from '../../src/cli/password.ts';
 import { options, type Environment } from '../../src/config.ts';
 import { flagOnly, toggle } from '../../src/options.ts';
 import { packageVersion } from '../../src/version.ts';
+import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
 const loud = flagOnly(toggle('loud', 'speak up'));
@@ -156,9 +156,7 @@ test('--version and --help say what there is', async () => {
 });
 
 test('a password comes from a file, from standard input, or from a terminal that does not show it', async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'cairn-password-'));
-  t.after(() => rmSync(directory, { recursive: true }));
-  const file = join(directory, 'password');
+  const file = join(temporaryDirectory(t), 'password');
   writeFileSync(file, 'from a file \n');
   assert.equal((await call(`user add --password-file ${file}`)).out, '<from a file >\n');
   assert.equal((await call('user add --password-file -', {}, stdin('from input\r\n'))).out, '<from input>\n');

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { checkAlgorithms, checkDirectory, checkFileSystem, checkNodeVersion } from '../../src/cli/findings.ts';
 import { isLockedRun } from '../support/locked.ts';
+import { temporaryDirectory } from './spawn.ts';
 
 test('RFC 4231 case 2, RFC 7914 §12 and the CRC-32 check value come out right', () => {
   assert.deepEqual(checkAlgorithms().map(({ level }) => level), ['ok', 'ok', 'ok']);
@@ -24,8 +24,7 @@ test('file systems that do not keep promises are told apart', () => {
 });
 
 test('a directory: modes that let others in, and a clock that is behind', (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'cairn-findings-'));
-  t.after(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory(t);
   const file = join(directory, 'users.json');
   writeFileSync(file, '', { mode: 0o600 });
   const written = Date.now();
