@@ -81,19 +81,21 @@ export function createDispatch(options: DispatchOptions): Handle {
     const bytes = await receiveContent(request, mediaTypesOf(body), bytesMax, body.optional === true);
     // A body may take its time, and a session ends at once.
     const still = principal.kind === 'session' ? admit(route, request, id) : principal;
-    return await handle({
-      request,
-      principal: still,
-      id,
-      query,
-      body: bytes === undefined ? absent : parseJsonBytes(bytes),
-    });
+    const parsed = bytes === undefined ? absent : parseJsonBytes(bytes);
+    return await handle({ request, principal: still, id, query, body: parsed });
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
-    if (error instanceof CairnError) return refusalFor(error, request, match);
-    onBug(error, request);
-    return refusal(internal, request.id);
+    if (!(error instanceof CairnError)) {
+      onBug(error, request);
+      return refusal(internal, request.id);
+    }
+    const route = match.kind === 'found' ? match.value.route : undefined;
+    const { status } = problems[error.code];
+    const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
+    if (wantsPage && (status === 401 || status === 403)) return seeOther(route.signInAt);
+    const isType = error.code === 'unsupported_media_type' && route?.body !== undefined;
+    return refusal(error, request.id, isType ? takenInstead(route.body, request) : []);
   }
 
   async function settle(reply: Promise<Reply>, request: Request, match: Match<Endpoint>): Promise<Reply> {
@@ -143,15 +145,6 @@ function otherMethod(request: Request, { allow }: MethodNotAllowed): Reply {
   if (request.method === 'OPTIONS') return noContent(allowed);
   const error = new CairnError('method_not_allowed', `Cannot answer this method here: there are ${allow}`);
   return refusal(error, request.id, ['Allow', allow]);
-}
-
-function refusalFor(error: CairnError, request: Request, match: Match<Endpoint>): Reply {
-  const route = match.kind === 'found' ? match.value.route : undefined;
-  const { status } = problems[error.code];
-  const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
-  if (wantsPage && (status === 401 || status === 403)) return seeOther(route.signInAt);
-  const isType = error.code === 'unsupported_media_type' && route?.body !== undefined;
-  return refusal(error, request.id, isType ? takenInstead(route.body, request) : []);
 }
 
 /** What would be taken, where a body's type or coding is not (RFC 9110 §15.5.16, RFC 5789 §2.2). */
