@@ -9,8 +9,7 @@ import type { Users } from '../resources/users.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { cookieOf } from './authenticate.ts';
-import { entityTag, isUnchanged, preconditionOf } from './entity-tag.ts';
-import { noContent, notModified, shown } from './replies.ts';
+import { entityTag, isUnchanged, noContent, notModified, preconditionOf, shown } from './replies.ts';
 import type { Handler } from './route.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
 

@@ -9,8 +9,7 @@ import { parseQuery, type Query } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
-import { refuseVersion } from './entity-tag.ts';
-import { noContent, refusal, seeOther } from './replies.ts';
+import { noContent, refusal, refuseVersion, seeOther } from './replies.ts';
 import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
 import type { Call, Handler, Route, RouteBody } from './route.ts';
 

@@ -3,8 +3,7 @@ import { problems, type ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { QueryParameter } from '../resources/list-query.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
-import { problemsOf } from './problems.ts';
-import { mediaTypesOf, type Route, type RouteBody } from './route.ts';
+import { mediaTypesOf, problemsOf, type Route, type RouteBody } from './route.ts';
 import { arraySchema, objectSchema } from './schemas.ts';
 
 /**

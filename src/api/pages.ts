@@ -1,6 +1,6 @@
 import type { Reply, Request } from '../http/message.ts';
 import type { Endpoint } from './dispatch.ts';
-import { isUnchanged } from './entity-tag.ts';
+import { isUnchanged } from './replies.ts';
 
 /** One file of the page as it is served: the same bytes for everybody. */
 export interface Page {

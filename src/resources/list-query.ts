@@ -231,13 +231,11 @@ function fingerprint(sort: readonly SortTerm[], filters: readonly Filter[]): num
 
 function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly Filter[], value: string): JsonObject {
   const { of, after } = parseJsonObject(Buffer.from(value, 'base64url')) ?? {};
-  if (!Array.isArray(after) || after.length !== sort.length || of !== fingerprint(sort, filters)) {
-    throw refusal('cursor', 'must come from the Link field of a list with the same sort and filters');
-  }
-  const position: (readonly [string, JsonValue])[] = sort.map(({ name }, index) => [name, after[index] ?? null]);
-  for (const [name, part] of position) {
-    const fits = part === null ? shape[name]?.presence === 'optional' : typeof part === typeof shape[name]?.example;
-    if (!fits) throw refusal('cursor', 'must be taken as it is from the Link field of a list');
-  }
-  return Object.fromEntries(position);
+  const values: readonly JsonValue[] = Array.isArray(after) && of === fingerprint(sort, filters) ? after : [];
+  const position = sort.map(({ name }, index): [string, JsonValue] => [name, values[index] ?? null]);
+  const fits = position.every(([name, part]) =>
+    part === null ? shape[name]?.presence === 'optional' : typeof part === typeof shape[name]?.example,
+  );
+  if (fits && values.length === sort.length) return Object.fromEntries(position);
+  throw refusal('cursor', 'must come from the Link field of a list with the same sort and filters');
 }
