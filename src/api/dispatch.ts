@@ -2,7 +2,7 @@ import { authorize, notFound, type Principal } from '../auth/access.ts';
 import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes, type JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { receiveContent } from '../http/body.ts';
+import { checkContentType } from '../http/accept.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
 import { internal } from '../http/exchanger.ts';
 import { parseQuery, type Query } from '../http/head.ts';
@@ -77,11 +77,14 @@ export function createDispatch(options: DispatchOptions): Handle {
       throw new CairnError('malformed_request', 'Cannot read the body: it is a part, by its Content-Range');
     }
     const bytesMax = principal.kind === 'anonymous' ? anonymousBytesMax : bodyBytesMax;
-    const bytes = await receiveContent(request, mediaTypesOf(body), bytesMax, body.optional === true);
+    // The type is checked before a byte is read, but where no content is content enough.
+    if (body.optional !== true) checkContentType(request.fields, mediaTypesOf(body));
+    const bytes = await request.receiveBody(bytesMax);
+    const isAbsent = body.optional === true && bytes.length === 0;
+    if (body.optional === true && !isAbsent) checkContentType(request.fields, mediaTypesOf(body));
     // A body may take its time, and a session ends at once.
     const still = principal.kind === 'session' ? admit(route, request, id) : principal;
-    const parsed = bytes === undefined ? absent : parseJsonBytes(bytes);
-    return await handle({ request, principal: still, id, query, body: parsed });
+    return await handle({ request, principal: still, id, query, body: isAbsent ? absent : parseJsonBytes(bytes) });
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {

@@ -1,3 +1,6 @@
+import { CairnError } from '../base/errors.ts';
+import type { Fields } from './fields.ts';
+
 const token = "[!#$%&'*+.^_`|~\\w-]";
 const rangeGrammar = new RegExp(`^${token}+/${token}+$`);
 const qualityGrammar = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
@@ -45,4 +48,26 @@ export function parsePrefer(value: string | undefined): ReadonlyMap<string, stri
     if (name !== undefined && !preferences.has(name)) preferences.set(name, match?.[2] ?? match?.[3] ?? '');
   }
   return preferences;
+}
+
+const contentType = new RegExp(`^(${token}+/${token}+)[\\t ]*((?:;.*)?)$`);
+const charset = /;[\t ]*charset=(?:"([^"]*)"|([^\t ;]*))/gi;
+
+/**
+ * Whether content has one of these media types, in lower case and without parameters. The only charset is UTF-8, and no
+ * content coding is decoded. @throws CairnError `unsupported_media_type`
+ */
+export function checkContentType(fields: Fields, mediaTypes: readonly string[]): void {
+  if (fields.get('content-encoding') !== undefined) throw unsupported('it has a Content-Encoding');
+  const value = fields.get('content-type');
+  if (value !== undefined && mediaTypes.includes(value)) return;
+  const [, type = '', parameters = ''] = contentType.exec(value ?? '') ?? [];
+  if (!mediaTypes.includes(type.toLowerCase())) throw unsupported(`its Content-Type is not ${mediaTypes.join(' or ')}`);
+  for (const [, quoted, plain = ''] of parameters.matchAll(charset)) {
+    if ((quoted ?? plain).toLowerCase() !== 'utf-8') throw unsupported('its charset is not UTF-8');
+  }
+}
+
+function unsupported(what: string): CairnError {
+  return new CairnError('unsupported_media_type', `Cannot read the body: ${what}`);
 }

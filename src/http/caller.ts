@@ -3,9 +3,7 @@ import { BlockList, isIP, isIPv4 } from 'node:net';
 import type { Fields } from './fields.ts';
 
 /** Whose `X-Forwarded-*` fields are believed: the addresses and networks of one's own proxies. */
-export interface TrustedProxies {
-  has(address: string): boolean;
-}
+export type TrustedProxies = (address: string) => boolean;
 
 /**
  * Reads a list of addresses and CIDR networks (RFC 4632 §3.1), such as `['127.0.0.1', 'fd00::/8']`.
@@ -19,7 +17,7 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
     const family = isIPv4(address) ? 'ipv4' : 'ipv6';
     list.addSubnet(address, Number(prefix ?? (family === 'ipv4' ? 32 : 128)), family);
   }
-  return { has: (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') };
+  return (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
 /** Whether this is an address, or one and the length of a prefix behind it. */
@@ -61,7 +59,7 @@ export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProx
     const named = plainAddress(hop.trim().replace(/^(?:\[(.+)\]|([\d.]+))(?::\d*)?$/, '$1$2'));
     if (isIP(named) === 0) break;
     address = named;
-    if (!proxies.has(address)) break;
+    if (!proxies(address)) break;
   }
   const scheme = fields.get('x-forwarded-proto')?.split(',').at(-1)?.trim().toLowerCase();
   return { address, encrypted: scheme === undefined ? peer.encrypted : scheme === 'https' };

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { parseTrustedProxies, plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
+import { plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
 import { Exchange, type ExchangeContext, type ExchangeOptions } from './exchange.ts';
 import { apiFields, type Handle, type Refuse, type Reply } from './message.ts';
 
@@ -31,7 +31,7 @@ class Connection {
   constructor(socket: Socket, proxies: TrustedProxies) {
     this.socket = socket;
     this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
-    this.isProxy = proxies.has(this.peer.address);
+    this.isProxy = proxies(this.peer.address);
   }
 }
 
@@ -72,7 +72,7 @@ export class Exchanger {
 
   constructor(options: ExchangerOptions) {
     this.#options = options;
-    this.#proxies = options.proxies ?? parseTrustedProxies([]);
+    this.#proxies = options.proxies ?? (() => false);
     this.#context = { ...options, limits: { ...limits, ...options.limits }, arriving: { requests: 0, bytes: 0 } };
   }
 

@@ -50,11 +50,8 @@ const singular = [
   'sec-fetch-site',
   'transfer-encoding',
 ];
-const singularBits = singular.map((name, index) => ({ name, bit: 1 << index }));
-const lengthMax = Math.max(...singular.map((name) => name.length));
-const singularByLength = Array.from({ length: lengthMax + 1 }, (_, length) =>
-  singularBits.filter(({ name }) => name.length === length),
-);
+const singularByLength: { readonly name: string; readonly bit: number }[][] = [];
+for (const [index, name] of singular.entries()) (singularByLength[name.length] ??= []).push({ name, bit: 1 << index });
 
 /** The lower-case name of the first field that occurs twice and must not (RFC 9110 §5.3); else `undefined`. */
 export function repeatedField(raw: readonly string[]): string | undefined {

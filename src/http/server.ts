@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer, Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
@@ -35,7 +37,7 @@ export class HttpServer {
   constructor(options: ServerOptions) {
     this.#limits = { ...limits, ...options.limits };
     this.#exchanger = new Exchanger(options);
-    this.#isProxy = (address) => options.proxies?.has(address) === true;
+    this.#isProxy = (address) => options.proxies?.(address) === true;
     this.#server = createNodeServer(options.tls, this.#limits);
     const receive = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
       this.#exchanger.receive(incoming, outgoing);
@@ -74,12 +76,7 @@ export class HttpServer {
 
   /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
   async listen(port: number, host: string): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject).listen({ port, host, backlog: backlogMax }, () => {
-        this.#server.off('error', reject);
-        resolve();
-      });
-    });
+    await once(this.#server.listen({ port, host, backlog: backlogMax }), 'listening');
     const address: AddressInfo | string | null = this.#server.address();
     invariant(typeof address === 'object' && address !== null, 'a server that listens on TCP has an address');
     return address.port;
@@ -101,7 +98,7 @@ export class HttpServer {
    */
   async drain(graceMs: number, timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
     this.#exchanger.draining = true;
-    await new Promise((resolve) => setTimeout(resolve, graceMs));
+    await delay(graceMs);
     let cutOff = 0;
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeIdleConnections();

@@ -1,6 +1,6 @@
 import { notFound } from '../auth/access.ts';
 import type { KeyRing } from '../auth/keys.ts';
-import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../auth/refresh.ts';
+import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../auth/sessions.ts';
 import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt, type SessionLifetimes } from '../auth/sessions.ts';
 import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -102,9 +102,7 @@ export function createSessions(store: Store, { clock, random, lifetimes, perUser
     const now = clock.now();
     const tokenHash = secretHash(token);
     const lifetimeSeconds = lifetimes.refresh.maxSeconds;
-    const { lastSeenAt: rotatedAt, tokenHash: currentHash, previousHash } = session;
-    const state = { currentHash, previousHash, rotatedAt, endsAt: endOf(session) };
-    switch (decideRefresh(state, tokenHash, now)) {
+    switch (decideRefresh(session, tokenHash, endOf(session), now)) {
       case 'rotate': {
         const secret = successorOf(token, ring());
         const next = { tokenHash: secretHash(secret), previousHash: tokenHash, lastSeenAt: now };
@@ -112,7 +110,7 @@ export function createSessions(store: Store, { clock, random, lifetimes, perUser
         return { secret, session: transaction.replace(records, session.id, rotated), lifetimeSeconds };
       }
       case 'repeat': {
-        const secret = successorAgain(token, currentHash, ring());
+        const secret = successorAgain(token, session.tokenHash, ring());
         return secret === undefined ? undefined : { secret, session, lifetimeSeconds };
       }
       case 'reuse':

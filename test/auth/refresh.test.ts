@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
-import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../../src/auth/refresh.ts';
-import { secretHash } from '../../src/auth/sessions.ts';
+import {
+  decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, successorOf,
+} from '../../src/auth/sessions.ts';
 import { testRandom } from './helpers.ts';
 
 const rotatedAt = 1_000_000;
-const state = { currentHash: 'current', previousHash: 'previous', rotatedAt, endsAt: rotatedAt + 100_000 };
+const state = { tokenHash: 'current', previousHash: 'previous', lastSeenAt: rotatedAt };
 const unused = { ...state, previousHash: undefined };
 
 const table = [
@@ -25,7 +26,7 @@ const table = [
 ] as const;
 for (const [name, family, presented, after, expected] of table) {
   test(`refresh with ${name}: ${expected}`, () => {
-    assert.equal(decideRefresh(family, presented, rotatedAt + after), expected);
+    assert.equal(decideRefresh(family, presented, rotatedAt + 100_000, rotatedAt + after), expected);
   });
 }
 
