@@ -4,16 +4,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { loader } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
-import { isLockedRun } from '../support/locked.ts';
 
 function bench(...words: readonly string[]) {
   const main = join(projectDirectory, 'test', 'bench', 'main.ts');
   return spawnSync(process.execPath, [...loader, main, ...words], { cwd: projectDirectory, encoding: 'utf8' });
 }
 
-const skip = isLockedRun && 'starts Node.js';
-
-test('the bench tells how it is called, and what is wrong in one line', { skip }, () => {
+test('the bench tells how it is called, and what is wrong in one line', () => {
   const help = bench('--help');
   assert.deepEqual([help.status, help.stderr], [0, '']);
   for (const option of ['store', 'rounds', 'seconds', 'only', 'save', 'compare', 'records']) {

@@ -17,6 +17,7 @@ import { signInAndWrite } from './caller.ts';
 const startsServers = ['test/cli/serve.test.ts', 'test/readme.test.ts'];
 const outside: Readonly<Record<string, string>> = {
   'test/architecture.test.ts': 'reads the source: nothing is served',
+  'test/bench/main.test.ts': 'starts the bench, without a server',
   'test/handbook.test.ts': 'reads the source: nothing is served',
   'test/web/assets.test.ts': 'reads the source: the page is served in test/api/pages.test.ts',
   'test/http/tls.test.ts': 'makes certificates by another program: TLS is served in test/cli/serve.test.ts',
