@@ -63,7 +63,7 @@ const scheme = 'bearer ';
  */
 function refuseForeigners({ fields, address }: Request): void {
   if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address)) return;
-  throw new CairnError('misdirected_request', 'Cannot answer without authentication but for a loopback host');
+  throw new CairnError('misdirected_request', 'Cannot answer without authentication: the host is not a loopback one');
 }
 
 function refuseCrossSite(request: Request, allowedOrigins: ReadonlySet<string>): void {

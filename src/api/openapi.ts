@@ -67,7 +67,7 @@ const problemMembers: { readonly [name: string]: JsonObject } = {
 };
 
 const problemSchema: JsonObject = {
-  ...objectSchema('Problem', problemMembers, ['instance', 'errors']),
+  ...objectSchema('Problem', problemMembers, ['errors']),
   description: 'Problem details (RFC 9457).',
 };
 

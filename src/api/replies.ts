@@ -42,7 +42,7 @@ export function seeOther(location: string): Reply {
 }
 
 /** Problem details (RFC 9457) for an error, with the challenge or the time to wait that belongs to it. */
-export function refusal(error: CairnError, requestId: string | undefined, fields: readonly string[] = []): Reply {
+export function refusal(error: CairnError, requestId: string, fields: readonly string[] = []): Reply {
   const { status, title } = problems[error.code];
   const own = [...fields];
   if (status === 401) own.push('WWW-Authenticate', error.code === 'invalid_token' ? invalidToken : 'Bearer');
@@ -50,8 +50,7 @@ export function refusal(error: CairnError, requestId: string | undefined, fields
   if (error.retryAfterSeconds !== undefined) own.push('Retry-After', String(error.retryAfterSeconds));
   const { code, message: detail, issues: errors } = error;
   const type = `/openapi.json#/components/responses/${code}`;
-  const instance = requestId === undefined ? undefined : `urn:uuid:${requestId}`;
-  const body = JSON.stringify({ type, title, status, detail, instance, code, errors });
+  const body = JSON.stringify({ type, title, status, detail, instance: `urn:uuid:${requestId}`, code, errors });
   return { status, fields: [...unstoredProblem, ...own], body };
 }
 

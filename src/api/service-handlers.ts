@@ -102,7 +102,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     ready() {
       const reason = services.unready();
       if (reason === undefined) return unstoredReply(200, '{"status":"ready"}');
-      throw new CairnError(reason, 'Cannot take requests now');
+      throw new CairnError(reason, 'Cannot take requests: the server is not ready for them');
     },
   };
 }

@@ -214,7 +214,7 @@ export class Exchanger {
     if (failure === undefined || connection.closing) return;
     connection.closing = true;
     if (!socket.writable) return void socket.destroy();
-    const { status, body, fields } = this.#options.refuse(failure.error);
+    const { status, body, fields } = this.#options.refuse(failure.error, this.#options.nextId());
     const content = typeof body === 'string' ? body : '';
     const length = ['Content-Length', String(Buffer.byteLength(content))];
     // What never became a request has no `ServerResponse` of its own.

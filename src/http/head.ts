@@ -69,7 +69,7 @@ function otherForm(method: string, target: string, host: string | undefined): st
   const inner = rest.startsWith('/') ? rest : `/${rest}`;
   if (named === undefined || !originForm.test(inner)) throw malformed('its target is malformed');
   if (named.toLowerCase() !== (host ?? named).toLowerCase()) {
-    throw new CairnError('misdirected_request', 'Cannot answer for another authority than that of Host');
+    throw new CairnError('misdirected_request', 'Cannot answer for this target: its authority is not that of Host');
   }
   return inner;
 }

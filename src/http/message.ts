@@ -51,5 +51,5 @@ export const apiFields: readonly string[] = [
 /** Answers a request. A reply that needs no waiting is returned as it is: the sender then waits for nothing either. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 
-/** Makes the reply to a request that failed; `requestId` is absent where there never was a request. */
-export type Refuse = (error: CairnError, requestId?: string) => Reply;
+/** Makes the reply to a request that failed. */
+export type Refuse = (error: CairnError, requestId: string) => Reply;

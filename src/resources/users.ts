@@ -89,7 +89,8 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
   ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
     const seen = read(userId);
     precondition.demand();
-    const proves = principal.userId === userId && seen.passwordHash !== undefined;
+    const own = principal.userId === userId;
+    const proves = own && seen.passwordHash !== undefined;
     const asked = accept(userChangeFields, body, { kind, stored: seen }, lockedFor(principal), (sent) => {
       const isMissing = proves && sent['password'] !== undefined && sent['currentPassword'] === undefined;
       const missing = isMissing ? [issue('required', 'must be given to set a new password')] : [];
@@ -105,7 +106,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
       precondition.check(before.revision);
       if (input.role !== 'admin') keepAnAdministrator(transaction, before);
       // What was proven is the password of then.
-      if (newHash !== undefined && before.passwordHash !== seen.passwordHash) throw wrongPassword();
+      if (own && newHash !== undefined && before.passwordHash !== seen.passwordHash) throw wrongPassword();
       const after = transaction.replace(records, userId, userOf(input, newHash ?? before.passwordHash));
       return { before, after, renewed: endSessions(transaction, principal, before, after) };
     });
@@ -171,9 +172,9 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     });
   }
 
-  /** Someone at an open session may be guessing. @throws CairnError `validation_failed`, `too_many_requests` */
+  /** Guesses at an open session are counted apart from sign-ins. @throws `validation_failed`, `too_many_requests` */
   async function prove(user: UserRecord, current: string, address: string | undefined): Promise<void> {
-    if (await knowsPassword(user, current, emailKey(user.email), `signed in as ${user.id}`)) return;
+    if (await knowsPassword(user, current, `user ${user.id}`, `signed in as ${user.id}`)) return;
     audit('login_failed', { userId: user.id, address });
     throw wrongPassword();
   }

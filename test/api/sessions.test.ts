@@ -329,6 +329,32 @@ test('a new password takes the current one, and who guesses it is slowed down', 
   assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Maria' } })).status, 200);
 });
 
+test("others' failures on an account do not keep who is signed in to it from a new password", async (t) => {
+  const { ask, cookie, credentials } = await setUp(t, { withoutPort: true });
+  const fields = { cookie: await cookie('member') };
+  const { email, password: currentPassword } = credentials('member');
+  for (let guess = 0; guess < 30; guess += 1) {
+    const json = { email, password: 'a guess of somebody' };
+    assert.equal((await ask('POST', '/login', { json, address: `192.0.2.${guess}` })).status, 401);
+  }
+  assert.equal((await ask('POST', '/login', { json: credentials('member'), address: '192.0.2.99' })).status, 429);
+  const json = { password: 'quite another password', currentPassword };
+  assert.equal((await ask('PATCH', '/users/2', { fields, json })).status, 200);
+});
+
+test("of two administrators' new passwords at once for somebody else neither is refused", async (t) => {
+  const { ask, token, credentials } = await setUp(t, { withoutPort: true });
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const passwords = ['quite another password', 'quite a third password'];
+  const answers = await Promise.all(
+    passwords.map((password) => ask('PATCH', '/users/2', { fields, json: { password } })),
+  );
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+  const { email } = credentials('member');
+  const logins = await Promise.all(passwords.map((password) => ask('POST', '/login', { json: { email, password } })));
+  assert.deepEqual(logins.map(({ status }) => status).sort(), [200, 401]);
+});
+
 test("an administrator's new password for somebody else ends that user's sessions alone", async (t) => {
   const { ask, cookie } = await setUp(t);
   const [admin, member] = [await cookie('admin'), await cookie('member')];

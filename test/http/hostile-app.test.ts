@@ -229,3 +229,7 @@ test('whatever was sent, the log holds one JSON object per line, and neither tok
   for (const line of all) assert.equal(typeof JSON.parse(line), 'object');
   for (const hidden of [token, cookie, password]) assert.ok(!lines.join('').includes(hidden));
 });
+
+test('a request that cannot even be parsed is answered by a problem as whole as any', async () => {
+  assert.equal(codeOf(await ask(`GET / ${host}Content-Length: x\r\n`)), '400 malformed_request');
+});
