@@ -1,10 +1,9 @@
-import { rotateKeyRing, type KeyRing } from '../auth/keys.ts';
+import { rotateKeyRing } from '../auth/keys.ts';
 import { limits } from '../base/limits.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { loadKeyRing, saveKeyRing } from '../data.ts';
+import { loadKeyRing, readKeyRing, saveKeyRing } from '../data.ts';
 import { UsageError } from '../options.ts';
-import type { Files } from '../store/files.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
 
@@ -15,7 +14,9 @@ export const keyCommands: readonly Command[] = [
     summary: 'Lists the signing keys: id, when it was made, and when it retired',
     options: [options.directory],
     async run(call) {
-      for (const { kid, createdAt, retiredAt } of await withRing(call, ({ keys }) => keys)) {
+      const ring = await readKeyRing(await keyFiles(call));
+      if (ring === undefined) call.terminal.err('There are no keys yet\n');
+      for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${new Date(retiredAt).toISOString()}`;
         call.terminal.out(`${kid}\tmade ${new Date(createdAt).toISOString()}\t${state}\n`);
       }
@@ -26,26 +27,23 @@ export const keyCommands: readonly Command[] = [
     summary: 'Makes a new signing key; what the others signed stays good until it ends, and nobody is logged out',
     options: [options.directory],
     async run(call) {
-      const kid = await withRing(call, async (ring, files) => {
-        const rotated = rotateKeyRing(ring, systemRandom, systemClock.now(), limits.accessTokenLifetimeSecondsMax);
+      const [files, clock, random] = [await keyFiles(call), systemClock, systemRandom];
+      await files.prepare();
+      try {
+        const ring = await loadKeyRing({ files, secret: undefined, clock, random });
+        const rotated = rotateKeyRing(ring, random, clock.now(), limits.accessTokenLifetimeSecondsMax);
         await saveKeyRing(files, rotated);
-        return rotated.keys[0].kid;
-      });
-      call.terminal.out(`${kid} signs from now on; a running server takes it up on SIGHUP\n`);
+        call.terminal.out(`${rotated.keys[0].kid} signs from now on; a running server takes it up on SIGHUP\n`);
+      } finally {
+        await files.close();
+      }
     },
   },
 ];
 
-async function withRing<T>(call: Call, work: (ring: KeyRing, files: Files) => T | Promise<T>): Promise<T> {
+/** Where the keys are. @throws UsageError where they are configured */
+async function keyFiles(call: Call): Promise<NodeFiles> {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = call.terminal.environment;
-  if (value || file) {
-    throw new UsageError('Cannot list or rotate keys: the one key comes from CAIRN_SECRET, so change it there');
-  }
-  const files = new NodeFiles(await dataDirectory(call));
-  await files.prepare();
-  try {
-    return await work(await loadKeyRing({ files, secret: undefined, clock: systemClock, random: systemRandom }), files);
-  } finally {
-    await files.close();
-  }
+  if (!value && !file) return new NodeFiles(await dataDirectory(call));
+  throw new UsageError('Cannot list or rotate keys: the one key comes from CAIRN_SECRET, so change it there');
 }

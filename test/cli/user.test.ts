@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
@@ -115,6 +115,12 @@ test('keys are rotated beside a running server, which takes them up when told, a
 test('each command tells its own options alone', async () => {
   const { out } = await runCommand(userCommands, ['user', 'list', '--help']);
   assert.deepEqual(out.match(/--[\w-]+/g), ['--data']);
+});
+
+test('a list of keys makes none', async (t) => {
+  const directory = temporaryDirectory(t);
+  assert.deepEqual(await cairn(directory, 'keys list'), { code: 0, out: '', err: 'There are no keys yet\n' });
+  assert.deepEqual(readdirSync(directory), []);
 });
 
 test('a key that is configured is not rotated here', async (t) => {
