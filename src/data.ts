@@ -82,10 +82,11 @@ export interface DataOptions extends SomeSettings {
 export type Data = ReturnType<typeof openData>;
 
 /**
- * Puts the resources upon a store that has not started: for an application, or to check and repair its files.
+ * Puts the resources upon a store that has not started: for an application, or for commands that sign nobody in and so
+ * need no `ring` that lasts.
  * @throws RangeError for a setting that is not allowed, InvariantError for collections that do not fit together
  */
-export function openData(options: DataOptions, ring: () => KeyRing) {
+export function openData(options: DataOptions, ring: () => KeyRing = () => newKeyRing(systemRandom, 0)) {
   const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {}, collections = [] } = options;
   const settings = settingsOf(options);
   const files = options.directory === undefined ? undefined : new NodeFiles(options.directory);

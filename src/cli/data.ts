@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { newKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { keyFile, openData, readKeyRing } from '../data.ts';
@@ -78,8 +77,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 }
 
 async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
-  // Of a store that is only looked at, nobody asks for the keys.
-  const { store } = openData({ directory }, () => newKeyRing(systemRandom, 0));
+  const { store } = openData({ directory });
   const report = repairs
     ? await store.repair({ credentials, onProgress: progress(terminal) })
     : { ...(await store.check()), lost: [], aside: [] };

@@ -1,10 +1,10 @@
-import { createApp, type App } from '../app.ts';
 import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
+import { openData } from '../data.ts';
 import { choice, flagOnly, option, optional, text, UsageError } from '../options.ts';
 import { unconditional } from '../resources/collection.ts';
-import type { UserRecord } from '../resources/users.ts';
+import type { UserRecord, Users } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
 import { passwordFile, readPassword } from './password.ts';
@@ -26,7 +26,7 @@ export const userCommands: readonly Command[] = [
       const [email = ''] = call.operands;
       const [beforeAt = ''] = email.split('@');
       const fields = { name: call.read(name) ?? beforeAt, email, role: call.read(role) };
-      await offline(call, async ({ users }) => {
+      await offline(call, async (users) => {
         call.terminal.out(line(await users.create(everybody, { ...fields, password: await readPassword(call) })));
       });
     },
@@ -36,7 +36,7 @@ export const userCommands: readonly Command[] = [
     summary: 'Lists the users: id, role, e-mail address, name',
     options: [options.directory],
     async run(call) {
-      await offline(call, ({ users }) => {
+      await offline(call, (users) => {
         const view = users.records.view();
         for (const block of view.blocks()) call.terminal.out(block.map(line).join(''));
         view.close();
@@ -68,7 +68,7 @@ async function change(
   call: Call, read: () => JsonObject | Promise<JsonObject>, told: (user: UserRecord) => string,
 ): Promise<void> {
   const [email = ''] = call.operands;
-  await offline(call, async ({ users }) => {
+  await offline(call, async (users) => {
     const user = users.records.find('email', emailKey(email));
     if (user === undefined) {
       throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
@@ -86,17 +86,13 @@ function line({ id, role: has, email, name: called }: UserRecord): string {
  * Opens the data directory, lets `work` use it without serving anybody, and closes it again.
  * @throws LockedError while a server has the directory, UsageError where there is none
  */
-async function offline(call: Call, work: (app: App) => Promise<void> | void): Promise<void> {
-  const directory = await dataDirectory(call);
-  const app = await createApp({
-    directory,
-    passwordLengthMin: call.read(options.passwordLengthMin),
-    scryptCost: call.read(options.scryptCost),
-    page: false,
-  });
+async function offline(call: Call, work: (users: Users) => Promise<void> | void): Promise<void> {
+  const [passwordLengthMin, scryptCost] = [call.read(options.passwordLengthMin), call.read(options.scryptCost)];
+  const { store, users } = openData({ directory: await dataDirectory(call), passwordLengthMin, scryptCost });
+  await store.start();
   try {
-    await work(app);
+    await work(users);
   } finally {
-    await app.close();
+    await store.close();
   }
 }
