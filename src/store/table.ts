@@ -216,7 +216,12 @@ export class Pending<R extends StoredRecord> {
 
 /** By ascending id. */
 function recordsOf<R>(from: { get(id: number): R | undefined }, ids: number[]): R[] {
-  return ids.sort((a, b) => a - b).flatMap((id) => from.get(id) ?? []);
+  const records: R[] = [];
+  for (const id of ids.sort((a, b) => a - b)) {
+    const record = from.get(id);
+    if (record !== undefined) records.push(record);
+  }
+  return records;
 }
 
 /** A table of a collection that the program does not know: its records stay as they are. */
