@@ -3,7 +3,7 @@ import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { keyFile, openData, readKeyRing } from '../data.ts';
 import { flagOnly, toggle, UsageError } from '../options.ts';
-import { journalNumber } from '../store/journal-format.ts';
+import { journalNumbers } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { copyStore, type Count } from '../store/offline.ts';
@@ -68,8 +68,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   try {
     const ring = await readKeyRing(files);
     if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
-    const started = (await files.list()).some((name) => journalNumber(name) !== undefined);
-    if (!started) return warning('No store is here yet: the first start makes it, and a key');
+    if (journalNumbers(await files.list()).length === 0) return warning('No store is here yet: the first start makes it, and a key');
     return warning(`There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`);
   } catch (error) {
     return failure(error instanceof Error ? error.message : String(error));

@@ -4,7 +4,7 @@ import type { Random } from '../base/system.ts';
 import { replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { groupBody, journalName, type Manifest } from './journal-format.ts';
-import type { TornTail } from './journal-reader.ts';
+import type { Line } from './journal-reader.ts';
 import type { BetweenGroups, Journal, JournalStatus } from './journal.ts';
 import { acquireLock, type Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
@@ -149,11 +149,11 @@ export class FileJournal implements Journal {
   }
 
   /** Keeps what a torn write left, before the journal that ends in it goes. */
-  async #keepTorn({ journal, offset, bytes }: TornTail): Promise<void> {
-    const name = `journal-${journal}.torn`;
+  async #keepTorn({ file, offset, bytes }: Line & { readonly file: string }): Promise<void> {
+    const name = file.replace('.jsonl', '.torn');
     await this.#room.twice(() => replaceFile(this.#files, name, bytes));
     this.#options.onNotice(
-      `${journalName(journal)} ends at byte ${offset} in a line that does not fit: taken for a write that ` +
+      `${file} ends at byte ${offset} in a line that does not fit: taken for a write that ` +
         `was cut short; its ${bytes.length} bytes are kept in ${name}`,
     );
   }

@@ -57,10 +57,10 @@ export function journalName(number: number): string {
   return `journal-${number}.jsonl`;
 }
 
-/** The number in a journal's name; `undefined` for other names. */
-export function journalNumber(name: string): number | undefined {
-  const digits = /^journal-([1-9]\d{0,14})\.jsonl$/.exec(name)?.[1];
-  return digits === undefined ? undefined : Number(digits);
+/** The numbers of the journals among `names`, ascending. */
+export function journalNumbers(names: readonly string[]): number[] {
+  const numbers = names.map((name) => Number(/^journal-([1-9]\d{0,14})\.jsonl$/.exec(name)?.[1] ?? 0));
+  return numbers.filter((number) => number > 0).sort((a, b) => a - b);
 }
 
 export function groupBody(sequence: number, commits: readonly string[]): LineBody {

@@ -9,11 +9,6 @@ export interface Line {
   readonly bytes: Buffer;
 }
 
-/** What a write that was cut short has left at the end of the newest journal. */
-export interface TornTail extends Line {
-  readonly journal: number;
-}
-
 /**
  * Reads one journal and judges its lines, by the cases J1 to J9 of `recovery.ts`. What it found is complete when
  * `groups` has come to its end.
@@ -27,7 +22,8 @@ export class JournalReader {
   chain: number;
   /** Where the good lines end. */
   size = 0;
-  torn: TornTail | undefined;
+  /** A last line that is damaged: of the newest journal, what a write has left that was cut short. */
+  torn: Line | undefined;
   readonly #files: Files;
 
   private constructor(files: Files, manifest: Manifest, chain: number) {
@@ -71,7 +67,7 @@ export class JournalReader {
   #group(line: Line) {
     const decoded = decodeLine(line.bytes, this.chain);
     if (decoded === undefined) {
-      this.torn = { ...line, journal: this.manifest.journal };
+      this.torn = line;
       return undefined;
     }
     this.chain = decoded.chain;

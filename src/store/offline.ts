@@ -2,11 +2,11 @@ import { CairnError } from '../base/errors.ts';
 import { newEpoch } from './file-journal.ts';
 import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
-import { journalName, journalNumber } from './journal-format.ts';
+import { journalNumbers } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
 import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
-import { readSnapshot, viewTables } from './snapshot.ts';
+import { readSnapshot, snapshotName, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
 import { carriedTable, countsOf, type AnyTable } from './table.ts';
 
@@ -124,22 +124,20 @@ export async function checkFiles(files: Files, makeTables: () => Map<string, Any
   let read = makeTables();
   const store = await readStore(files, () => (read = makeTables())).catch(collect);
   if (store === undefined) {
+    const names = await files.list();
     const registered = makeTables();
     for (const name of read.keys()) {
+      if (!names.includes(snapshotName(name))) continue;
       await readSnapshot(files, registered.get(name) ?? carriedTable(name)).catch(collect);
     }
-    for (const name of await files.list()) {
-      const number = journalNumber(name);
-      if (number !== undefined) await readThrough(files, number).catch(collect);
-    }
+    for (const number of journalNumbers(names)) await readThrough(files, number).catch(collect);
     return { damage: [...damage.values()], notices: [], collections: [] };
   }
   const notices: string[] = [];
   const { closed, sequence, torn } = store;
   if (!closed) notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
   if (torn !== undefined) {
-    const place = `${journalName(torn.journal)}, byte ${torn.offset}`;
-    notices.push(`${place}: a write that was cut short, or is under way, is left out`);
+    notices.push(`${torn.file}, byte ${torn.offset}: a write that was cut short, or is under way, is left out`);
   }
   return { damage: [], notices, collections: countsOf(store.tables) };
 }

@@ -32,7 +32,7 @@
  */
 import { isJsonObject, type JsonValue } from '../base/json.ts';
 import type { Files } from './files.ts';
-import { journalName, journalNumber, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
+import { journalName, journalNumbers, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
 import { readSnapshot, snapshotName } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';
@@ -42,7 +42,7 @@ const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{
 
 /** A frozen process may wake and publish a journal that it had begun: the number of that one counts, too. */
 export function highestJournal(names: readonly string[]): number {
-  return Math.max(0, ...names.map((name) => journalNumber(name) ?? Number(temporaryPattern.exec(name)?.[1] ?? 0)));
+  return Math.max(...journalNumbers(names), ...names.map((name) => Number(temporaryPattern.exec(name)?.[1] ?? 0)), 0);
 }
 
 /**
@@ -51,7 +51,7 @@ export function highestJournal(names: readonly string[]): number {
  */
 export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const names = await files.list();
-  const numbers = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
+  const numbers = journalNumbers(names);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
   /** To be removed once a new journal is durable. */
@@ -68,7 +68,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   if (last === undefined && begun !== undefined) {
     throw new StoreDamageError('N3', begun, 0, 'a restore or a backup was cut short here: empty the directory first');
   }
-  const { collections, snapshotBytes } = await readSnapshots(files, tables, last?.manifest);
+  const { collections, snapshotBytes } = await readSnapshots(files, names, tables, last?.manifest);
   /** The sequence after which the journals are needed. */
   const after = Math.min(last?.manifest.after ?? 0, ...Array.from(collections.values(), ({ through }) => through));
   for (const name of tables.keys()) {
@@ -89,6 +89,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
 
 async function readSnapshots(
   files: Files,
+  names: readonly string[],
   tables: ReadonlyMap<string, AnyTable>,
   manifest: Manifest | undefined,
 ): Promise<{ collections: Map<string, ListedCollection>; snapshotBytes: number }> {
@@ -99,19 +100,18 @@ async function readSnapshots(
     const listed = manifest.collections.get(table.name);
     const damage = (label: string, problem: string): StoreDamageError =>
       new StoreDamageError(label, snapshotName(table.name), 0, problem);
-    const snapshot = await readSnapshot(files, table);
-    if (snapshot === undefined) {
+    if (!names.includes(snapshotName(table.name))) {
       if (listed?.file === true) throw damage('S5', 'it is listed, but not there');
       if (listed !== undefined) collections.set(table.name, listed);
       continue;
     }
-    const { epoch, through, nextId } = snapshot.header;
+    const { epoch, through, nextId, bytes } = await readSnapshot(files, table);
     if (epoch !== manifest.epoch) throw damage('S3', `its epoch is ${epoch}, the journal's ${manifest.epoch}`);
     if (listed === undefined) throw damage('S3', 'the journal does not list it');
     if (through < listed.through || (manifest.closed && through > listed.through)) {
       throw damage('S5', `it goes through ${through}, not ${listed.through}`);
     }
-    snapshotBytes += snapshot.bytes;
+    snapshotBytes += bytes;
     collections.set(table.name, { through, file: true, nextId });
   }
   return { collections, snapshotBytes };
@@ -180,7 +180,8 @@ export async function replay(
     throw new StoreDamageError('S7', snapshotName(name), 0, problem);
   }
   const last = journals.at(-1);
-  return { sequence, commits, closed: last?.manifest.closed ?? true, torn: last?.torn };
+  const torn = last?.torn && { ...last.torn, file: last.name };
+  return { sequence, commits, closed: last?.manifest.closed ?? true, torn };
 }
 
 /** Makes one change of the commit `sequence`, unless the snapshot holds it already; says what is wrong with it. */

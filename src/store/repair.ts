@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { newEpoch } from './file-journal.ts';
 import { readWhole, replaceFile, type Files } from './files.ts';
 import {
-  decodeLine, journalName, journalNumber, parseObject, type ListedCollection, type Manifest,
+  decodeLine, journalName, journalNumbers, parseObject, type ListedCollection, type Manifest,
 } from './journal-format.ts';
 import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
 import {
@@ -41,7 +41,7 @@ export async function repairFiles(
     if (beyond !== undefined) throw beyond;
     if (found.damage.length === 0) return { ...found, lost: [], aside: [] };
     const names = await files.list();
-    const journals = names.flatMap((name) => journalNumber(name) ?? []).sort((a, b) => a - b);
+    const journals = journalNumbers(names);
     const salvage = new Salvage(files, makeTables(), names);
     const { tables, lost } = salvage;
     for (const number of journals) await salvage.readManifest(journalName(number));

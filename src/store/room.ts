@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import type { Random } from '../base/system.ts';
 import { errorCode, isExhausted, readChunks, replaceFile, type Files } from './files.ts';
-import { journalNumber } from './journal-format.ts';
+import { journalName, journalNumbers } from './journal-format.ts';
 
 /** Held ready so that a full disk still takes removals. Its content is random, so that no file system folds it. */
 export const reserveName = 'reserve';
@@ -56,9 +56,8 @@ export function createRoom(files: Files, random: Random, reserveBytes: number) {
   async function explain(error: unknown): Promise<unknown> {
     if (errorCode(error) !== 'ENOSPC' && errorCode(error) !== 'EDQUOT') return error;
     let bytes = 0;
-    for (const name of await files.list()) {
-      if (journalNumber(name) === undefined) continue;
-      for await (const chunk of readChunks(files, name)) bytes += chunk.length;
+    for (const number of journalNumbers(await files.list())) {
+      for await (const chunk of readChunks(files, journalName(number))) bytes += chunk.length;
     }
     const remedy = `free ${bytes} bytes, and start it again`;
     const message = `Cannot open the store: there is no room in ${files.directory}; ${remedy}`;

@@ -15,7 +15,7 @@
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { errorCode, readChunks, writeAll, writeSynced, type Files } from './files.ts';
+import { readChunks, writeAll, writeSynced, type Files } from './files.ts';
 import { parseObject, refuseNewer, type Manifest } from './journal-format.ts';
 import { StoreDamageError, type StoredRecord, type View } from './store.ts';
 import { isCount, type AnyTable } from './table.ts';
@@ -122,14 +122,11 @@ function* encodeSlices(header: JsonObject, view: View<StoredRecord>): Generator<
 }
 
 /**
- * Reads a collection's snapshot into `table`, which is empty. Returns its header and size, or `undefined` where there
- * is no such file. Lines are parsed in runs, since one call of `JSON.parse` for many costs least.
+ * Reads a collection's snapshot into `table`, which is empty. Returns its header and size in bytes. Lines are parsed in
+ * runs, since one call of `JSON.parse` for many costs least.
  * @throws StoreDamageError
  */
-export async function readSnapshot(
-  files: Files,
-  table: AnyTable,
-): Promise<{ header: SnapshotHeader; bytes: number } | undefined> {
+export async function readSnapshot(files: Files, table: AnyTable): Promise<SnapshotHeader & { bytes: number }> {
   const name = snapshotName(table.name);
   const damage = (at: number, problem: string, label = 'S1'): StoreDamageError =>
     new StoreDamageError(label, name, at, problem);
@@ -138,29 +135,24 @@ export async function readSnapshot(
   /** What was read from `offset` on, and not yet judged. */
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
-  try {
-    for await (const chunk of readChunks(files, name)) {
-      rest = Buffer.concat([rest, chunk]);
-      const start = header === undefined ? rest.indexOf(0x0a) + 1 : 0;
-      if (header === undefined && start > 0) {
-        refuseNewer(name, rest, snapshotFormat);
-        header = parseHeader(parseObject(`${rest.toString('utf8', 0, start)}]}`), table.name);
-        if (header === undefined) throw damage(0, 'its first line is not a header');
-      }
-      if (header === undefined) continue;
-      // The last line may be the footer: it stays until the end of the file is known.
-      const end = Math.max(start, rest.lastIndexOf(0x0a, rest.length - 2) + 1);
-      if (end > start) {
-        const run = rest.toString('utf8', start, end - (rest[end - 2] === 0x2c ? 2 : 1));
-        loadRun(run, table, (at, problem) => damage(offset + start + at, problem));
-      }
-      hash.update(rest.subarray(0, end));
-      offset += end;
-      rest = rest.subarray(end);
+  for await (const chunk of readChunks(files, name)) {
+    rest = Buffer.concat([rest, chunk]);
+    const start = header === undefined ? rest.indexOf(0x0a) + 1 : 0;
+    if (header === undefined && start > 0) {
+      refuseNewer(name, rest, snapshotFormat);
+      header = parseHeader(parseObject(`${rest.toString('utf8', 0, start)}]}`), table.name);
+      if (header === undefined) throw damage(0, 'its first line is not a header');
     }
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
-    throw error;
+    if (header === undefined) continue;
+    // The last line may be the footer: it stays until the end of the file is known.
+    const end = Math.max(start, rest.lastIndexOf(0x0a, rest.length - 2) + 1);
+    if (end > start) {
+      const run = rest.toString('utf8', start, end - (rest[end - 2] === 0x2c ? 2 : 1));
+      loadRun(run, table, (at, problem) => damage(offset + start + at, problem));
+    }
+    hash.update(rest.subarray(0, end));
+    offset += end;
+    rest = rest.subarray(end);
   }
   if (header === undefined) throw damage(0, 'its first line is incomplete');
   const found = rest.toString();
@@ -169,7 +161,7 @@ export async function readSnapshot(
     throw damage(offset, 'its digest does not fit: it was edited by hand, or is damaged', 'S2');
   }
   table.advance(header.revision, header.nextId);
-  return { header, bytes: offset + rest.length };
+  return { ...header, bytes: offset + rest.length };
 }
 
 /** Puts the records of some lines into `table`. @throws what `damage` makes of the first line that is bad */
