@@ -48,40 +48,36 @@ export class JournalReader {
 
   async *groups() {
     for await (const line of lines(this.#files, this.name)) {
-      if (line.offset > 0) {
-        if (this.manifest.closed) throw this.#damage('J4', line, 'something follows the line that closed it');
-        if (isPadding(line.bytes)) return;
+      const { offset, bytes } = line;
+      if (offset > 0) {
+        if (this.manifest.closed) throw this.#damage('J4', offset, 'something follows the line that closed it');
+        if (isPadding(bytes)) return;
         if (this.torn !== undefined) {
-          throw this.#damage('J2', this.torn, 'this line is damaged, missing, repeated or of another journal');
+          const problem = 'this line is damaged, missing, repeated or of another journal';
+          throw this.#damage('J2', this.torn.offset, problem);
         }
-        const group = this.#group(line);
-        // Torn, should nothing follow.
-        if (group === undefined) continue;
-        this.sequence = group.last;
-        yield group;
+        const decoded = decodeLine(bytes, this.chain);
+        if (decoded === undefined) {
+          // Torn, should nothing follow.
+          this.torn = line;
+          continue;
+        }
+        const { sequence: first, commits } = decoded.value;
+        if (!isCount(first) || !Array.isArray(commits) || commits.length === 0) {
+          throw this.#damage('J5', offset, 'this line is no group');
+        }
+        if (first !== this.sequence + 1) {
+          throw this.#damage('J3', offset, `the sequence goes on with ${first} after ${this.sequence}`);
+        }
+        this.chain = decoded.chain;
+        this.sequence += commits.length;
+        yield { offset, first, last: this.sequence, commits, body: decoded.body };
       }
-      this.size = line.offset + line.bytes.length;
+      this.size = offset + bytes.length;
     }
   }
 
-  #group(line: Line) {
-    const decoded = decodeLine(line.bytes, this.chain);
-    if (decoded === undefined) {
-      this.torn = line;
-      return undefined;
-    }
-    this.chain = decoded.chain;
-    const { sequence: first, commits } = decoded.value;
-    if (!isCount(first) || !Array.isArray(commits) || commits.length === 0) {
-      throw this.#damage('J5', line, 'this line is no group');
-    }
-    if (first !== this.sequence + 1) {
-      throw this.#damage('J3', line, `the sequence goes on with ${first} after ${this.sequence}`);
-    }
-    return { offset: line.offset, first, last: first + commits.length - 1, commits, body: decoded.body };
-  }
-
-  #damage(label: string, { offset }: Line, problem: string): StoreDamageError {
+  #damage(label: string, offset: number, problem: string): StoreDamageError {
     return new StoreDamageError(label, this.name, offset, problem);
   }
 }

@@ -8,7 +8,7 @@ import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { readSnapshot, snapshotName, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
-import { carriedTable, countsOf, type AnyTable } from './table.ts';
+import { countsOf, type AnyTable } from './table.ts';
 
 /** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
 export interface Credentials {
@@ -77,10 +77,10 @@ async function refuseFilled(files: Files): Promise<void> {
 
 /** Takes the records out of some of the tables; their ids stay taken. */
 export function emptyTables(tables: Map<string, AnyTable>, names: readonly string[], sequence: number): void {
-  for (const { name, nextId } of names.flatMap((each) => tables.get(each) ?? [])) {
-    const empty = carriedTable(name);
-    empty.advance(sequence, nextId);
-    tables.set(name, empty);
+  for (const table of names.flatMap((name) => tables.get(name) ?? [])) {
+    const empty = table.fresh();
+    empty.advance(sequence, table.nextId);
+    tables.set(table.name, empty);
   }
 }
 
@@ -125,10 +125,8 @@ export async function checkFiles(files: Files, makeTables: () => Map<string, Any
   const store = await readStore(files, () => (read = makeTables())).catch(collect);
   if (store === undefined) {
     const names = await files.list();
-    const registered = makeTables();
-    for (const name of read.keys()) {
-      if (!names.includes(snapshotName(name))) continue;
-      await readSnapshot(files, registered.get(name) ?? carriedTable(name)).catch(collect);
+    for (const table of read.values()) {
+      if (names.includes(snapshotName(table.name))) await readSnapshot(files, table.fresh()).catch(collect);
     }
     for (const number of journalNumbers(names)) await readThrough(files, number).catch(collect);
     return { damage: [...damage.values()], notices: [], collections: [] };
