@@ -68,7 +68,8 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   try {
     const ring = await readKeyRing(files);
     if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
-    if (journalNumbers(await files.list()).length === 0) return warning('No store is here yet: the first start makes it, and a key');
+    const journals = journalNumbers(await files.list());
+    if (journals.length === 0) return warning('No store is here yet: the first start makes it, and a key');
     return warning(`There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`);
   } catch (error) {
     return failure(error instanceof Error ? error.message : String(error));
