@@ -1,6 +1,7 @@
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
+import { parseQuery } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionResource } from '../resources/collection.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
@@ -71,7 +72,7 @@ export function collectionHandlers(
       const known = replies.get(keyOf(request.target, withTotal));
       // What is counted for the caller cannot be told by 304.
       if (known?.tag === tag) return isUnchanged(request, tag) && !withTotal ? notModified(tag) : known.reply;
-      const asked = parseListQuery(fields, query);
+      const asked = parseListQuery(fields, parseQuery(query));
       if (isUnchanged(request, tag) && !withTotal) return notModified(tag);
       return readList(request.target, asked, tag, withTotal);
     },
@@ -83,7 +84,7 @@ export function collectionHandlers(
 
     read({ request, id, query }) {
       const record = resource.read(id);
-      const names = query.size === 0 ? undefined : parseFieldsQuery(fields, query);
+      const names = query === '' ? undefined : parseFieldsQuery(fields, parseQuery(query));
       const tag = entityTag(epoch(), record.revision, names?.join('-'));
       if (isUnchanged(request, tag)) return notModified(tag);
       return shown(200, tag, (names === undefined ? write : representationWriter(fields, names))(record));

@@ -5,7 +5,7 @@ import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/accept.ts';
 import { corsFields, isPreflight, preflightFields } from '../http/cross-site.ts';
 import { internal } from '../http/exchanger.ts';
-import { parseQuery, type Query } from '../http/head.ts';
+import { parseQuery } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
@@ -56,8 +56,8 @@ export function createDispatch(options: DispatchOptions): Handle {
     const principal = admit(route, request, id);
     checkAcceptable(route, request);
     if (route.method !== 'GET' && route.conditional !== true) refuseVersion(request);
-    const query = readQuery(route, match.query);
-    const call = { request, principal, id, query, body: absent };
+    if (route.query === undefined) refuseQuery(match.query);
+    const call = { request, principal, id, query: match.query, body: absent };
     return route.body === undefined ? handle(call) : answerBody(match.value, route.body, call);
   }
 
@@ -128,9 +128,8 @@ function idOf({ parameters }: Found<Endpoint>): number {
 }
 
 /** @throws CairnError `invalid_query`: nothing in a query is ever ignored */
-function readQuery({ query }: Route, text: string): Query {
-  const parameters = parseQuery(text);
-  if (query !== undefined || parameters.size === 0) return parameters;
+function refuseQuery(query: string): void {
+  if (parseQuery(query).size === 0) return;
   throw new CairnError('invalid_query', 'Cannot read the query: this route takes no parameters');
 }
 

@@ -2,7 +2,6 @@ import type { Access, Principal } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { negotiate } from '../http/accept.ts';
-import type { Query } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { QueryParameter } from '../resources/list-query.ts';
 import type { Shape } from '../schema/field.ts';
@@ -60,7 +59,8 @@ export interface Call {
   readonly principal: Principal;
   /** The `{id}` of the path; 0 where the path has none, which no record has. */
   readonly id: number;
-  readonly query: Query;
+  /** As it was sent, without its "?". */
+  readonly query: string;
   /** The parsed body; without members where the route takes none, or an optional one is absent. */
   readonly body: JsonValue;
 }

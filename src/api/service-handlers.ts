@@ -3,7 +3,7 @@ import type { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { isJsonObject } from '../base/json.ts';
 import { readCookie } from '../http/fields.ts';
-import type { Query } from '../http/head.ts';
+import { parseQuery } from '../http/head.ts';
 import type { Request } from '../http/message.ts';
 import type { CollectionResource } from '../resources/collection.ts';
 import { dashboardWriter } from '../resources/dashboard.ts';
@@ -115,7 +115,8 @@ function grantIn(body: Call['body']): string | Credentials {
 }
 
 /** @throws CairnError `invalid_query` */
-function userIn(query: Query): number | undefined {
+function userIn(text: string): number | undefined {
+  const query = parseQuery(text);
   if (query.size === 0) return undefined;
   const [parts = [], ...others] = query.get('userId') ?? [];
   const value = parts.join(',');

@@ -32,8 +32,12 @@ export function representationWriter(
 
 /** The same as a value. */
 export function representationOf(shape: Shape, record: object): JsonObject {
-  const members = readableNames(shape).map((name) => [name, fieldValue(record, name)] as const);
-  return Object.fromEntries(members.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  const shown: { [name: string]: Scalar } = {};
+  for (const [name] of readableFields(shape)) {
+    const value = fieldValue(record, name);
+    if (value !== undefined) shown[name] = value;
+  }
+  return shown;
 }
 
 /** The value of a field of a record; `undefined` where an optional one is absent. What is inherited is no scalar. */
