@@ -85,15 +85,12 @@ async function writeSnapshot(
   const hash = createHash('sha256');
   let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
-    let synced = 0;
     const write = async (text: string): Promise<void> => {
       const bytes = Buffer.from(text);
       hash.update(bytes);
       await writeAll(file, bytes, size);
       size += bytes.length;
-      if (size - synced < bytesPerSync) return;
-      synced = size;
-      await file.sync();
+      if (size % bytesPerSync < bytes.length) await file.sync();
     };
     for (const text of encodeSlices(header, view)) await write(text);
     await write(encodeFooter(view.size, hash.copy().digest('hex')));
