@@ -157,8 +157,9 @@ export class Exchange implements Request {
   }
 
   /**
-   * Sends the reply. Returns a promise only for a streamed body, which resolves when no more of it will be written; it
-   * never rejects. `close`: the connection ends with this reply; it has to where `isLast` holds.
+   * Sends the reply. Where the system does not take all of it at once, returns a promise that resolves when it has, or
+   * when nobody is there any more; it never rejects. `close`: the connection ends with this reply; it has to where
+   * `isLast` holds.
    */
   send({ status, fields, body }: Reply, close: boolean): Promise<void> | undefined {
     const { incoming, outgoing } = this;
@@ -184,8 +185,8 @@ export class Exchange implements Request {
     const lingers = close && this.#contentLength !== 0 && this.isArriving && !socket.readableEnded;
     if (lingers) this.#linger();
     else outgoing.end();
-    if (lingers || outgoing.writableLength === 0) this.#answered(status, sent);
-    else void this.#taken().then(() => this.#answered(status, sent));
+    if (!lingers && outgoing.writableLength > 0) return this.#taken().then(() => this.#answered(status, sent));
+    this.#answered(status, sent);
     return undefined;
   }
 

@@ -19,7 +19,7 @@ class Connection {
   closing = false;
   /** The request that was handed over last. */
   current: Exchange | undefined;
-  /** Whether the reply to `current` is still being made. */
+  /** Whether the reply to `current` is still being made or sent. */
   busy = false;
   /** Requests that arrived meanwhile (pipelining, RFC 9112 §9.3.2), to be answered in turn. */
   readonly waiting: Exchange[] = [];
@@ -169,17 +169,17 @@ export class Exchanger {
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
     const isFull = connection.requests >= this.#context.limits.requestsPerConnectionMax;
     if (isFull || this.draining || exchange.isLast) connection.closing = true;
-    let streaming: Promise<void> | undefined;
+    let sending: Promise<void> | undefined;
     try {
-      streaming = exchange.send(reply, connection.closing);
+      sending = exchange.send(reply, connection.closing);
     } catch (error) {
       // Node refuses a field that cannot stand on the wire; nothing of the reply has been sent then.
       this.#options.onFailure?.(error, exchange);
       exchange.abandon();
     }
-    if (streaming === undefined) return;
+    if (sending === undefined) return;
     connection.busy = true;
-    void streaming.then(() => {
+    void sending.then(() => {
       connection.busy = false;
       this.#continue(connection);
     });

@@ -144,26 +144,6 @@ test('a reader that leaves a large reply lying is cut off, after a time that gro
   await assertServes(listener);
 });
 
-test('a stream behind a reply that nobody takes is ended with it', async (context) => {
-  const ended = gate();
-  async function* endless(): AsyncGenerator<string> {
-    try {
-      for (;;) yield 'x'.repeat(64 * 1024);
-    } finally {
-      ended.open();
-    }
-  }
-  const listener = await start(context, { slowReaderTimeoutMs: 1 }, {
-    'GET /big': () => text('y'.repeat(16 * 1024 * 1024)),
-    'GET /endless': () => ({ ...text(''), body: endless() }),
-  });
-  const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\nGET /endless ${host}\r\n`);
-  lazy.socket.pause();
-  await within(5000, ended.passed, 'the stream was not ended');
-  lazy.socket.destroy();
-  await assertServes(listener);
-});
-
 test('a caller that leaves ends the stream it asked for', async (context) => {
   const ended = gate();
   const listener = await start(context, {}, {
@@ -261,6 +241,27 @@ test('of what is pipelined without end, little is read', async (context) => {
   assert.equal((await client.reply()).body, 'item /items/1');
   client.socket.destroy();
   await assertServes(listener);
+});
+
+test('of pipelined requests, the next one is looked at when the reply before it was taken', async (context) => {
+  let handled = 0;
+  const big: Handle = () => {
+    handled += 1;
+    return text(String(handled % 10).repeat(4 * 1024 * 1024));
+  };
+  for (const gatheringConnectionsMin of [0, 8]) {
+    handled = 0;
+    const listener = await start(context, { gatheringConnectionsMin }, { 'GET /big': big });
+    const client = new RawClient(listener.port);
+    client.socket.pause();
+    client.send(`GET /big ${host}\r\n`.repeat(30));
+    await delay(100);
+    assert.ok(handled < 10, `${handled} replies wait in memory`);
+    client.socket.resume();
+    for (let reply = 1; reply <= 30; reply += 1) assert.equal((await client.reply()).body[0], String(reply % 10));
+    client.socket.destroy();
+    await assertServes(listener);
+  }
 });
 
 test('a write is answered before the read behind it is looked at', async (context) => {
