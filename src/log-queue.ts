@@ -30,16 +30,13 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
   let timer: NodeJS.Timeout | undefined;
   let failed = false;
   let dropped = 0;
-  let told = 0;
+  let untold = 0;
   let whenEmpty: (() => void) | undefined;
   const flush = (): void => {
     clearTimeout(timer);
     timer = undefined;
     if (writing) return;
-    if (length === 0) {
-      whenEmpty?.();
-      return;
-    }
+    if (length === 0) return whenEmpty?.();
     // A copy, since the sink may keep it.
     const lines = Buffer.from(batch.subarray(0, length));
     if (batch.length > batchBytes) batch = Buffer.allocUnsafe(batchBytes);
@@ -63,11 +60,9 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
   };
   const written = (): void => {
     writing = false;
-    if (dropped > told) {
-      const count = dropped - told;
-      told = dropped;
-      tellDropped(count);
-    }
+    const lines = untold;
+    untold = 0;
+    if (lines > 0) tellDropped(lines);
     if (length >= flushBytes || whenEmpty !== undefined) flush();
     else timer ??= setTimeout(flush, flushMs);
   };
@@ -75,6 +70,7 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
     add(line: string, always: boolean): void {
       if (length > (always ? alwaysBytesMax : logBytesMax)) {
         dropped += 1;
+        untold += 1;
         return;
       }
       // UTF-8 takes at most three bytes for each unit of a string.
