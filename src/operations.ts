@@ -109,7 +109,7 @@ const loopResolutionMs = 20;
 const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 export function createMetrics(version: string) {
-  const requests = new Map<string, { readonly labels: Readonly<Record<string, string>>; count: number }>();
+  const requests = new Map<string, [labels: Readonly<Record<string, string>>, count: number]>();
   /** By route: how long its requests took in all, and how many took at most so long, per bucket and not added up. */
   const durations = new Map<string, { seconds: number; readonly buckets: number[] }>();
   // Each is there before it happens: an increase from nothing would be none.
@@ -123,8 +123,8 @@ export function createMetrics(version: string) {
     const method = knownMethods.has(called) ? called : 'other';
     const key = `${route} ${method} ${status}`;
     const counted = requests.get(key);
-    if (counted === undefined) requests.set(key, { labels: { method, route, status: String(status) }, count: 1 });
-    else counted.count += 1;
+    if (counted === undefined) requests.set(key, [{ method, route, status: String(status) }, 1]);
+    else counted[1] += 1;
     const times = durations.get(route) ?? { seconds: 0, buckets: bucketsSeconds.map(() => 0) };
     durations.set(route, times);
     const seconds = durationMs / 1000;
@@ -170,14 +170,13 @@ export function createMetrics(version: string) {
     families(): Family[] {
       const { rss, heapUsed } = process.memoryUsage();
       const { user, system } = process.cpuUsage();
-      const answered = Array.from(requests.values(), ({ labels, count }): Sample => [labels, count]);
       const told = Array.from(events, ([event, count]): Sample => [{ event }, count]);
       const late = [0.5, 0.99, 1].map(delaySample);
       delay.reset();
       const took = 'Time from the head of a request to the end of its answer';
       return [
         ['gauge', 'cairn_info', 'The version that runs', [[{ version, node: process.version }, 1]]],
-        ['counter', 'cairn_http_requests_total', 'Requests that were answered', answered],
+        ['counter', 'cairn_http_requests_total', 'Requests that were answered', [...requests.values()]],
         ['histogram', 'cairn_http_request_duration_seconds', took, durationSamples()],
         ['counter', 'cairn_events_total', 'Security events by name', told],
         ['gauge', 'process_resident_memory_bytes', 'Memory that the process holds', rss],

@@ -123,31 +123,34 @@ class JsonReader {
   }
 
   #object(depth: number): JsonObject {
+    this.#open(depth);
     const members = new Map<string, JsonValue>();
-    this.#entries(depth, '}', () => {
+    while (this.#token !== '}') {
+      if (members.size > 0) this.#expect(',', 'expected "," or "}"');
       if (!this.#token.startsWith('"')) throw this.#error('expected a member name');
       const name = String(this.#parsed());
       if (members.has(name)) throw this.#error('duplicate member name');
       this.#step();
       this.#expect(':', 'expected ":"');
       members.set(name, this.#value(depth));
-    });
+    }
+    this.#step();
     return Object.fromEntries(members);
   }
 
   #array(depth: number): JsonValue[] {
+    this.#open(depth);
     const array: JsonValue[] = [];
-    this.#entries(depth, ']', () => void array.push(this.#value(depth)));
+    while (this.#token !== ']') {
+      if (array.length > 0) this.#expect(',', 'expected "," or "]"');
+      array.push(this.#value(depth));
+    }
+    this.#step();
     return array;
   }
 
-  #entries(depth: number, end: string, readEntry: () => void): void {
+  #open(depth: number): void {
     if (depth > limits.jsonDepthMax) throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
-    this.#step();
-    for (let isFirst = true; this.#token !== end; isFirst = false) {
-      if (!isFirst) this.#expect(',', `expected "," or "${end}"`);
-      readEntry();
-    }
     this.#step();
   }
 

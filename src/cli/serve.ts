@@ -96,9 +96,7 @@ const sameSignalMs = 1000;
 /** The first reason to stop counts; another signal after that ends the process at once, as if nobody listened. */
 function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => void } {
   let stop: (stop: Stop) => void = () => undefined;
-  const stopped = new Promise<Stop>((resolve) => {
-    stop = resolve;
-  });
+  const stopped = new Promise<Stop>((resolve) => (stop = resolve));
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const listener = (): void => {
       stop([exitCodes.done, signal]);

@@ -24,8 +24,7 @@ export const userCommands: readonly Command[] = [
     options: [...offlineOptions, name, role, passwordFile],
     async run(call) {
       const [email = ''] = call.operands;
-      const [beforeAt = ''] = email.split('@');
-      const fields = { name: call.read(name) ?? beforeAt, email, role: call.read(role) };
+      const fields = { name: call.read(name) ?? email.replace(/@.*/s, ''), email, role: call.read(role) };
       await offline(call, async (users) => {
         call.terminal.out(line(await users.create(everybody, { ...fields, password: await readPassword(call) })));
       });
