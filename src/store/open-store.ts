@@ -70,7 +70,7 @@ export function openStore(given: StoreOptions): OfflineStore {
     return table;
   }
 
-  function emptyTables(): Map<string, AnyTable> {
+  function freshTables(): Map<string, AnyTable> {
     return new Map(Array.from(tables, ([name, table]) => [name, table.fresh()]));
   }
 
@@ -132,12 +132,12 @@ export function openStore(given: StoreOptions): OfflineStore {
       invariant(files !== undefined, 'a store in memory has no files to check');
       // What only a check or a repair needs is loaded for them alone: a server starts without it.
       const { checkFiles } = await import('./offline.ts');
-      return checkFiles(files, emptyTables);
+      return checkFiles(files, freshTables);
     },
     async repair(how = {}) {
       invariant(files !== undefined && epoch === undefined, 'only files at rest can be repaired');
       const { repairFiles } = await import('./repair.ts');
-      return repairFiles(files, emptyTables, { credentials: { collections: [], files: [] }, ...options, ...how });
+      return repairFiles(files, freshTables, { credentials: { collections: [], files: [] }, ...options, ...how });
     },
     async start() {
       invariant(epoch === undefined, 'the store is started twice');
