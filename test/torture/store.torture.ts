@@ -15,12 +15,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { systemClock } from '../../src/base/system.ts';
 import { systemProcesses } from '../../src/store/lock.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { run } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
 import { damageAfterCrash, damageAfterStop } from '../store/content.ts';
 import { crashWhileFull } from '../store/fault-crashes.ts';
 import { failEveryCall, faults } from '../store/fault-runs.ts';
-import { all, seeded, startStore } from '../store/fixtures.ts';
+import { all, seeded, startStore, type Opened } from '../store/fixtures.ts';
 import { checkHistory } from '../store/histories.ts';
 
 const count = (name: string, standard: number): number => Number(process.env[name] ?? standard);
@@ -111,8 +112,11 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
   }
   try {
     writeFileSync(join(directory, 'ballast'), Buffer.alloc(2 * 1024 * 1024));
-    const options = { directory: join(directory, 'data'), clock: systemClock, processes: systemProcesses };
-    const first = await startStore({ ...options, reserveBytes: 1024 * 1024 });
+    const start = (): Promise<Opened> => {
+      const files = new NodeFiles(join(directory, 'data'));
+      return startStore({ files, clock: systemClock, processes: systemProcesses, reserveBytes: 1024 * 1024 });
+    };
+    const first = await start();
     const insert = (): Promise<unknown> =>
       first.store.write((tx) => {
         for (let n = 0; n < 10; n += 1) tx.insert(first.notes, { person: n, text: 'x'.repeat(400) });
@@ -130,14 +134,14 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     await assert.rejects(late, { code: 'outcome_unknown' });
     await first.store.close();
     rmSync(join(directory, 'data', 'lock'), { force: true });
-    const second = await startStore({ ...options, reserveBytes: 1024 * 1024 });
+    const second = await start();
     assert.equal(second.notes.size, filled - 200);
     rmSync(join(directory, 'ballast'));
     await delay(1100);
     await second.store.write((tx) => tx.insert(second.notes, { person: 1, text: 'x' }));
     assert.equal(second.store.status().state, 'writable');
     await second.store.close();
-    const third = await startStore({ ...options, reserveBytes: 1024 * 1024 });
+    const third = await start();
     assert.deepEqual(all(third.notes).length, filled - 199);
     await third.store.close();
     t.diagnostic(`full at ${filled} records; removals taken, started, writes resumed, nothing lost`);
