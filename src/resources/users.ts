@@ -122,7 +122,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     principal: Principal,
     userId: number,
     precondition: Precondition,
-    address: string,
+    address?: string,
   ): Promise<void> {
     await writeAs(principal, (transaction) => {
       const before = found(transaction.get(records, userId));
