@@ -100,15 +100,17 @@ export class Exchange implements Request {
   }
 
   /**
-   * Whether nothing can follow on the connection. Little unread content is left to Node, which skips it and goes on;
-   * more of it, or none before a "100", ends the talk.
+   * Whether nothing can follow this reply on the connection. Little unread content is left to Node, which skips it and
+   * goes on; more of it, or none before a "100", ends the talk.
    */
-  get isLast(): boolean {
+  isLast({ body }: Reply): boolean {
     // Upgrade is ignored (RFC 9110 §7.8), but behind it Node's parser drops the rest of the packet, and would then take
     // for a request what may be the content of one that was dropped.
-    if (this.#failure !== undefined || this.fields.get('upgrade') !== undefined) return true;
+    if (this.#failure !== undefined || this.fields.get('upgrade') !== undefined || this.#awaitsContinue) return true;
+    // HTTP/1.0 has no other end for what is streamed.
+    if (isStreamed(body) && this.incoming.httpVersion === '1.0') return true;
     if (this.#contentLength === 0 || this.incoming.complete) return false;
-    return this.#awaitsContinue || this.#contentLength === undefined || this.#contentLength > slowReaderUnitBytes;
+    return this.#contentLength === undefined || this.#contentLength > slowReaderUnitBytes;
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {
@@ -159,7 +161,7 @@ export class Exchange implements Request {
   /**
    * Sends the reply. Where the system does not take all of it at once, returns a promise that resolves when it has, or
    * when nobody is there any more; it never rejects. `close`: the connection ends with this reply; it has to where
-   * `isLast` holds.
+   * `isLast` says so.
    */
   send({ status, fields, body }: Reply, close: boolean): Promise<void> | undefined {
     const { incoming, outgoing } = this;
@@ -167,7 +169,7 @@ export class Exchange implements Request {
     const all = [...fields];
     if (this.encrypted) all.push('Strict-Transport-Security', 'max-age=31536000');
     if (close) all.push('Connection', 'close');
-    if (typeof body === 'object' && !Buffer.isBuffer(body)) {
+    if (isStreamed(body)) {
       outgoing.writeHead(status, all);
       return this.#stream(body, status);
     }
@@ -269,6 +271,10 @@ export class Exchange implements Request {
     this.#onFailure = stop;
     incoming.on('data', onData).once('close', stop).resume();
   }
+}
+
+function isStreamed(body: Reply['body']): body is StreamedBody {
+  return typeof body === 'object' && !Buffer.isBuffer(body);
 }
 
 /** Puts a chunk behind the first `length` bytes. Kept apart, chunks of one byte would take hundreds of bytes each. */

@@ -168,7 +168,7 @@ export class Exchanger {
 
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
     const isFull = connection.requests >= this.#context.limits.requestsPerConnectionMax;
-    if (isFull || this.draining || exchange.isLast) connection.closing = true;
+    if (isFull || this.draining || exchange.isLast(reply)) connection.closing = true;
     let sending: Promise<void> | undefined;
     try {
       sending = exchange.send(reply, connection.closing);

@@ -352,6 +352,27 @@ test('after "Connection: close" from either side nothing more is handled', async
   }
 });
 
+test('nor behind a reply whose connection Node itself would end', async (context) => {
+  let handled = 0;
+  const count = (reply: () => Reply): Handle => () => {
+    handled += 1;
+    return reply();
+  };
+  const listener = await start(context, {}, {
+    'GET /count': count(() => text('counted')),
+    'GET /stream': count(() => ({ ...text(''), body: chunks(3, 10) })),
+  });
+  for (const head of [`GET /count ${host}Expect: 100-continue`, 'GET /stream HTTP/1.0\r\nConnection: keep-alive']) {
+    handled = 0;
+    const client = new RawClient(listener.port).send(`${head}\r\n\r\n`.repeat(3));
+    await client.closed;
+    assert.equal((await client.reply()).fields.get('connection'), 'close');
+    assert.equal(await client.rest(), '');
+    assert.equal(handled, 1, head);
+  }
+  await assertServes(listener);
+});
+
 test('a reply that cannot stand on the wire breaks its connection, and no other', async (context) => {
   const failures: unknown[] = [];
   const split: Handle = () => ({ ...text(''), fields: ['Location', '/a\r\nSet-Cookie: b'] });
