@@ -3,7 +3,7 @@ import type { Slices } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
-import type { CollectionResource } from '../resources/collection.ts';
+import { found, type CollectionResource } from '../resources/collection.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { lister } from '../resources/list.ts';
 import type { Users } from '../resources/users.ts';
@@ -83,7 +83,7 @@ export function collectionHandlers(
     },
 
     read({ request, id, query }) {
-      const record = resource.read(id);
+      const record = found<StoredRecord>(resource.records.get(id));
       const names = query === '' ? undefined : parseFieldsQuery(fields, parseQuery(query));
       const tag = entityTag(epoch(), record.revision, names?.join('-'));
       if (isUnchanged(request, tag)) return notModified(tag);

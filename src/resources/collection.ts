@@ -118,9 +118,6 @@ export function createCollection(declaration: CollectionDeclaration, store: Stor
     parse: (record) => misfit(record) ?? (isEntry(record) ? record : undefined),
   });
 
-  /** @throws CairnError `not_found` */
-  const read = (id: number): Entry => found(records.get(id));
-
   /** @throws CairnError `validation_failed`, `write_refused`, and what `Store.write` throws */
   async function create(principal: Principal, body: JsonValue): Promise<Entry> {
     const input = accept(fields, body, { kind: 'create' });
@@ -166,7 +163,7 @@ export function createCollection(declaration: CollectionDeclaration, store: Stor
     throw new CairnError('not_owner', `Cannot change the ${singular}: somebody else created it`);
   }
 
-  return { declaration, records, read, create, change, remove };
+  return { declaration, records, create, change, remove };
 }
 
 export type CollectionResource = ReturnType<typeof createCollection>;

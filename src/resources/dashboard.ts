@@ -1,6 +1,6 @@
 import type { SessionHolder } from '../auth/access.ts';
 import { representationWriter } from '../schema/representation.ts';
-import type { CollectionResource } from './collection.ts';
+import { found, type CollectionResource } from './collection.ts';
 import type { Sessions } from './sessions.ts';
 import { userFields, type Users } from './users.ts';
 
@@ -23,7 +23,7 @@ export function dashboardWriter(
     return recent.json;
   };
   return ({ userId, role, sessionId }) => {
-    const user = writeUser(users.read(userId));
+    const user = writeUser(found(users.records.get(userId)));
     const counts = JSON.stringify({
       items: items.records.size,
       ...(role === 'admin' && { users: users.records.size }),

@@ -1,6 +1,7 @@
 import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
+import { found } from './collection.ts';
 import type { Origin, SessionRecord, StartedSession } from './sessions.ts';
 import type { UserRecord, Users, UsersParts } from './users.ts';
 
@@ -97,9 +98,8 @@ export function createSignIn({ store, users, sessions, passwords, audit }: Parts
   async function endOne(principal: Principal, sessionId: number, address: string): Promise<void> {
     const ended = await store.write((transaction) => {
       users.checkActor(transaction, principal);
-      const session = transaction.get(sessions.records, sessionId);
-      const mayEnd = principal.role === 'admin' || principal.userId === session?.userId;
-      if (session === undefined || !mayEnd) throw notFound();
+      const session = found(transaction.get(sessions.records, sessionId));
+      if (principal.role !== 'admin' && principal.userId !== session.userId) throw notFound();
       transaction.remove(sessions.records, sessionId);
       return session;
     });

@@ -53,9 +53,6 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
   });
 
-  /** @throws CairnError `not_found` */
-  const read = (userId: number): UserRecord => found(records.get(userId));
-
   /**
    * Creates a user. Whoever is no administrator is slowed down by `address`, before the password is looked at.
    * @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `too_many_requests`, `overloaded`, and what
@@ -87,7 +84,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     precondition: Precondition,
     address?: string,
   ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
-    const seen = read(userId);
+    const seen = found(records.get(userId));
     precondition.demand();
     const own = principal.userId === userId;
     const proves = own && seen.passwordHash !== undefined;
@@ -222,7 +219,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     throw new CairnError('last_admin', 'Cannot do without the last administrator: make another one first');
   }
 
-  return { records, read, create, change, remove, checkActor, knowsPassword };
+  return { records, create, change, remove, checkActor, knowsPassword };
 }
 
 export type Users = ReturnType<typeof createUsers>;

@@ -444,10 +444,10 @@ test('a login hashes the password anew where the cost has changed, also when man
       fields: { 'content-type': 'application/json' },
       body: JSON.stringify(administrator),
     });
-  assert.match(app.users.read(1).passwordHash ?? '', /ln=1,/);
+  assert.match(app.users.records.get(1)?.passwordHash ?? '', /ln=1,/);
   const statuses = await Promise.all([login(), login(), login(), login()]);
   assert.deepEqual(statuses.map(({ status }) => status), [200, 200, 200, 200]);
-  assert.match(app.users.read(1).passwordHash ?? '', /ln=2,/);
+  assert.match(app.users.records.get(1)?.passwordHash ?? '', /ln=2,/);
   assert.equal((await login()).status, 200);
 });
 
