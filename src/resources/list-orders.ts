@@ -1,7 +1,45 @@
+import type { Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Slices } from '../base/slices.ts';
+import { emailKey, type Shape } from '../schema/field.ts';
+import { fieldValue } from '../schema/representation.ts';
 import type { Collection, StoredRecord, View } from '../store/store.ts';
-import type { Compare } from './list-values.ts';
+
+/** An order, of records and of what has the fields that it looks at. */
+export type Compare = (a: object, b: object) => number;
+
+export interface SortTerm {
+  readonly name: string;
+  readonly descending: boolean;
+}
+
+/** The order that a sort asks for: texts by UTF-16 code units, false before true, an absent value after all others. */
+export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
+  const terms = sort.map(({ name, descending }) => ({ read: reader(shape, name), sign: descending ? -1 : 1 }));
+  return (a, b) => {
+    for (const { read, sign } of terms) {
+      const x = read(a);
+      const y = read(b);
+      if (x === y) continue;
+      return x !== undefined && (y === undefined || x < y) ? -sign : sign;
+    }
+    return 0;
+  };
+}
+
+/** Reads from a record what is compared. */
+export function reader(shape: Shape, name: string): (record: object) => Scalar | undefined {
+  if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
+  return (record) => {
+    const value = fieldValue(record, name);
+    return value === undefined ? undefined : keyOf(shape, name, value);
+  };
+}
+
+/** E-mail addresses are compared as they are held to be unique. */
+export function keyOf(shape: Shape, name: string, value: Scalar): Scalar {
+  return shape[name]?.rule.kind === 'email' ? emailKey(String(value)) : value;
+}
 
 /**
  * Sorting that can be interrupted: what is a generator here yields after about a thousand steps at most, for

@@ -7,7 +7,32 @@ import type { Field, Rule, Shape } from '../schema/field.ts';
 import { ruleSchema } from '../schema/json-schema.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/representation.ts';
 import { faultOf } from '../schema/rules.ts';
-import { operatorNames, operators, type Filter, type Operator, type SortTerm } from './list-values.ts';
+import { keyOf, reader, type SortTerm } from './list-orders.ts';
+
+interface Filter {
+  readonly name: string;
+  readonly operator: Operator;
+  /** One value, or several for `in`. */
+  readonly operands: readonly Scalar[];
+}
+
+const operatorNames = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in', 'contains', 'starts'] as const;
+type Operator = (typeof operatorNames)[number];
+
+type Test = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
+
+/** What each says of a field in the OpenAPI document, and the test that it makes of its first operand, or of them all. */
+const operators: Readonly<Record<Operator, { readonly words: string; readonly test: Test }>> = {
+  eq: { words: 'is this value', test: (operand) => (value) => value === operand },
+  ne: { words: 'is not this value', test: (operand) => (value) => value !== operand },
+  lt: { words: 'is less', test: (operand) => (value) => value < operand },
+  lte: { words: 'is this value or less', test: (operand) => (value) => value <= operand },
+  gt: { words: 'is greater', test: (operand) => (value) => value > operand },
+  gte: { words: 'is this value or greater', test: (operand) => (value) => value >= operand },
+  in: { words: 'is one of these; a comma in one is %2C', test: (_, operands) => (value) => operands.has(value) },
+  contains: { words: 'contains this text', test: (operand) => (value) => String(value).includes(String(operand)) },
+  starts: { words: 'starts with this text', test: (operand) => (value) => String(value).startsWith(String(operand)) },
+};
 
 /** What is asked of a list, checked against the shape of its records. */
 export interface ListQuery {
@@ -238,4 +263,18 @@ function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly F
   );
   if (fits && values.length === sort.length) return Object.fromEntries(position);
   throw refusal('cursor', 'must come from the Link field of a list with the same sort and filters');
+}
+
+/** A test of whether a record passes all of `filters`. One that lacks the field passes `ne` alone. */
+export function matcher(shape: Shape, filters: readonly Filter[]): (record: object) => boolean {
+  const tests = filters.map(({ name, operator, operands }) => {
+    const read = reader(shape, name);
+    const keys = operands.map((operand) => keyOf(shape, name, operand));
+    const passes = operators[operator].test(keys[0] ?? '', new Set(keys));
+    return (record: object): boolean => {
+      const value = read(record);
+      return value === undefined ? operator === 'ne' : passes(value);
+    };
+  });
+  return (record) => tests.every((passes) => passes(record));
 }

@@ -3,9 +3,9 @@ import type { Slices } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord, View } from '../store/store.ts';
-import { writeCursor, type ListQuery } from './list-query.ts';
-import { first, firstIndex, smallest, sortedOrders, type Blocks, type Source } from './list-orders.ts';
-import { comparator, matcher, type Compare } from './list-values.ts';
+import { comparator, first, firstIndex, smallest, sortedOrders } from './list-orders.ts';
+import type { Blocks, Compare, Source } from './list-orders.ts';
+import { matcher, writeCursor, type ListQuery } from './list-query.ts';
 
 /** A list as it is answered. */
 export interface Listing {
