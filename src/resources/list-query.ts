@@ -21,7 +21,7 @@ type Operator = (typeof operatorNames)[number];
 
 type Test = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
-/** What each says of a field in the OpenAPI document, and the test that it makes of its first operand, or of them all. */
+/** What each says of a field in the OpenAPI document, and the test it makes of its first operand, or of them all. */
 const operators: Readonly<Record<Operator, { readonly words: string; readonly test: Test }>> = {
   eq: { words: 'is this value', test: (operand) => (value) => value === operand },
   ne: { words: 'is not this value', test: (operand) => (value) => value !== operand },
