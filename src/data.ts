@@ -89,7 +89,11 @@ export type Data = ReturnType<typeof openData>;
 export function openData(options: DataOptions, ring: () => KeyRing = () => newKeyRing(systemRandom, 0)) {
   const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {}, collections = [] } = options;
   const settings = settingsOf(options);
-  const files = options.directory === undefined ? undefined : new NodeFiles(options.directory);
+  const { directory } = options;
+  if (directory !== undefined && (typeof directory !== 'string' || directory === '')) {
+    throw new RangeError('Cannot use directory: must be a path that is not empty');
+  }
+  const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,
     clock,

@@ -94,6 +94,7 @@ test('options keep to what the command line allows, and the refusal names them',
     { shutdownGraceSeconds: -1 }, { shutdownTimeoutSeconds: NaN },
     { corsOrigins: ['*'] }, { corsOrigins: 'https://a.example' }, { corsOrigins: ['https://a.example/'] },
     { trustedProxies: ['proxy'] },
+    { directory: '' }, { directory: 5 }, { directory: null },
     { hooks: { beforeWrite: 5 } }, { hooks: { afterWrite: 'x' } },
   ];
   for (const options of wrong) {

@@ -1,4 +1,3 @@
-import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
 import { systemClock } from '../base/system.ts';
@@ -6,7 +5,8 @@ import { options, readTls, unknownVariables, type Config } from '../config.ts';
 import { isLoopback } from '../http/caller.ts';
 import { createLog, silentLog, type Log } from '../log.ts';
 import { standardOutput } from '../log-queue.ts';
-import { errorCode } from '../store/files.ts';
+import { errorCode, replaceFile } from '../store/files.ts';
+import { NodeFiles } from '../store/node-files.ts';
 import { packageVersion } from '../version.ts';
 import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
 
@@ -125,9 +125,11 @@ async function tellPassword({ generatedPassword }: App, config: Config, terminal
     terminal.out(`The password of ${config.adminEmail}, shown this once: ${generatedPassword}\n`);
     return;
   }
+  const files = new NodeFiles(config.directory);
+  await files.prepare();
+  await replaceFile(files, 'admin-password', Buffer.from(`${generatedPassword}\n`));
+  await files.close();
   const file = join(config.directory, 'admin-password');
-  await rm(file, { force: true });
-  await writeFile(file, `${generatedPassword}\n`, { mode: 0o600, flag: 'wx' });
   terminal.err(`The password of ${config.adminEmail} is in ${file}: sign in, change it, and remove the file\n`);
 }
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { greetedBy, makeCertificate } from '../http/certificates.ts';
 import { parseExposition, sampleValue } from '../prometheus.ts';
+import { isLockedRun } from '../support/locked.ts';
 import { cairn, temporaryDirectory } from './spawn.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
@@ -66,10 +67,14 @@ test('a server: from its first line to its last, with figures for operators', as
 
 test('without a terminal, the generated password is in a file that only its owner reads', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
+  mkdirSync(data);
+  const owner = process.getuid?.() === 0 && !isLockedRun ? 1234 : statSync(data).uid;
+  if (owner === 1234) chownSync(data, owner, owner);
   const server = cairn(t, ['--data', data, '--port', '0'], { CAIRN_SCRYPT_COST: '14', CAIRN_PROT: '80' });
   const [, base = ''] = await server.find(url);
   const file = join(data, 'admin-password');
-  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const { mode, uid } = statSync(file);
+  assert.deepEqual([mode & 0o777, uid], [0o600, owner]);
   const password = readFileSync(file, 'utf8').trim();
   assert.match(server.out, /CAIRN_PROT is no option/);
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });

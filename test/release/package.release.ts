@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { projectDirectory } from '../source.ts';
+import { run as start } from '../cli/spawn.ts';
 import { clone, pack, run } from './clone.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
@@ -24,6 +25,17 @@ test('the package holds JavaScript, declarations, source and README, and nothing
   ]);
   assert.deepEqual(first.names.filter((name) => !expected.has(name)), [], 'nothing else');
   assert.deepEqual([...expected].filter((name) => !first.names.includes(name)), [], 'nothing is missing');
+});
+
+test('what stops "npm start" stops the server', { skip: process.platform === 'win32' && 'no signals' }, async (t) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    const data = join(work, `stopped-by-${signal}`);
+    const npm = start(t, ['start', '--silent', '--', '--port', '0', '--data', data, '--log', 'json'], undefined, 'npm');
+    await npm.find(/Cairn serves/);
+    npm.child.kill(signal);
+    assert.equal(await npm.ended, 0);
+    assert.ok(!readdirSync(data).includes('lock'), 'a clean stop');
+  }
 });
 
 test('two clones make the same package to the byte', () => {
