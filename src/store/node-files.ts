@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 
 const writeTo = promisify(write);
 
@@ -45,7 +45,7 @@ export class NodeFiles implements Files {
     await makeDirectory(this.directory);
     // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
     if (process.platform === 'win32') return;
-    this.#handle ??= await open(this.directory, O_RDONLY);
+    this.#handle ??= await open(this.directory, O_RDONLY | O_DIRECTORY);
     if (process.getuid?.() === 0) {
       const owner = await this.#handle.stat();
       if (owner.uid !== 0) this.#owner = owner;

@@ -158,6 +158,12 @@ test('what keeps a server from starting is one line and an exit code of its own'
   for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
 });
 
+test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {
+  const server = cairn(t, ['--data', '/dev/null', '--port', '0']);
+  assert.equal(await server.ended, 74);
+  assert.match(server.err, /^Cannot use --data: ENOTDIR: .*'\/dev\/null'; it has to be a directory\n$/);
+});
+
 /** A directory whose snapshot says something that it cannot mean. */
 function damagedStore(directory: string): string {
   mkdirSync(directory);
