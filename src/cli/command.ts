@@ -103,9 +103,7 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
   };
 }
 
-function isSwitch({ placeholder }: Option<unknown>): boolean {
-  return placeholder === '';
-}
+const isSwitch = ({ placeholder }: Option<unknown>): boolean => placeholder === '';
 
 /** A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant. */
 function valueOf(option: Option<unknown>, value: string | undefined, inline: boolean): string {

@@ -39,9 +39,7 @@ export async function run(
   }
 }
 
-function isHelp(word: string): boolean {
-  return word === '--help' || word === '-h';
-}
+const isHelp = (word: string): boolean => word === '--help' || word === '-h';
 
 /** Without a command, `serve` is meant. */
 function findCommand(
@@ -89,9 +87,7 @@ function describeOption(option: Option<unknown>): string {
   return `  ${head}${variable}\n      ${option.help}${fallback}\n`;
 }
 
-function usage(command: Command): string {
-  return [command.name, ...(command.operands ?? [])].join(' ');
-}
+const usage = ({ name, operands = [] }: Command): string => [name, ...operands].join(' ');
 
 function messageOf(error: unknown, call: Call | undefined, code: ExitCode): string {
   if (!(error instanceof Error) || code === exitCodes.bug) {
