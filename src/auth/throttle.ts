@@ -50,7 +50,7 @@ export class Throttle {
     const now = this.#clock.elapsed();
     const waitMs = Math.max(...counted.map(([failures, place]) => failures.waitMs(place, now)));
     if (waitMs > 0) throw tooMany('Cannot check the credentials: too many attempts have failed', waitMs);
-    if (counted.some(([failures, place]) => failures.waitMs(place, now, failures.pending(place)) > 0)) {
+    if (counted.some(([failures, place]) => failures.waitMs(place, now, true) > 0)) {
       throw tooMany('Cannot check the credentials: others are being checked at this moment', 1000);
     }
     for (const [failures, place] of counted) failures.hold(place, 1);
@@ -60,7 +60,7 @@ export class Throttle {
         if (outcome === 'failed') failures.add(place, this.#clock.elapsed());
       }
       if (outcome !== 'succeeded') return;
-      this.#pair.clear(pair);
+      this.#pair.set(pair, 0);
       this.#known[pair.index % this.#known.length] = pair.mark;
     };
   }
@@ -112,36 +112,28 @@ class Failures {
     this.#forgottenAt = new Float64Array(places);
   }
 
-  /** How long the name has to wait until it may fail again after `more` failures; 0 or less: it need not. */
-  waitMs(place: Place, now: number, more = 0): number {
-    return Math.max(this.#at(place), now) + more * this.#spacingMs - this.#toleranceMs - now;
+  /** How long the name has to wait until it may fail again, if all that is `pending` fails too; 0 or less: not at all. */
+  waitMs(place: Place, now: number, pending = false): number {
+    const more = pending ? (this.#pending.get(place.index) ?? 0) : 0;
+    return this.#at(place, now) + more * this.#spacingMs - this.#toleranceMs - now;
   }
 
   add(place: Place, now: number): void {
-    this.#set(place, Math.max(this.#at(place), now) + this.#spacingMs);
-  }
-
-  /** Attempts whose outcome is not known yet. */
-  pending({ index }: Place): number {
-    return this.#pending.get(index) ?? 0;
+    this.set(place, this.#at(place, now) + this.#spacingMs);
   }
 
   /** One attempt more, or one less, of which the outcome is not known yet. */
-  hold(place: Place, change: 1 | -1): void {
-    const count = this.pending(place) + change;
-    if (count > 0) this.#pending.set(place.index, count);
-    else this.#pending.delete(place.index);
+  hold({ index }: Place, change: 1 | -1): void {
+    const count = (this.#pending.get(index) ?? 0) + change;
+    if (count > 0) this.#pending.set(index, count);
+    else this.#pending.delete(index);
   }
 
-  clear(place: Place): void {
-    this.#set(place, 0);
+  #at({ index }: Place, now: number): number {
+    return Math.max(this.#forgottenAt[index % this.#forgottenAt.length] ?? 0, now);
   }
 
-  #at({ index }: Place): number {
-    return this.#forgottenAt[index % this.#forgottenAt.length] ?? 0;
-  }
-
-  #set({ index }: Place, time: number): void {
+  set({ index }: Place, time: number): void {
     this.#forgottenAt[index % this.#forgottenAt.length] = time;
   }
 }

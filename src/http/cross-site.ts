@@ -40,11 +40,8 @@ export function corsFields(fields: Fields, allowedOrigins: ReadonlySet<string>):
 
 /** Whether this is a CORS preflight (Fetch §4.8): OPTIONS that asks for a method on behalf of an origin. */
 export function isPreflight(method: string, fields: Fields): boolean {
-  return (
-    method === 'OPTIONS' &&
-    fields.get('origin') !== undefined &&
-    fields.get('access-control-request-method') !== undefined
-  );
+  const sent = (name: string): boolean => fields.get(name) !== undefined;
+  return method === 'OPTIONS' && sent('origin') && sent('access-control-request-method');
 }
 
 /** What the answer to a preflight carries beside `corsFields`; `allow` is the value of the `Allow` field. */

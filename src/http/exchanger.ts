@@ -203,15 +203,13 @@ export class Exchanger {
     if (!connection.busy && connection.failure !== undefined) this.#answerFailure(connection);
   }
 
+  /** Tells why nothing more can be read, after the reply in hand if there is one. */
   #answerFailure(connection: Connection): void {
-    const { current } = connection;
-    if (current === undefined || current.outgoing.destroyed) this.#sendFailure(connection);
-    else current.outgoing.once('close', () => this.#sendFailure(connection));
-  }
-
-  #sendFailure(connection: Connection): void {
-    const { socket, failure } = connection;
+    const { socket, failure, current } = connection;
     if (failure === undefined || connection.closing) return;
+    if (current?.outgoing.destroyed === false) {
+      return void current.outgoing.once('close', () => this.#answerFailure(connection));
+    }
     connection.closing = true;
     if (!socket.writable) return void socket.destroy();
     const { status, body, fields } = this.#options.refuse(failure.error, this.#options.nextId());
