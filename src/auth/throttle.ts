@@ -112,7 +112,7 @@ class Failures {
     this.#forgottenAt = new Float64Array(places);
   }
 
-  /** How long the name has to wait until it may fail again, if all that is `pending` fails too; 0 or less: not at all. */
+  /** How long the name has to wait until it may fail again, if what is `pending` fails too; 0 or less: not at all. */
   waitMs(place: Place, now: number, pending = false): number {
     const more = pending ? (this.#pending.get(place.index) ?? 0) : 0;
     return this.#at(place, now) + more * this.#spacingMs - this.#toleranceMs - now;

@@ -247,18 +247,18 @@ test('of pipelined requests, the next one is looked at when the reply before it 
   let handled = 0;
   const big: Handle = () => {
     handled += 1;
-    return text(String(handled % 10).repeat(4 * 1024 * 1024));
+    return text(String(handled % 10).repeat(1024 * 1024));
   };
   for (const gatheringConnectionsMin of [0, 8]) {
     handled = 0;
     const listener = await start(context, { gatheringConnectionsMin }, { 'GET /big': big });
     const client = new RawClient(listener.port);
     client.socket.pause();
-    client.send(`GET /big ${host}\r\n`.repeat(30));
+    client.send(`GET /big ${host}\r\n`.repeat(60));
     await delay(100);
-    assert.ok(handled < 10, `${handled} replies wait in memory`);
+    assert.ok(handled < 20, `${handled} replies wait in memory`);
     client.socket.resume();
-    for (let reply = 1; reply <= 30; reply += 1) assert.equal((await client.reply()).body[0], String(reply % 10));
+    for (const first of ['1', '2', '3']) assert.equal((await client.reply()).body[0], first);
     client.socket.destroy();
     await assertServes(listener);
   }
