@@ -1,5 +1,5 @@
 import { authorize, notFound, type Principal } from '../auth/access.ts';
-import { CairnError, problems } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes, type JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/accept.ts';
@@ -9,6 +9,7 @@ import { parseQuery } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
+import { problems } from './problems.ts';
 import { noContent, refusal, refuseVersion, seeOther } from './replies.ts';
 import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
 import type { Call, Handler, Route, RouteBody } from './route.ts';

@@ -1,8 +1,9 @@
 import type { Access } from '../auth/access.ts';
-import { problems, type ErrorCode } from '../base/errors.ts';
+import type { ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { QueryParameter } from '../resources/list-query.ts';
 import { jsonSchema } from '../schema/json-schema.ts';
+import { problems } from './problems.ts';
 import { mediaTypesOf, problemsOf, type Route, type RouteBody } from './route.ts';
 import { arraySchema, objectSchema } from './schemas.ts';
 

@@ -1,7 +1,8 @@
-import { CairnError, problems } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
 import { apiFields, type Reply, type Request, type StreamedBody } from '../http/message.ts';
 import { passesIfMatch, passesIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
 import type { Precondition } from '../resources/collection.ts';
+import { problems } from './problems.ts';
 
 /** What the caller may keep only if it asks each time whether it is still right, and shows to nobody else. */
 const varying = 'Authorization, Cookie, Accept, Prefer';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { openApi } from '../../src/api/openapi.ts';
 import { problemsOf } from '../../src/api/route.ts';
-import { problems } from '../../src/base/errors.ts';
+import { problems } from '../../src/api/problems.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { commands } from '../../src/cli/commands.ts';

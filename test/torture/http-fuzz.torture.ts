@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { problems } from '../../src/base/errors.ts';
+import { problems } from '../../src/api/problems.ts';
 import { createApp } from '../../src/app.ts';
 import { everybody } from '../../src/auth/access.ts';
 import { systemClock } from '../../src/base/system.ts';
