@@ -75,11 +75,7 @@ export function createQueue(sink: LogSink, tellDropped: (count: number) => void,
       }
       // UTF-8 takes at most three bytes for each unit of a string.
       const needed = length + 3 * line.length;
-      if (needed > batch.length) {
-        const larger = Buffer.allocUnsafe(2 * needed);
-        batch.copy(larger, 0, 0, length);
-        batch = larger;
-      }
+      if (needed > batch.length) batch = Buffer.concat([batch.subarray(0, length)], 2 * needed);
       length += batch.write(line, length);
       if (length >= flushBytes) flush();
       else if (!writing) timer ??= setTimeout(flush, 0);

@@ -130,10 +130,7 @@ function createRepeats(tell: (details: LogDetails) => void) {
       const own = `${details['userId']} ${networkOf(String(details['address']))}`;
       const key = counts.size < repeatedMax || counts.has(own) ? own : 'others';
       const repeated = counts.get(key);
-      if (repeated !== undefined) {
-        repeated.count += 1;
-        return;
-      }
+      if (repeated !== undefined) return void (repeated.count += 1);
       tell(details);
       if (counts.size === 0) setTimeout(tellCounts, repeatMs).unref();
       counts.set(key, { details: key === own ? details : {}, count: 0 });

@@ -2,7 +2,7 @@ import { CairnError, type Issue } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/system.ts';
 import { passwordIssues, type PasswordOwner } from './password-rules.ts';
-import { formatPhc, parsePhc, saltBytes, scrypt, verifyScrypt, type ScryptCost, type ScryptHash } from './scrypt.ts';
+import { formatPhc, parsePhc, saltBytes, scrypt, verifyScrypt, type ScryptHash } from './scrypt.ts';
 
 export interface PasswordOptions {
   readonly random: Random;
@@ -17,7 +17,7 @@ export interface PasswordOptions {
  * bounds how many hashes run at once.
  */
 export function createPasswords({ random, costExponent, lengthMin }: PasswordOptions) {
-  const cost: ScryptCost = { exponent: costExponent, r: 8, p: 3 };
+  const cost = { exponent: costExponent, r: 8, p: 3 };
   const nobody: ScryptHash = { cost, salt: random(saltBytes), hash: random(32) };
   const enqueue = createQueue(limits.passwordHashesMax, limits.passwordQueueLengthMax);
 
@@ -64,22 +64,19 @@ function normalise(password: string): string {
   return password.replace(/\p{Zs}/gu, ' ').normalize('NFC');
 }
 
+const tooManyPasswords = new CairnError('overloaded', 'Cannot check the password: too many are being checked', {
+  retryAfterSeconds: 5,
+});
+
 /** Runs at most `runningMax` tasks at once, and lets at most `waitingMax` wait for their turn. */
 function createQueue(runningMax: number, waitingMax: number) {
   let running = 0;
   const waiting: (() => void)[] = [];
   return async <T>(task: () => Promise<T>): Promise<T> => {
-    if (running < runningMax) {
-      running += 1;
-    } else {
-      if (waiting.length >= waitingMax) {
-        throw new CairnError('overloaded', 'Cannot check the password: too many are being checked', {
-          retryAfterSeconds: 5,
-        });
-      }
-      // Whoever ends hands its place over, so that nobody slips in between.
-      await new Promise<void>((resolve) => waiting.push(resolve));
-    }
+    if (waiting.length >= waitingMax) throw tooManyPasswords;
+    // Whoever ends hands its place over, so that nobody slips in between.
+    if (running >= runningMax) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running += 1;
     try {
       return await task();
     } finally {

@@ -41,7 +41,6 @@ function checkFraming(method: string, version: string, fields: Fields): number |
   const coding = fields.get('transfer-encoding');
   const length = fields.get('content-length');
   if (coding === undefined && length === undefined) return 0;
-  let contentLength: number | undefined;
   if (coding !== undefined) {
     if (length !== undefined) throw malformed('it has both Transfer-Encoding and Content-Length');
     if (version === '1.0') throw malformed('Transfer-Encoding is unknown to HTTP/1.0');
@@ -49,10 +48,10 @@ function checkFraming(method: string, version: string, fields: Fields): number |
       if (!/,[\t ]*chunked$/i.test(coding)) throw malformed('its Transfer-Encoding does not end in chunked');
       throw new CairnError('not_implemented', 'Cannot read the body: its only transfer coding may be chunked');
     }
-  } else {
-    if (!/^\d{1,15}$/.test(length ?? '')) throw malformed('its Content-Length is malformed');
-    contentLength = Number(length);
+  } else if (!/^\d{1,15}$/.test(length ?? '')) {
+    throw malformed('its Content-Length is malformed');
   }
+  const contentLength = coding === undefined ? Number(length) : undefined;
   if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) throw malformed(`${method} takes no content`);
   return contentLength;
 }
