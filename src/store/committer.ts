@@ -13,7 +13,9 @@ interface Group {
   bytes: number;
 }
 
-export interface CommitterEvents {
+export interface CommitterParts {
+  readonly journal: Journal;
+  readonly tables: ReadonlyMap<string, AnyTable>;
   /** Nothing more is written: a sync or the undoing of a write failed, or the lock is lost. */
   onFailure(error: unknown): void;
   /** The disk has become full. */
@@ -28,9 +30,7 @@ export interface CommitterEvents {
  * are its callers answered.
  */
 export class Committer {
-  readonly #journal: Journal;
-  readonly #tables: ReadonlyMap<string, AnyTable>;
-  readonly #events: CommitterEvents;
+  readonly #parts: CommitterParts;
   /** The groups that gather, in order; only the last one takes more. */
   #gathering: Group[] = [];
   #inFlight: Group | undefined;
@@ -55,10 +55,8 @@ export class Committer {
   /** Nothing is written any more. */
   failed = false;
 
-  constructor(journal: Journal, tables: ReadonlyMap<string, AnyTable>, events: CommitterEvents) {
-    this.#journal = journal;
-    this.#tables = tables;
-    this.#events = events;
+  constructor(parts: CommitterParts) {
+    this.#parts = parts;
   }
 
   /** Where to go on after a start. */
@@ -115,7 +113,7 @@ export class Committer {
       { cause: error },
     );
     this.#rejectAll(unknown);
-    this.#events.onFailure(error);
+    this.#parts.onFailure(error);
   }
 
   #decide<T>(transaction: PendingTransaction, work: (transaction: Transaction) => T): T {
@@ -144,7 +142,7 @@ export class Committer {
 
   /** Makes the pending state of every collection that of the groups alone: seldom, and so without a trail of undos. */
   #layAnew(): void {
-    for (const { pending } of this.#tables.values()) pending.clear();
+    for (const { pending } of this.#parts.tables.values()) pending.clear();
     for (const { changes } of this.#unpublished) for (const change of changes) change.pending.lay(change);
   }
 
@@ -189,7 +187,7 @@ export class Committer {
       if (group === undefined) break;
       this.#inFlight = group;
       try {
-        await this.#journal.append(this.sequence + 1, group.commits);
+        await this.#parts.journal.append(this.sequence + 1, group.commits);
         // Something else may have failed meanwhile; then these callers know that the outcome is unknown.
         if (this.#inFlight === group) this.#commit(group);
       } catch (error) {
@@ -208,7 +206,7 @@ export class Committer {
     this.groups += 1;
     this.#pendingBytes -= bytes;
     this.#inFlight = undefined;
-    this.#events.onCommit();
+    this.#parts.onCommit();
     for (const { resolve } of waiting) resolve();
   }
 
@@ -218,7 +216,7 @@ export class Committer {
     if (this.full) return;
     this.full = true;
     this.#spent = 0;
-    this.#events.onFull();
+    this.#parts.onFull();
   }
 
   /** Fails what is in flight and everything that was decided upon it. */

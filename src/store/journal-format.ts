@@ -102,8 +102,14 @@ export function refuseNewer(file: string, line: Buffer, known: number): void {
   throw new StoreDamageError('S4', file, 0, `it has format ${format}; this version knows ${known}`);
 }
 
-/** The manifest in a decoded first line; `undefined` where it is none. */
-export function parseManifest(value: JsonObject): Manifest | undefined {
+/** The manifest in a journal's first line; `undefined` where the line is damaged. */
+export function decodeFirst(line: Buffer): { manifest: Manifest; chain: number } | undefined {
+  const decoded = decodeLine(line, 0);
+  const manifest = decoded && parseManifest(decoded.value);
+  return decoded && manifest && { manifest, chain: decoded.chain };
+}
+
+function parseManifest(value: JsonObject): Manifest | undefined {
   const { format, journal, closed, epoch, after, predecessor, collections } = value;
   if (format !== journalFormat || !isCount(journal) || typeof closed !== 'boolean') return undefined;
   if (typeof epoch !== 'string' || !isCount(after)) return undefined;

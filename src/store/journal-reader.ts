@@ -1,5 +1,5 @@
 import { readChunks, type Files } from './files.ts';
-import { decodeLine, journalFormat, journalName, parseManifest, refuseNewer, type Manifest } from './journal-format.ts';
+import { decodeFirst, decodeLine, journalFormat, journalName, refuseNewer, type Manifest } from './journal-format.ts';
 import { StoreDamageError } from './store.ts';
 import { isCount } from './table.ts';
 
@@ -100,13 +100,6 @@ export async function* lines(files: Files, name: string): AsyncGenerator<Line, v
 /** Whether these bytes are what was written ahead of the lines to come. */
 export function isPadding(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0x20);
-}
-
-/** The manifest in a journal's first line; `undefined` where the line is damaged. */
-export function decodeFirst(line: Buffer): { manifest: Manifest; chain: number } | undefined {
-  const decoded = decodeLine(line, 0);
-  const manifest = decoded && parseManifest(decoded.value);
-  return decoded && manifest && { manifest, chain: decoded.chain };
 }
 
 /** The `crc` that a line says it has: from there the chain goes on after a damaged line. */

@@ -50,7 +50,9 @@ export function openStore(given: StoreOptions): OfflineStore {
   const { files, clock, onNotice } = options;
   const tables = new Map<string, AnyTable>();
   const journal = files ? new FileJournal({ ...options, files }) : memoryJournal(newEpoch(options.random));
-  const committer = new Committer(journal, tables, {
+  const committer = new Committer({
+    journal,
+    tables,
     onFailure: (error) => options.onFailure?.(error),
     onFull: runOutOfRoom,
     onCommit: () => (journal.checkpointDue ? checkpointSoon() : undefined),

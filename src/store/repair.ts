@@ -3,12 +3,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { newEpoch } from './file-journal.ts';
 import { readWhole, replaceFile, type Files } from './files.ts';
 import {
-  decodeLine, journalName, journalNumbers, parseObject, type ListedCollection, type Manifest,
+  decodeFirst, decodeLine, journalName, journalNumbers, parseObject, type ListedCollection, type Manifest,
 } from './journal-format.ts';
-import { claimedChain, decodeFirst, isPadding, lines } from './journal-reader.ts';
-import {
-  checkFiles, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions,
-} from './offline.ts';
+import { claimedChain, isPadding, lines } from './journal-reader.ts';
+import { checkFiles, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions } from './offline.ts';
 import { applyChange, highestJournal } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
 import { carriedTable, countsOf, isCount, type AnyTable } from './table.ts';
