@@ -165,12 +165,12 @@ export class FileJournal implements Journal {
     if (old !== this.#journal) await old?.end();
     let bytes: number;
     try {
-      bytes = await checkpoint.write(this.#epoch, (from, to) =>
+      const publish = (from: string, to: string): Promise<void> =>
         this.#guard((journal) => {
           this.#fence(journal);
           return this.#files.rename(from, to);
-        }),
-      );
+        });
+      bytes = await checkpoint.write(this.#epoch, publish, this.#room.snapshotting);
     } catch (error) {
       if (this.#failure !== undefined) throw error;
       this.#postpone(error);

@@ -15,10 +15,14 @@ export function createRoom(files: Files, random: Random, reserveBytes: number) {
   /** Temporary files of a process that was killed; they go when there is no room for a start. */
   const left: string[] = [];
 
+  /** What is written of a snapshot that has not its name yet: a start takes its room, if it has to. */
+  let snapshotBytes = 0;
+
   /** Fails where there is no room to write the journals anew, as a start does, and `beside` as much. */
   async function look(journalBytes: number, beside = spare): Promise<void> {
     // Where that cannot be told, the write itself tells.
-    if ((await files.free().catch(() => Number.POSITIVE_INFINITY)) >= journalBytes + beside) return;
+    const free = await files.free().catch(() => Number.POSITIVE_INFINITY);
+    if (free + snapshotBytes >= journalBytes + beside) return;
     throw Object.assign(new Error('Cannot write: a start would find no room'), { code: 'ENOSPC' });
   }
 
@@ -64,5 +68,6 @@ export function createRoom(files: Files, random: Random, reserveBytes: number) {
     return new CairnError('storage_full', message, { cause: error });
   }
 
-  return { left, look, spend, save, twice, explain };
+  const snapshotting = (bytes: number): void => void (snapshotBytes = bytes);
+  return { left, look, snapshotting, spend, save, twice, explain };
 }

@@ -51,20 +51,27 @@ export function viewTables(files: Files, tables: Iterable<AnyTable>, through: nu
 
   /**
    * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
-   * one took is free for the next. Lets the views go, and returns the size of all in bytes.
+   * one took is free for the next. `onBytes` is told how large the temporary file is, 0 when there is none any more.
+   * Lets the views go, and returns the size of all in bytes.
    */
-  async function write(epoch: string, publish: (from: string, to: string) => Promise<void>) {
+  async function write(
+    epoch: string,
+    publish: (from: string, to: string) => Promise<void>,
+    onBytes: (bytes: number) => void = () => undefined,
+  ): Promise<number> {
     let bytes = 0;
     try {
       for (const { name, nextId, view } of sources) {
         const header = { format: snapshotFormat, collection: name, epoch, through, revision: view.revision, nextId };
         // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
         const temporary = `${snapshotName(name)}.${journal}.tmp`;
-        bytes += await writeSnapshot(files, temporary, header, view);
+        bytes += await writeSnapshot(files, temporary, header, view, onBytes);
         await publish(temporary, snapshotName(name));
+        onBytes(0);
       }
       return bytes;
     } finally {
+      onBytes(0);
       for (const { view } of sources) view.close();
     }
   }
@@ -81,6 +88,7 @@ async function writeSnapshot(
   temporary: string,
   header: JsonObject,
   view: View<StoredRecord>,
+  onBytes: (bytes: number) => void,
 ): Promise<number> {
   const hash = createHash('sha256');
   let size = 0;
@@ -90,6 +98,7 @@ async function writeSnapshot(
       hash.update(bytes);
       await writeAll(file, bytes, size);
       size += bytes.length;
+      onBytes(size);
       if (size % bytesPerSync < bytes.length) await file.sync();
     };
     for (const text of encodeSlices(header, view)) await write(text);

@@ -143,6 +143,25 @@ describe('a store on a full disk', () => {
     assert.deepEqual([again.people.size, again.notes.size], [1, 1]);
   });
 
+  it('counts as room what a checkpoint has written and not yet published: a start takes it', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.insert(people, person(`p${n}`)));
+    const journal = disk.content().get('journal-1.jsonl')?.length ?? 0;
+    let during: Promise<unknown> | undefined;
+    disk.pause = (at, name) => {
+      const written = disk.content().get(name)?.length ?? 0;
+      if (at === 'written' || name !== 'people.json.2.tmp' || written === 0) return undefined;
+      disk.unused = journal + 1000 - written;
+      assert.ok(disk.unused < journal + 400);
+      during = store.write((tx) => tx.insert(people, person('new')));
+      return during.then(() => undefined);
+    };
+    await store.checkpoint();
+    await during;
+    assert.equal(people.size, 11);
+  });
+
   it('says how much room a start needs', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
