@@ -129,7 +129,7 @@ export class Committer {
       throw error;
     } finally {
       this.#deciding = false;
-      transaction.end();
+      transaction.isOpen = false;
     }
   }
 

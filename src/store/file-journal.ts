@@ -99,8 +99,7 @@ export class FileJournal implements Journal {
     const started = this.#options.clock.elapsed();
     const done = await this.#tryCheckpoint(between);
     this.#status.checkpointMs = this.#options.clock.elapsed() - started;
-    if (done) this.#status.checkpoints += 1;
-    else this.#status.checkpointFailures += 1;
+    this.#status[done ? 'checkpoints' : 'checkpointFailures'] += 1;
   }
 
   async close(clean: boolean): Promise<void> {
@@ -165,7 +164,7 @@ export class FileJournal implements Journal {
     if (old !== this.#journal) await old?.end();
     let bytes: number;
     try {
-      const publish = (from: string, to: string): Promise<void> =>
+      const publish: Files['rename'] = (from, to) =>
         this.#guard((journal) => {
           this.#fence(journal);
           return this.#files.rename(from, to);

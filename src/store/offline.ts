@@ -141,8 +141,7 @@ export async function checkFiles(files: Files, makeTables: () => Map<string, Any
 }
 
 async function readThrough(files: Files, number: number): Promise<void> {
-  const groups = (await JournalReader.open(files, number)).groups();
-  while ((await groups.next()).done !== true);
+  for await (const _ of (await JournalReader.open(files, number)).groups());
 }
 
 /** Runs `work` while the directory is ours, and makes it where it is absent. @throws LockedError */

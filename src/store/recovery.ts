@@ -54,8 +54,6 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const numbers = journalNumbers(names);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
-  /** To be removed once a new journal is durable. */
-  const obsolete = [...numbers.map(journalName), ...temporary];
   const last = newest === 0 ? undefined : await JournalReader.open(files, newest);
   for (const name of last?.manifest.collections.keys() ?? []) {
     if (!tables.has(name)) tables.set(name, carriedTable(name));
@@ -82,6 +80,8 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
     throw new StoreDamageError('S3', journalName(newest), 0, `its epoch is not that of ${journalName(number)}`);
   }
   const journals = last === undefined ? [] : await withPredecessors(files, numbers, last, after);
+  /** To be removed once a new journal is durable. */
+  const obsolete = [...numbers.map(journalName), ...temporary];
   // There is no epoch where there is no store yet.
   const epoch = last?.manifest.epoch;
   return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete, temporary };

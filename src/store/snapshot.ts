@@ -54,11 +54,7 @@ export function viewTables(files: Files, tables: Iterable<AnyTable>, through: nu
    * one took is free for the next. `onBytes` is told how large the temporary file is, 0 when there is none any more.
    * Lets the views go, and returns the size of all in bytes.
    */
-  async function write(
-    epoch: string,
-    publish: (from: string, to: string) => Promise<void>,
-    onBytes: (bytes: number) => void = () => undefined,
-  ): Promise<number> {
+  async function write(epoch: string, publish: Files['rename'], onBytes = (_: number): void => undefined) {
     let bytes = 0;
     try {
       for (const { name, nextId, view } of sources) {
@@ -93,16 +89,14 @@ async function writeSnapshot(
   const hash = createHash('sha256');
   let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
-    const write = async (text: string): Promise<void> => {
+    for (const text of encodeSlices(header, view, () => hash.copy().digest('hex'))) {
       const bytes = Buffer.from(text);
       hash.update(bytes);
       await writeAll(file, bytes, size);
       size += bytes.length;
       onBytes(size);
       if (size % bytesPerSync < bytes.length) await file.sync();
-    };
-    for (const text of encodeSlices(header, view)) await write(text);
-    await write(encodeFooter(view.size, hash.copy().digest('hex')));
+    }
     await file.sync();
     const read = createHash('sha256');
     for await (const chunk of readChunks(files, temporary)) read.update(chunk);
@@ -112,7 +106,8 @@ async function writeSnapshot(
   return size;
 }
 
-function* encodeSlices(header: JsonObject, view: View<StoredRecord>): Generator<string, void, undefined> {
+/** `digest`: of all that was yielded before. */
+function* encodeSlices(header: JsonObject, view: View<StoredRecord>, digest: () => string) {
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
   for (const records of view.blocks()) {
@@ -125,6 +120,7 @@ function* encodeSlices(header: JsonObject, view: View<StoredRecord>): Generator<
     }
   }
   yield separator === '' ? text : `${text}\n`;
+  yield encodeFooter(view.size, digest());
 }
 
 /**

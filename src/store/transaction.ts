@@ -11,7 +11,8 @@ export class PendingTransaction implements Transaction {
   whenFull = true;
   inserts = false;
   removes = false;
-  #open = true;
+  /** Until its work has returned: then nothing may be changed through it any more. */
+  isOpen = true;
   readonly #sequence: number;
 
   constructor(sequence: number) {
@@ -54,11 +55,6 @@ export class PendingTransaction implements Transaction {
     this.#add(collection, pending.change(id, undefined, this.#sequence), String(id));
   }
 
-  /** Ends the work: nothing may be changed through it any more. */
-  end(): void {
-    this.#open = false;
-  }
-
   #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
     const stored = complete<R>(id, this.#sequence, record);
     const encoded = JSON.stringify(stored);
@@ -73,7 +69,7 @@ export class PendingTransaction implements Transaction {
   }
 
   #pending<R extends StoredRecord>(collection: Collection<R>): Pending<R> {
-    invariant(this.#open, 'a transaction is used after its work has returned');
+    invariant(this.isOpen, 'a transaction is used after its work has returned');
     invariant(collection instanceof Table, 'a collection that this store did not make');
     return collection.pending;
   }
