@@ -74,7 +74,7 @@ export async function acquireLock({ files, clock, random, processes }: LockOptio
       identity = await create(files, content);
     }
     if (identity === undefined) throw await heldBy(files, 'others are taking it at this moment');
-    /** Whether the lock file is still the one that we made. */
+    /** Whether the file is still the one that we made. */
     const held = (): boolean => files.identity(lockName) === identity;
     const release = async (): Promise<void> => {
       if (held()) await files.remove(lockName).catch(() => undefined);

@@ -68,6 +68,5 @@ export function createRoom(files: Files, random: Random, reserveBytes: number) {
     return new CairnError('storage_full', message, { cause: error });
   }
 
-  const snapshotting = (bytes: number): void => void (snapshotBytes = bytes);
-  return { left, look, snapshotting, spend, save, twice, explain };
+  return { left, look, snapshotting: (bytes: number) => (snapshotBytes = bytes), spend, save, twice, explain };
 }
