@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { CairnError } from '../../src/base/errors.ts';
 import { checkContentType, negotiate, parsePrefer } from '../../src/http/accept.ts';
-import { parseTrustedProxies, plainAddress, resolveCaller } from '../../src/http/caller.ts';
+import { isNetwork, parseTrustedProxies, plainAddress, resolveCaller } from '../../src/http/caller.ts';
 import { corsFields, isCrossSite, isPreflight } from '../../src/http/cross-site.ts';
 import { Fields, readCookie, repeatedField, serializeCookie } from '../../src/http/fields.ts';
 import { parseQuery } from '../../src/http/head.ts';
@@ -227,7 +227,7 @@ test('the caller behind trusted proxies is the last address that is none of thei
   assert.equal(parseTrustedProxies([])('127.0.0.1'), false);
   assert.equal(plainAddress('::ffff:192.0.2.1'), '192.0.2.1');
   for (const entry of ['', 'localhost', '10.0.0.0/33', '::/129', '10.0.0', '10.0.0.0/8/8', '10.0.0.0/-1']) {
-    assert.throws(() => parseTrustedProxies([entry]), RangeError, entry);
+    assert.equal(isNetwork(entry), false, entry);
   }
 });
 
