@@ -198,7 +198,9 @@ export class FileJournal implements Journal {
         this.#older.push(old.name);
         this.#olderBytes += old.size;
       }
-      return viewTables(this.#files, this.#tables.values(), this.#sequence, journal.manifest.journal);
+      // Without a sync, the name of the new one may not be there after a crash: the one before was ours, too.
+      const durable = journal.manifest.journal - (this.#files.syncsDirectories ? 0 : 1);
+      return viewTables(this.#files, this.#tables.values(), this.#sequence, durable);
     });
   }
 

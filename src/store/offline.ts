@@ -166,7 +166,7 @@ export async function writeStore(
   { onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
-  const { collections, write } = viewTables(files, tables.values(), sequence, journal);
+  const { collections, write } = viewTables(files, tables.values(), sequence, 0);
   await write(epoch, (from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
   const last = await JournalFile.begin(files, manifest, (work) => work());

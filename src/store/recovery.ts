@@ -7,6 +7,7 @@
  *   N1    no journal and no snapshot: absent or empty directory       a new store with a new epoch
  *   N2    snapshots without a journal                                 refused: their journal is missing
  *   N3    nothing but temporary snapshots                             refused: a restore or a backup was cut short
+ *   N4    the reserve without a journal and a snapshot                refused: they are missing
  *   S1    a snapshot is damaged                                       refused
  *   S2    a snapshot is well-formed, but its digest differs           refused as edited; `repair` accepts it
  *   S3    a snapshot of another epoch; or without one, a journal      refused: it belongs to another store
@@ -25,6 +26,7 @@
  *         where its successor begins
  *   J8    older journals that every snapshot has passed               left out; removed after the start
  *   J9    the first line of the newest journal is damaged             refused
+ *   J10   a temporary snapshot is of a journal after the newest       refused: that journal is missing
  *   L1    temporary files                                             left out; removed after the start
  *   L2    files that the store never makes                            left alone
  *   C1    a collection that the program does not register             carried along as it is
@@ -34,15 +36,20 @@ import { isJsonObject, type JsonValue } from '../base/json.ts';
 import type { Files } from './files.ts';
 import { journalName, journalNumbers, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
+import { reserveName } from './room.ts';
 import { readSnapshot, snapshotName } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';
 import { carriedTable, isCount, type AnyTable } from './table.ts';
 
-const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.\d{1,15}|reserve)\.tmp$/;
+const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.(\d{1,15})|reserve)\.tmp$/;
 
 /** A frozen process may wake and publish a journal that it had begun: the number of that one counts, too. */
 export function highestJournal(names: readonly string[]): number {
-  return Math.max(...journalNumbers(names), ...names.map((name) => Number(temporaryPattern.exec(name)?.[1] ?? 0)), 0);
+  return Math.max(...journalNumbers(names), ...names.map(numberBegun), 0);
+}
+
+function numberBegun(name: string): number {
+  return Number(temporaryPattern.exec(name)?.slice(1).join('') ?? 0);
 }
 
 /**
@@ -54,6 +61,9 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const numbers = journalNumbers(names);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
+  // It was published, and its name synced, before a snapshot of its view was begun.
+  const begun = Math.max(...temporary.filter((name) => name.includes('.json.')).map(numberBegun));
+  if (begun > newest) throw new StoreDamageError('J10', journalName(begun), 0, 'it was there, and is missing');
   const last = newest === 0 ? undefined : await JournalReader.open(files, newest);
   for (const name of last?.manifest.collections.keys() ?? []) {
     if (!tables.has(name)) tables.set(name, carriedTable(name));
@@ -62,9 +72,12 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   if (last === undefined && orphan !== undefined) {
     throw new StoreDamageError('N2', orphan, 0, 'there is a snapshot, but no journal beside it');
   }
-  const begun = temporary.find((name) => name.includes('.json.'));
-  if (last === undefined && begun !== undefined) {
-    throw new StoreDamageError('N3', begun, 0, 'a restore or a backup was cut short here: empty the directory first');
+  if (last === undefined && names.includes(reserveName)) {
+    throw new StoreDamageError('N4', reserveName, 0, 'the data are missing: put them back, or remove it to begin anew');
+  }
+  const copied = temporary.find((name) => name.includes('.json.'));
+  if (last === undefined && copied !== undefined) {
+    throw new StoreDamageError('N3', copied, 0, 'a restore or a backup was cut short here: empty the directory first');
   }
   const { collections, snapshotBytes } = await readSnapshots(files, names, tables, last?.manifest);
   /** The sequence after which the journals are needed. */

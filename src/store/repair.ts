@@ -40,7 +40,7 @@ export async function repairFiles(
     if (found.damage.length === 0) return { ...found, lost: [], aside: [] };
     const names = await files.list();
     const journals = journalNumbers(names);
-    const salvage = new Salvage(files, makeTables(), names);
+    const salvage = new Salvage(files, makeTables(), names, found.damage);
     const { tables, lost } = salvage;
     for (const number of journals) await salvage.readManifest(journalName(number));
     for (const table of tables.values()) await salvage.readSnapshot(table);
@@ -75,6 +75,7 @@ class Salvage {
   readonly lossy = new Set<string>();
   readonly #files: Files;
   readonly #names: readonly string[];
+  readonly #damage: CheckReport['damage'];
   /** As the newest manifest says it; `through` as the snapshot says. */
   readonly #collections = new Map<string, ListedCollection>();
   /** `undefined` where the newest journal's first line is damaged, or there is none. */
@@ -84,7 +85,8 @@ class Salvage {
   /** Whether all ids that were ever given are known. */
   #idsKnown = true;
 
-  constructor(files: Files, tables: Map<string, AnyTable>, names: readonly string[]) {
+  constructor(files: Files, tables: Map<string, AnyTable>, names: readonly string[], damage: CheckReport['damage']) {
+    this.#damage = damage;
     this.#files = files;
     this.tables = tables;
     this.#names = names;
@@ -192,6 +194,8 @@ class Salvage {
   /** Tells of missing journals, and skips ids where it is not known which were given. Returns the last sequence. */
   judge(): number {
     const furthest = Math.max(...this.#throughs());
+    const missing = this.#damage.find(({ label }) => label === 'J10');
+    if (missing !== undefined) this.#loseLines(missing.file, 0, 'it is not there');
     if (this.#manifest === undefined) this.#loseLines('the newest journal', 0, 'there is no first line to go by');
     else if (furthest > this.#end) this.#loseLines('the newest journal', this.#end, `it does not go on to ${furthest}`);
     for (const table of this.#idsKnown ? [] : this.tables.values()) {

@@ -41,7 +41,7 @@ export function snapshotName(collection: string): string {
 /** Every collection at one moment, on its way into snapshots. */
 export type Checkpoint = ReturnType<typeof viewTables>;
 
-/** Views `tables` as they are now. `journal`: the number of the journal that goes on from here, not yet used. */
+/** Views `tables` as they are now. `journal`: the number of a durable one of ours; 0 where there is none. */
 export function viewTables(files: Files, tables: Iterable<AnyTable>, through: number, journal: number) {
   const sources = Array.from(tables, (table) => ({ name: table.name, nextId: table.nextId, view: table.view() }));
   /** What a manifest lists from now on. */

@@ -195,6 +195,9 @@ describe('repair', () => {
     const noSnapshot = new Map(content);
     noSnapshot.delete('people.json');
     assert.equal(names(await repaired(noSnapshot)), 'cde');
+    const noNewest = await repaired(new Map(content).set('people.json.7.tmp', Buffer.from('{"format"')));
+    assert.equal(names(noNewest), 'abcde');
+    assert.match(noNewest.lost.join(), /^journal-7\.jsonl, byte 0: it is not there,people: which ids/);
   });
 
   it('never gives an id again, and ends credentials where anything is lost', async () => {
@@ -378,7 +381,7 @@ describe('backup and restore', () => {
     await restore(new SimulatedDisk(await inBoth()), target);
     const made = (end: string): number =>
       target.operations.findIndex((each) => each.kind === 'create' && each.name.endsWith(end));
-    const [begun, published] = [made('.json.1.tmp'), made('journal-1.jsonl')];
+    const [begun, published] = [made('.json.0.tmp'), made('journal-1.jsonl')];
     assert.ok(begun > 0 && published > begun);
     for (let length = begun + 1; length <= published; length += 1) {
       const left = afterCrash(target.operations.slice(0, length), new Set());

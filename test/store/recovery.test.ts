@@ -52,6 +52,14 @@ describe('what a start makes of what it finds', () => {
     await refused(content, 'N2', /\.json$/);
   });
 
+  it('N4: the reserve alone is refused', async () => {
+    const content = await stoppedAfter(write('a'));
+    for (const name of content.keys()) if (name !== 'reserve') content.delete(name);
+    await refused(content, 'N4', 'reserve');
+    content.delete('reserve');
+    assert.deepEqual((await start(content)).notices, []);
+  });
+
   it('S1: a snapshot whose lines are damaged is refused, with the byte', async () => {
     const content = await stoppedAfter(write('a', 'b', 'c'));
     const text = textOf(content, 'people.json');
@@ -253,9 +261,23 @@ describe('what a start makes of what it finds', () => {
     await refused(renamed, 'J9', 'journal-9.jsonl', 0);
   });
 
+  it('J10: a missing newest journal is refused where a temporary snapshot tells of it', async () => {
+    const { store, disk } = await start(await inBoth());
+    let killed: Content = new Map();
+    disk.fault = ({ operation, name }) => {
+      if (operation === 'sync' && name === 'people.json.4.tmp') killed = disk.content();
+      return undefined;
+    };
+    await store.checkpoint();
+    killed.delete('lock');
+    assert.deepEqual(names(await start(killed)), 'abcde');
+    killed.delete('journal-4.jsonl');
+    await refused(killed, 'J10', 'journal-4.jsonl');
+  });
+
   it('L1, L2: temporary files go, files of others stay', async () => {
     const content = await inBoth();
-    const left = ['journal-7.jsonl.tmp', 'people.json.3.tmp', 'reserve.tmp'];
+    const left = ['journal-7.jsonl.tmp', 'people.json.2.tmp', 'reserve.tmp'];
     const others = ['keys.json', 'notes.txt', 'people.json.bak', 'x.tmp'];
     for (const name of [...left, ...others]) content.set(name, Buffer.from('?'));
     const opened = await start(content);
