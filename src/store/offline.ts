@@ -5,7 +5,7 @@ import { JournalFile } from './journal-file.ts';
 import { journalNumbers } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
 import { acquireLock, lockName, type LockOptions } from './lock.ts';
-import { findStore, replay } from './recovery.ts';
+import { findStore, replay, unfinishedName } from './recovery.ts';
 import { readSnapshot, snapshotName, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
 import { countsOf, type AnyTable } from './table.ts';
@@ -52,6 +52,8 @@ export async function copyStore(source: Files, target: Files, options: CopyOptio
   return whileLocked(target, options, async () => {
     // Another process may have had it meanwhile.
     await refuseFilled(target);
+    await (await target.open(unfinishedName, 'exclusive')).close();
+    await target.syncDirectory();
     if (restores) emptyTables(tables, credentials.collections, sequence);
     const alongside: string[] = [];
     for (const name of restores ? [] : credentials.files) {
@@ -62,6 +64,8 @@ export async function copyStore(source: Files, target: Files, options: CopyOptio
     }
     const first = { epoch: restores ? newEpoch(options.random) : epoch, sequence, journal: 1 };
     await writeStore(target, tables, first, options);
+    await target.remove(unfinishedName);
+    await target.syncDirectory();
     onProgress(`checking ${target.directory}`);
     await readStore(target, () => new Map());
     return { collections: countsOf(tables), alongside };

@@ -6,7 +6,7 @@
  *   ----  ---------------------------------------------------------  --------------------------------------------
  *   N1    no journal and no snapshot: absent or empty directory       a new store with a new epoch
  *   N2    snapshots without a journal                                 refused: their journal is missing
- *   N3    nothing but temporary snapshots                             refused: a restore or a backup was cut short
+ *   N3    the mark of a copy that has not ended                       refused: a restore or a backup was cut short
  *   N4    the reserve without a journal and a snapshot                refused: they are missing
  *   S1    a snapshot is damaged                                       refused
  *   S2    a snapshot is well-formed, but its digest differs           refused as edited; `repair` accepts it
@@ -41,6 +41,9 @@ import { readSnapshot, snapshotName } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';
 import { carriedTable, isCount, type AnyTable } from './table.ts';
 
+/** The mark of a directory to which a store is being copied: made first, and removed last. */
+export const unfinishedName = 'unfinished';
+
 const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{0,62}\.json\.(\d{1,15})|reserve)\.tmp$/;
 
 /** A frozen process may wake and publish a journal that it had begun: the number of that one counts, too. */
@@ -58,6 +61,10 @@ function numberBegun(name: string): number {
  */
 export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const names = await files.list();
+  if (names.includes(unfinishedName)) {
+    const problem = 'a restore or a backup was cut short here: empty the directory first';
+    throw new StoreDamageError('N3', unfinishedName, 0, problem);
+  }
   const numbers = journalNumbers(names);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
@@ -74,10 +81,6 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   }
   if (last === undefined && names.includes(reserveName)) {
     throw new StoreDamageError('N4', reserveName, 0, 'the data are missing: put them back, or remove it to begin anew');
-  }
-  const copied = temporary.find((name) => name.includes('.json.'));
-  if (last === undefined && copied !== undefined) {
-    throw new StoreDamageError('N3', copied, 0, 'a restore or a backup was cut short here: empty the directory first');
   }
   const { collections, snapshotBytes } = await readSnapshots(files, names, tables, last?.manifest);
   /** The sequence after which the journals are needed. */

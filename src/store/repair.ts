@@ -123,7 +123,7 @@ class Salvage {
     const guess = { ...listed, revision: 0, nextId: isCount(claimed) ? claimed : 1, epoch: this.#manifest?.epoch };
     const { through, revision, nextId, epoch } = header ?? guess;
     const known = [this.#manifest?.epoch ?? epoch, ...this.#names.map((each) => each.split('.damaged-')[1])];
-    if (!known.includes(epoch)) this.#loseWithIds(name, 0, 'it is of another store');
+    if (!known.includes(epoch)) this.#loseIdsToo(name, 0, 'it is of another store');
     if (through < listed.through) this.#lose(name, 0, `it ends with ${through}: what came after it is missing`);
     this.#collections.set(table.name, { ...listed, through });
     for (const { offset, record } of records) {
@@ -174,9 +174,9 @@ class Salvage {
       if (manifest !== undefined) {
         const known = Math.max(this.#end, Math.min(...this.#throughs()));
         if (manifest.predecessor !== undefined && known < manifest.after) {
-          this.#loseWithIds(name, 0, `what was written after ${known} and before it is missing`);
+          this.#loseIdsToo(name, 0, `what was written after ${known} and before it is missing`);
         }
-        if (manifest.epoch !== this.#manifest?.epoch) this.#loseWithIds(name, 0, 'it is of another store');
+        if (manifest.epoch !== this.#manifest?.epoch) this.#loseIdsToo(name, 0, 'it is of another store');
         this.#end = Math.max(this.#end, manifest.after);
       } else if (isCount(first) && Array.isArray(commits)) {
         for (const [index, commit] of commits.entries()) {
@@ -185,7 +185,7 @@ class Salvage {
           for (const change of changes) this.#apply(change, first + index, name, offset);
         }
       } else if (!isPadding(bytes)) {
-        this.#loseWithIds(name, offset, 'this line is damaged');
+        this.#loseIdsToo(name, offset, 'this line is damaged');
       }
       chain = claimedChain(bytes);
     }
@@ -195,9 +195,9 @@ class Salvage {
   judge(): number {
     const furthest = Math.max(...this.#throughs());
     const missing = this.#damage.find(({ label }) => label === 'J10');
-    if (missing !== undefined) this.#loseWithIds(missing.file, 0, 'it is not there');
-    if (this.#manifest === undefined) this.#loseWithIds('the newest journal', 0, 'there is no first line to go by');
-    else if (furthest > this.#end) this.#loseWithIds('the newest journal', this.#end, `it does not go on to ${furthest}`);
+    if (missing !== undefined) this.#loseIdsToo(missing.file, 0, 'it is not there');
+    if (this.#manifest === undefined) this.#loseIdsToo('the newest journal', 0, 'there is no first line to go by');
+    else if (furthest > this.#end) this.#loseIdsToo('the newest journal', this.#end, `it does not go on to ${furthest}`);
     for (const table of this.#idsKnown ? [] : this.tables.values()) {
       table.advance(0, Math.min(table.nextId + idsSkipped, 2 ** 52));
       this.lost.push(`${table.name}: which ids were given is not known, so the next one is ${table.nextId}`);
@@ -221,7 +221,7 @@ class Salvage {
     return Array.from(this.#collections.values(), ({ through }) => through);
   }
 
-  #loseWithIds(file: string, offset: number, problem: string): void {
+  #loseIdsToo(file: string, offset: number, problem: string): void {
     this.#idsKnown = false;
     this.#lose(file, offset, problem);
   }

@@ -18,8 +18,8 @@ import {
   write,
   type Content,
 } from './content.ts';
-import { all, makeStore, person, processTable, seededRandom, steppingClock, startStore } from './fixtures.ts';
-import { stateOf } from './model.ts';
+import { all, makeStore, person, processTable, seeded, seededRandom, steppingClock, startStore } from './fixtures.ts';
+import { crashStates, stateOf } from './model.ts';
 import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
 
 const credentials = { collections: ['notes'], files: ['keys.json'] };
@@ -378,21 +378,28 @@ describe('backup and restore', () => {
     assert.deepEqual([...target.content().keys()], ['people.json']);
   });
 
-  it('leaves nothing that would start when it is killed before its end, and nothing to repair', async () => {
-    const target = new SimulatedDisk();
-    await restore(new SimulatedDisk(await inBoth()), target);
-    const made = (end: string): number =>
-      target.operations.findIndex((each) => each.kind === 'create' && each.name.endsWith(end));
-    const [begun, published] = [made('.json.0.tmp'), made('journal-1.jsonl')];
-    assert.ok(begun > 0 && published > begun);
-    for (let length = begun + 1; length <= published; length += 1) {
-      const left = afterCrash(target.operations.slice(0, length), new Set());
-      const { store } = makeStore({ ...options, files: new SimulatedDisk(without(left, 'lock')) });
-      await assert.rejects(store.start(), /\[N[23]\]$/, `killed after ${length} operations`);
-      const whole = [...left.keys()].some((name) => name.endsWith('.json'));
-      if (!whole) await assert.rejects(store.repair(), { label: 'N3' });
-    }
-  });
+  for (const [what, copyTo] of Object.entries({ backUp, restore })) {
+    it(`leaves nothing to start or to repair where ${what} is cut short at any operation`, async () => {
+      const target = new SimulatedDisk();
+      await copyTo(new SimulatedDisk(new Map([...(await inBoth()), ['keys.json', Buffer.from('{}')]])), target);
+      const { operations } = target;
+      const isFor = (name: string, kind: string): number =>
+        operations.findIndex((each) => each.kind === kind && 'name' in each && each.name === name);
+      const [locked, ended] = [isFor('lock', 'create') + 1, isFor('unfinished', 'remove')];
+      assert.ok(locked > 0 && ended > locked);
+      const next = seeded(1);
+      for (let length = locked; length <= ended; length += 1) {
+        for (const { dropped, tear } of crashStates(operations, length, next)) {
+          const left = without(afterCrash(operations.slice(0, length), dropped, tear), 'lock');
+          const where = `killed after ${length} operations, dropped ${[...dropped].join()}`;
+          if (left.size === 0) continue;
+          const { store } = makeStore({ ...options, files: new SimulatedDisk(left) });
+          await assert.rejects(store.start(), { label: 'N3' }, where);
+          await assert.rejects(store.repair(), { label: 'N3' }, where);
+        }
+      }
+    });
+  }
 
   it('reads a copy back', async () => {
     class Rots extends SimulatedDisk {
