@@ -120,12 +120,12 @@ class Salvage {
       this.#lose(name, 0, isThere ? 'its first line is not a header' : 'it is not there');
     }
     const { nextId: claimed } = head;
-    const guess = { ...listed, revision: 0, nextId: isCount(claimed) ? claimed : 1, epoch: this.#manifest?.epoch };
+    const guess = { ...listed, revision: 0, epoch: this.#manifest?.epoch, ...(isCount(claimed) && { nextId: claimed }) };
     const { through, revision, nextId, epoch } = header ?? guess;
     const known = [this.#manifest?.epoch ?? epoch, ...this.#names.map((each) => each.split('.damaged-')[1])];
     if (!known.includes(epoch)) this.#loseIdsToo(name, 0, 'it is of another store');
     if (through < listed.through) this.#lose(name, 0, `it ends with ${through}: what came after it is missing`);
-    this.#collections.set(table.name, { ...listed, through });
+    this.#collections.set(table.name, { ...listed, through, nextId });
     for (const { offset, record } of records) {
       // A record that was added by hand needs no revision of its own; its id stays in front.
       const complete = isJsonObject(record) && { id: 0, revision: through, ...record };
@@ -197,7 +197,7 @@ class Salvage {
     const missing = this.#damage.find(({ label }) => label === 'J10');
     if (missing !== undefined) this.#loseIdsToo(missing.file, 0, 'it is not there');
     if (this.#manifest === undefined) this.#loseIdsToo('the newest journal', 0, 'there is no first line to go by');
-    else if (furthest > this.#end) this.#loseIdsToo('the newest journal', this.#end, `it does not go on to ${furthest}`);
+    else if (furthest > this.#end) this.#loseIdsToo('the newest journal', this.#end, `it ends before ${furthest}`);
     for (const table of this.#idsKnown ? [] : this.tables.values()) {
       table.advance(0, Math.min(table.nextId + idsSkipped, 2 ** 52));
       this.lost.push(`${table.name}: which ids were given is not known, so the next one is ${table.nextId}`);
@@ -208,13 +208,20 @@ class Salvage {
   #apply(change: JsonValue, sequence: number, file: string, offset: number): void {
     const [name, value] = Array.isArray(change) ? change : [];
     const table = this.tables.get(String(name));
-    const known = table?.get(isCount(value) ? value : idOf(value));
+    const id = isCount(value) ? value : idOf(value);
+    const known = table?.get(id);
     // Two journals may hold the same commit.
     if ((known?.revision ?? 0) > sequence) return;
     const problem = applyChange(change, sequence, this.tables, this.#collections);
     // What a change removes may have been lost.
     const gone = table !== undefined && isCount(value) && known === undefined;
-    if (problem !== undefined && !gone) this.#lose(file, offset, problem);
+    if (problem !== undefined) return gone ? undefined : this.#lose(file, offset, problem);
+    const { through = 0, nextId = 0 } = this.#collections.get(String(name)) ?? {};
+    if (sequence <= through || id >= nextId || (known?.revision ?? 0) > through) return;
+    const snapshot = snapshotName(String(name));
+    // It stood in the snapshot; which of those an edit has changed or removed cannot be told.
+    if (!this.#damage.some((each) => /^S[12]$/.test(each.label) && each.file === snapshot)) return;
+    this.#lose(snapshot, 0, `record ${id} is as ${file} has it: an edit of it is lost`);
   }
 
   #throughs(): number[] {

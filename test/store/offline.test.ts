@@ -173,6 +173,27 @@ describe('repair', () => {
     assert.equal(names(key), 'acde');
   });
 
+  it('tells of each record in an edited snapshot that the journal has in another version', async () => {
+    const content = await killedAfter(async (opened) => {
+      const { store, people } = opened;
+      await write('a', 'b', 'c', 'd')(opened);
+      await store.checkpoint();
+      for (const name of ['x', 'y']) await store.write((tx) => tx.replace(people, 2, person(name)));
+      for (const id of [1, 3]) await store.write((tx) => tx.replace(people, id, person(`p${id}`)));
+      await store.write((tx) => [tx.remove(people, 3), tx.insert(people, person('e'))]);
+    });
+    const edited = edit(content, 'people.json', (text) => dropLine(1)(text.replace('"name":"d"', '"name":"D"')));
+    const line = '{"id":9,"name":"i","email":"i","role":""},\n';
+    const added = edit(edited, 'people.json', (text) => text.replace('{"id":4', `${line}$&`));
+    for (const [changed, expected] of [[edited, 'p1yDe'], [added, 'p1yDei']] as const) {
+      const opened = await repaired(changed);
+      assert.equal(names(opened), expected);
+      const overlaid = (id: number): string =>
+        `people.json, byte 0: record ${id} is as ${journalOf(content)} has it: an edit of it is lost`;
+      assert.deepEqual(opened.lost, [2, 1, 3].map(overlaid));
+    }
+  });
+
   it('keeps the order of the ids where only the journal has the first ones', async () => {
     const content = await killedAfter(async ({ store, people }) => {
       await store.write((tx) => {
@@ -251,7 +272,7 @@ describe('repair', () => {
     assert.match((await repaired(foreign)).lost.join(), other);
     const newer = new Map(await inBoth());
     newer.set('people.json', (await stoppedAfter(write('f'), newer)).get('people.json') ?? Buffer.alloc(0));
-    const missing = /^the newest journal, byte 5: it does not go on to 6,people: which/;
+    const missing = /^the newest journal, byte 5: it ends before 6,people: which/;
     assert.match((await repaired(newer)).lost.join(), missing);
   });
 
