@@ -119,8 +119,8 @@ class Salvage {
       this.#idsKnown &&= listed.nextId > 0;
       this.#lose(name, 0, isThere ? 'its first line is not a header' : 'it is not there');
     }
-    const { nextId: claimed } = head;
-    const guess = { ...listed, revision: 0, epoch: this.#manifest?.epoch, ...(isCount(claimed) && { nextId: claimed }) };
+    const claimed = isCount(head['nextId']) && { nextId: head['nextId'] };
+    const guess = { ...listed, revision: 0, epoch: this.#manifest?.epoch, ...claimed };
     const { through, revision, nextId, epoch } = header ?? guess;
     const known = [this.#manifest?.epoch ?? epoch, ...this.#names.map((each) => each.split('.damaged-')[1])];
     if (!known.includes(epoch)) this.#loseIdsToo(name, 0, 'it is of another store');
