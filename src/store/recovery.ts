@@ -27,6 +27,7 @@
  *   J8    older journals that every snapshot has passed               left out; removed after the start
  *   J9    the first line of the newest journal is damaged             refused
  *   J10   a temporary snapshot is of a journal after the newest       refused: that journal is missing
+ *   J11   a number that leaves few to the journals that follow        refused: a file of somebody else
  *   L1    temporary files                                             left out; removed after the start
  *   L2    files that the store never makes                            left alone
  *   C1    a collection that the program does not register             carried along as it is
@@ -68,6 +69,11 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const numbers = journalNumbers(names);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
+  const highest = highestJournal(names);
+  if (highest >= 1e14) {
+    const name = names.find((each) => each.includes(`${highest}`)) ?? '';
+    throw new StoreDamageError('J11', name, 0, 'no store has come to this number: move it away');
+  }
   // It was published, and its name synced, before a snapshot of its view was begun.
   const begun = Math.max(...temporary.filter((name) => name.includes('.json.')).map(numberBegun));
   if (begun > newest) throw new StoreDamageError('J10', journalName(begun), 0, 'it was there, and is missing');
@@ -100,7 +106,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const obsolete = [...numbers.map(journalName), ...temporary];
   // There is no epoch where there is no store yet.
   const epoch = last?.manifest.epoch;
-  return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete, temporary };
+  return { epoch, after, journal: highest, collections, snapshotBytes, journals, obsolete, temporary };
 }
 
 async function readSnapshots(

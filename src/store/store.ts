@@ -16,7 +16,7 @@ export class StoreDamageError extends Error {
     this.label = label;
     this.file = file;
     this.offset = offset;
-    this.repairable = !['S4', 'N3', 'N4'].includes(label);
+    this.repairable = !['S4', 'N3', 'N4', 'J11'].includes(label);
   }
 }
 

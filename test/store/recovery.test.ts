@@ -275,6 +275,16 @@ describe('what a start makes of what it finds', () => {
     await refused(killed, 'J10', 'journal-4.jsonl');
   });
 
+  it('J11: a number after which the names of journals end is refused', async () => {
+    const content = await inBoth();
+    for (const name of ['journal-999999999999999.jsonl', 'journal-999999999999999.jsonl.tmp']) {
+      const strange = new Map(content).set(name, content.get(journalOf(content)) ?? Buffer.alloc(0));
+      await refused(strange, 'J11', name);
+      const { store } = makeStore({ ...options, files: new SimulatedDisk(strange) });
+      await assert.rejects(store.repair(), { label: 'J11' });
+    }
+  });
+
   it('L1, L2: temporary files go, files of others stay', async () => {
     const content = await inBoth();
     const left = ['journal-7.jsonl.tmp', 'people.json.2.tmp', 'reserve.tmp'];
