@@ -6,7 +6,8 @@ import { flagOnly, toggle, UsageError } from '../options.ts';
 import { journalNumbers } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import { copyStore, type Count } from '../store/offline.ts';
+import { copyStore } from '../store/offline.ts';
+import type { StoreStatus } from '../store/store.ts';
 import { dataDirectory, existingDirectory, exitCodes, isWithin, remedyOf } from './command.ts';
 import type { Call, Command, ExitCode, Terminal } from './command.ts';
 import {
@@ -78,9 +79,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 
 async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
   const { store } = openData({ directory });
-  const report = repairs
-    ? await store.repair({ credentials, onProgress: progress(terminal) })
-    : { ...(await store.check()), lost: [], aside: [] };
+  const report = repairs ? await store.repair({ credentials }) : { ...(await store.check()), lost: [], aside: [] };
   const { damage, notices, lost, aside, collections } = report;
   for (const { message } of damage) tell(terminal, (repairs ? warning : failure)(message));
   for (const text of notices) tell(terminal, { level: 'warning', text });
@@ -99,14 +98,8 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
 }
 
 async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<void> {
-  const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), {
-    restores,
-    clock: systemClock,
-    random: systemRandom,
-    processes: systemProcesses,
-    credentials,
-    onProgress: progress(terminal),
-  });
+  const how = { restores, credentials, clock: systemClock, random: systemRandom, processes: systemProcesses };
+  const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), how);
   for (const collection of collections) terminal.out(`${counted(collection)}\n`);
   const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n${restores ? ended : ''}`);
@@ -114,13 +107,8 @@ async function copy({ terminal }: Call, source: string, target: string, restores
 
 const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operand);
 
-function counted({ name, records }: Count): string {
+function counted({ name, records }: StoreStatus['collections'][number]): string {
   return `${name}: ${records} ${records === 1 ? 'record' : 'records'}`;
-}
-
-/** What takes long says so, where a person waits. */
-function progress({ interactive, err }: Terminal): (step: string) => void {
-  return (step) => (interactive ? err(`${step} …\n`) : undefined);
 }
 
 function tell({ out }: Terminal, { level, text }: Finding): void {

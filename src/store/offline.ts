@@ -19,8 +19,6 @@ export interface Credentials {
 
 export interface OfflineOptions extends Omit<LockOptions, 'files'> {
   readonly credentials: Credentials;
-  /** Takes a sentence for each step that may take long. */
-  readonly onProgress?: (step: string) => void;
 }
 
 export interface CopyOptions extends OfflineOptions {
@@ -30,8 +28,6 @@ export interface CopyOptions extends OfflineOptions {
    */
   readonly restores: boolean;
 }
-
-export type Count = StoreStatus['collections'][number];
 
 /** How often a running store is read anew because a checkpoint came between. */
 const attemptsMax = 5;
@@ -43,9 +39,8 @@ const attemptsMax = 5;
  *   StoreDamageError; LockedError
  */
 export async function copyStore(source: Files, target: Files, options: CopyOptions) {
-  const { restores, credentials, onProgress = () => undefined } = options;
+  const { restores, credentials } = options;
   await refuseFilled(target);
-  onProgress(`reading ${source.directory}`);
   const { tables, epoch, sequence } = await readStore(source, () => new Map());
   // Only now: a slip in the name of the source makes no directory.
   if (epoch === undefined) throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
@@ -63,10 +58,9 @@ export async function copyStore(source: Files, target: Files, options: CopyOptio
       alongside.push(name);
     }
     const first = { epoch: restores ? newEpoch(options.random) : epoch, sequence, journal: 1 };
-    await writeStore(target, tables, first, options);
+    await writeStore(target, tables, first);
     await target.remove(unfinishedName);
     await target.syncDirectory();
-    onProgress(`checking ${target.directory}`);
     await readStore(target, () => new Map());
     return { collections: countsOf(tables), alongside };
   });
@@ -112,7 +106,7 @@ export interface CheckReport {
   readonly damage: readonly StoreDamageError[];
   /** What a start would say or do, one sentence each. */
   readonly notices: readonly string[];
-  readonly collections: readonly Count[];
+  readonly collections: StoreStatus['collections'];
 }
 
 /**
@@ -167,9 +161,7 @@ export async function writeStore(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
   { epoch, sequence, journal }: { readonly epoch: string; readonly sequence: number; readonly journal: number },
-  { onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
-  onProgress(`writing ${files.directory}`);
   const { collections, write } = viewTables(files, tables.values(), sequence, 0);
   await write(epoch, (from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };

@@ -61,7 +61,7 @@ export async function repairFiles(
       for (const name of names.filter((each) => options.credentials.files.includes(each))) await files.remove(name);
       await files.syncDirectory();
     }
-    await writeStore(files, tables, { epoch, sequence, journal: highestJournal(names) + 1 }, options);
+    await writeStore(files, tables, { epoch, sequence, journal: highestJournal(names) + 1 });
     for (const number of journals) await files.remove(journalName(number));
     return { ...found, lost, aside, collections: countsOf(tables) };
   });

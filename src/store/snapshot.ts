@@ -27,13 +27,6 @@ const sliceLength = 64 * 1024;
 /** How much is written between two syncs, so that a journal's sync never waits for a whole snapshot. */
 const bytesPerSync = 1024 * 1024;
 
-export interface SnapshotHeader {
-  readonly epoch: string;
-  readonly through: number;
-  readonly revision: number;
-  readonly nextId: number;
-}
-
 export function snapshotName(collection: string): string {
   return `${collection}.json`;
 }
@@ -128,12 +121,12 @@ function* encodeSlices(header: JsonObject, view: View<StoredRecord>, digest: () 
  * runs, since one call of `JSON.parse` for many costs least.
  * @throws StoreDamageError
  */
-export async function readSnapshot(files: Files, table: AnyTable): Promise<SnapshotHeader & { bytes: number }> {
+export async function readSnapshot(files: Files, table: AnyTable) {
   const name = snapshotName(table.name);
   const damage = (at: number, problem: string, label = 'S1'): StoreDamageError =>
     new StoreDamageError(label, name, at, problem);
   const hash = createHash('sha256');
-  let header: SnapshotHeader | undefined;
+  let header: ReturnType<typeof parseHeader>;
   /** What was read from `offset` on, and not yet judged. */
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
@@ -185,7 +178,7 @@ function loadRun(run: string, table: AnyTable, damage: (at: number, problem: str
 }
 
 /** The header in a parsed first line; `undefined` where it is none of this collection's. */
-export function parseHeader(value: JsonObject | undefined, expected: string): SnapshotHeader | undefined {
+export function parseHeader(value: JsonObject | undefined, expected: string) {
   const { format, collection, epoch, through, revision, nextId } = value ?? {};
   if (format !== snapshotFormat || collection !== expected || typeof epoch !== 'string') return undefined;
   if (!isCount(through) || !isCount(revision) || revision > through || !isCount(nextId)) return undefined;
