@@ -127,7 +127,7 @@ function unknownOption(rawName: string, command: Command): UsageError {
 /** What to do about damage that can be repaired, as the README's table has it. */
 export function remedyOf({ label }: StoreDamageError): string {
   const repair = '"cairn check --repair" keeps what can be read';
-  return /^(N2|S[357]|J7|J10)$/.test(label) ? `put the right file back, or "cairn restore" a backup; ${repair}` : repair;
+  return /N2|S[357]|J7|J10/.test(label) ? `put the right file back, or "cairn restore" a backup; ${repair}` : repair;
 }
 
 /** Whether `path` is `directory`, or below it. */

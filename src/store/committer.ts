@@ -18,7 +18,7 @@ export interface CommitterParts {
   readonly tables: ReadonlyMap<string, AnyTable>;
   /** Nothing more is written: a sync or the undoing of a write failed, or the lock is lost. */
   onFailure(error: unknown): void;
-  /** The disk has become full. */
+  /** The disk has refused a group: it has become full, or was full already. */
   onFull(): void;
   /** A group is durable and published. */
   onCommit(): void;
@@ -213,10 +213,9 @@ export class Committer {
   #refuse(error: unknown): void {
     if (!(error instanceof CairnError) || error.code !== 'storage_full') return this.fail(error);
     this.#rejectAll(error);
-    if (this.full) return;
-    this.full = true;
-    this.#spent = 0;
+    if (!this.full) this.#spent = 0;
     this.#parts.onFull();
+    this.full = true;
   }
 
   /** Fails what is in flight and everything that was decided upon it. */

@@ -62,6 +62,8 @@ export function openStore(given: StoreOptions): OfflineStore {
   let closing: Promise<void> | undefined;
   let askedForRoom = 0;
   let madeRoom = 0;
+  /** The last commit when the disk refused something: until another one, a checkpoint would fail again. */
+  let tried = 0;
 
   function collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R> {
     invariant(epoch === undefined, 'a collection is registered after the start');
@@ -93,9 +95,13 @@ export function openStore(given: StoreOptions): OfflineStore {
   }
 
   function runOutOfRoom(): void {
-    onNotice('the disk is full: only removals are taken until there is room', 'error');
-    askedForRoom = clock.elapsed();
-    madeRoom = askedForRoom;
+    const now = clock.elapsed();
+    if (!committer.full) {
+      onNotice('the disk is full: only removals are taken until there is room', 'error');
+      askedForRoom = now;
+    } else if (committer.sequence === tried) return;
+    tried = committer.sequence;
+    madeRoom = now;
     checkpointSoon();
   }
 

@@ -102,6 +102,25 @@ describe('a store on a full disk', () => {
     assert.ok(disk.content().has('reserve'));
   });
 
+  it('tries a checkpoint at once where it refuses a removal, and no other before something was written', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.insert(people, person(`p${n}`)));
+    disk.unused = 0;
+    await assert.rejects(store.write((tx) => tx.insert(people, person('a'))), { code: 'storage_full' });
+    await turns(50);
+    disk.unused = 1000;
+    await store.write((tx) => tx.remove(people, 1));
+    disk.unused = 0;
+    disk.fault = ({ operation, name }) =>
+      operation === 'write' && name.startsWith('people.json') ? { code: 'ENOSPC' } : undefined;
+    for (let n = 0; n < 3; n += 1) {
+      await assert.rejects(store.write((tx) => tx.remove(people, 2)), { code: 'storage_full' });
+      await turns(50);
+      assert.deepEqual([store.status().checkpoints, store.status().checkpointFailures], [1, 1]);
+    }
+  });
+
   it('takes small commits to collections that are open to them, and not many', async () => {
     const disk = new SimulatedDisk();
     const { store, clock } = makeStore({ files: disk, reserveBytes: 2000 });
