@@ -215,10 +215,7 @@ export class FileJournal implements Journal {
   }
 
   /** Begins and publishes the journal after `old`; `undefined` where the disk refuses. */
-  async #beginNext(
-    old: JournalFile,
-    part: Pick<Manifest, 'closed' | 'predecessor'>,
-  ): Promise<JournalFile | undefined> {
+  async #beginNext(old: JournalFile, part: Pick<Manifest, 'closed' | 'predecessor'>): Promise<JournalFile | undefined> {
     const journal = old.manifest.journal + 1;
     const now = { epoch: this.#epoch, after: this.#sequence, collections: this.#collections };
     let next: JournalFile | undefined;

@@ -49,11 +49,8 @@ const temporaryPattern = /^(?:journal-(\d{1,15})\.(?:jsonl|torn)|[a-z][a-z0-9-]{
 
 /** A frozen process may wake and publish a journal that it had begun: the number of that one counts, too. */
 export function highestJournal(names: readonly string[]): number {
-  return Math.max(...journalNumbers(names), ...names.map(numberBegun), 0);
-}
-
-function numberBegun(name: string): number {
-  return Number(temporaryPattern.exec(name)?.slice(1).join('') ?? 0);
+  const begun = names.map((name) => Number(temporaryPattern.exec(name)?.slice(1).join('') ?? 0));
+  return Math.max(...journalNumbers(names), ...begun, 0);
 }
 
 /**
@@ -63,19 +60,15 @@ function numberBegun(name: string): number {
 export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const names = await files.list();
   if (names.includes(unfinishedName)) {
-    const problem = 'a restore or a backup was cut short here: empty the directory first';
-    throw new StoreDamageError('N3', unfinishedName, 0, problem);
+    throw new StoreDamageError('N3', unfinishedName, 0, 'a restore or a backup was cut short: empty the directory');
   }
   const numbers = journalNumbers(names);
   const temporary = names.filter((name) => temporaryPattern.test(name));
   const newest = numbers.at(-1) ?? 0;
-  const highest = highestJournal(names);
-  if (highest >= 1e14) {
-    const name = names.find((each) => each.includes(`${highest}`)) ?? '';
-    throw new StoreDamageError('J11', name, 0, 'no store has come to this number: move it away');
-  }
+  const strange = names.find((name) => highestJournal([name]) >= 1e14);
+  if (strange !== undefined) throw new StoreDamageError('J11', strange, 0, 'no store comes to that number: move it');
   // It was published, and its name synced, before a snapshot of its view was begun.
-  const begun = Math.max(...temporary.filter((name) => name.includes('.json.')).map(numberBegun));
+  const begun = highestJournal(temporary.filter((name) => name.includes('.json.')));
   if (begun > newest) throw new StoreDamageError('J10', journalName(begun), 0, 'it was there, and is missing');
   const last = newest === 0 ? undefined : await JournalReader.open(files, newest);
   for (const name of last?.manifest.collections.keys() ?? []) {
@@ -104,15 +97,10 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
   const obsolete = [...numbers.map(journalName), ...temporary];
   // There is no epoch where there is no store yet.
   const epoch = last?.manifest.epoch;
-  return { epoch, after, journal: highest, collections, snapshotBytes, journals, obsolete, temporary };
+  return { epoch, after, journal: highestJournal(names), collections, snapshotBytes, journals, obsolete, temporary };
 }
 
-async function readSnapshots(
-  files: Files,
-  names: readonly string[],
-  tables: ReadonlyMap<string, AnyTable>,
-  manifest: Manifest | undefined,
-): Promise<{ collections: Map<string, ListedCollection>; snapshotBytes: number }> {
+async function readSnapshots(files: Files, names: string[], tables: Map<string, AnyTable>, manifest?: Manifest) {
   const collections = new Map<string, ListedCollection>();
   let snapshotBytes = 0;
   if (manifest === undefined) return { collections, snapshotBytes };
@@ -138,12 +126,7 @@ async function readSnapshots(
 }
 
 /** The newest journal, with older ones in front until they begin at or before `after`. */
-async function withPredecessors(
-  files: Files,
-  numbers: readonly number[],
-  newest: JournalReader,
-  after: number,
-): Promise<JournalReader[]> {
+async function withPredecessors(files: Files, numbers: number[], newest: JournalReader, after: number) {
   const journals = [newest];
   let { manifest } = newest;
   while (manifest.after > after) {
