@@ -144,7 +144,7 @@ for (const [index, code] of examples.entries()) {
 
 test('the table of what stops a start has each code of the store', () => {
   const thrown = filesBelow('src/store', '.ts').flatMap((path) =>
-    [...textOf(path).matchAll(/'([A-Z]\d)'/g)].map(([, code = '']) => code));
+    [...textOf(path).matchAll(/'([A-Z]\d+)'/g)].map(([, code = '']) => code));
   const table = /^\| Code \| What was found .*\n\|[-|]*\n((?:\|.*\n)*)/m.exec(all)?.[1] ?? '';
   const told = [...table.matchAll(/^\| ([A-Z0-9 ]+) \|/gm)].flatMap(([, codes = '']) => codes.split(' '));
   assert.deepEqual(told.sort(), [...new Set(thrown)].sort());
