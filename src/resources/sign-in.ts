@@ -112,7 +112,7 @@ export function createSignIn({ store, users, sessions, passwords, audit }: Parts
     const user = users.records.find('email', key);
     const details = { userId: user?.id, address };
     try {
-      if ((await users.knowsPassword(user, password, key, address)) && user !== undefined) return user;
+      if ((await users.knowsPassword(user, password, `sign-in ${key}`, address)) && user !== undefined) return user;
     } catch (error) {
       if (error instanceof CairnError && error.code === 'too_many_requests') audit('login_throttled', details);
       throw error;
