@@ -220,7 +220,7 @@ function short(agent: string): string {
 }
 
 function isSession(record: JsonObject & StoredRecord): record is JsonObject & SessionRecord {
-  const { kind, tokenHash, createdAt = null, lastSeenAt = null } = record;
+  const { kind, userId, tokenHash, createdAt = null, lastSeenAt = null } = record;
   const isDated = [createdAt, lastSeenAt].every((moment) => faultOf(time.rule, moment) === undefined);
-  return isDated && (kind === 'cookie' || tokenHash !== undefined);
+  return isDated && Number.isSafeInteger(userId) && (kind === 'cookie' || tokenHash !== undefined);
 }

@@ -55,15 +55,15 @@ test('every security event that somebody causes names the address that they call
   assert.deepEqual(events.filter(([, details]) => details['address'] !== address), []);
 });
 
-test('a session with a time that no date can be is no session: the start stops at it', async (t) => {
-  const session = { kind: 'cookie', userId: 1, lookupHash: 'x', address: '', agent: '' } as const;
-  const starts = async (createdAt: number): Promise<string> => {
+test('a session of nobody, or with a time that no date can be, is no session: the start stops at it', async (t) => {
+  const session = { kind: 'cookie', lookupHash: 'x', address: '', agent: '' } as const;
+  const starts = async (createdAt: number, userId = 1): Promise<string> => {
     const directory = temporaryDirectory(t);
     const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
     const sessions = store.collection<SessionRecord>({ name: 'sessions', parse: () => undefined });
     await store.start();
     await store.write((transaction) =>
-      transaction.insert(sessions, { ...session, createdAt, lastSeenAt: createdAt }),
+      transaction.insert(sessions, { ...session, userId, createdAt, lastSeenAt: createdAt }),
     );
     await store.close();
     try {
@@ -77,4 +77,5 @@ test('a session with a time that no date can be is no session: the start stops a
   for (const time of [9e15, -9e15, 8.64e15, -1]) {
     assert.match(await starts(time), /it does not fit the declaration of sessions/, String(time));
   }
+  assert.match(await starts(1_900_000_000_000, 1.5), /it does not fit the declaration of sessions/);
 });
