@@ -34,8 +34,7 @@ export function collectionHandlers(
     (kind: 'replace' | 'patch'): Handler =>
     async ({ request, principal, id, body }) => {
       const precondition = preconditionOf(request, epoch(), requireIfMatch);
-      const changed = await resource.change(principal, id, body, kind, precondition, request.address);
-      const { record, renewed } = changed;
+      const { record, renewed } = await resource.change(principal, id, body, kind, precondition, request.address);
       return written(request, 200, record, renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)]);
     };
 

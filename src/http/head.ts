@@ -91,10 +91,11 @@ export function parseQuery(query: string): Query {
   const parameters = new Map<string, string[][]>();
   for (const piece of query.split('&')) {
     if (piece === '') continue;
-    const [name = '', ...rest] = piece.split('=');
-    const value = rest.join('=').split(',').map(decode);
-    const values = parameters.get(decode(name));
-    if (values === undefined) parameters.set(decode(name), [value]);
+    const equals = `${piece}=`.indexOf('=');
+    const name = decode(piece.slice(0, equals));
+    const value = piece.slice(equals + 1).split(',').map(decode);
+    const values = parameters.get(name);
+    if (values === undefined) parameters.set(name, [value]);
     else values.push(value);
   }
   return parameters;
