@@ -96,7 +96,7 @@ function appFamilies(app: ObservedApp): Family[] {
     ['gauge', 'cairn_store_state', 'Whether the store takes writes', states],
     ['counter', 'cairn_store_groups_total', 'Group commits, each of which is one sync', store.groups],
     ['counter', 'cairn_store_commits_total', 'Transactions that became durable', store.commits],
-    ['counter', 'cairn_store_append_seconds_total', 'Time in which groups were synced', store.appendMs / 1000],
+    ['counter', 'cairn_store_append_seconds_total', 'Time that groups took to be durable', store.appendMs / 1000],
     ['gauge', 'cairn_store_journal_bytes', 'Size of the journal', store.journalBytes],
     ['counter', 'cairn_store_checkpoints_total', 'Checkpoints that were finished', store.checkpoints],
     ['counter', 'cairn_store_checkpoint_failures_total', 'Checkpoints that failed', store.checkpointFailures],
