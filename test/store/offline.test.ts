@@ -104,6 +104,12 @@ describe('repair', () => {
         (text) => text.replace('\n]', ',\n{"id":9,"name":"i","email":"i","role":"x"}\n]'),
         'abci',
       ],
+      [
+        'an added line that begins as the header does',
+        (text) => text.replace('\n]', ',\n{"format":1,"id":9,"name":"i","email":"i","role":"x"}\n]'),
+        'abci',
+      ],
+      ['a lone record beside the header', (text) => text.replace('[\n', '[').replace(/,\n.*,\n.*/, ''), 'a'],
       ['formatting by another tool', (text) => JSON.stringify(JSON.parse(text), null, 2), 'abc'],
       ['the same with a byte order mark', (text) => `\uFEFF${JSON.stringify(JSON.parse(text))}\n`, 'abc'],
       ['one record over several lines', (text) => text.replace('{"id":2,', '{\n"id":2,\n'), 'abc'],
