@@ -14,7 +14,7 @@ import { Tokens } from './auth/tokens.ts';
 import { CairnError, invariant } from './base/errors.ts';
 import { Slices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
-import { loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
+import { faultLog, loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import type { ExchangeOptions } from './http/exchange.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
@@ -22,7 +22,6 @@ import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import type { Handle, Request } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
-import { silentLog, type Log } from './log.ts';
 import type { CollectionResource } from './resources/collection.ts';
 import type { Users } from './resources/users.ts';
 import type { Store } from './store/store.ts';
@@ -75,14 +74,6 @@ export interface App {
 }
 
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
-
-/** Where nobody gave a log. A fault has to leave a trace, and nothing else is anybody's business. */
-const faultLog: Log = {
-  ...silentLog,
-  message(level, message, details) {
-    if (level === 'error') process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
-  },
-};
 
 /**
  * Opens the store and puts the application together.

@@ -81,13 +81,21 @@ export interface DataOptions extends SomeSettings {
 /** The store with every collection registered, and the resources upon it. */
 export type Data = ReturnType<typeof openData>;
 
+/** Where nobody gave a log. A fault has to leave a trace, and nothing else is anybody's business. */
+export const faultLog: Log = {
+  ...silentLog,
+  message(level, message, details) {
+    if (level === 'error') process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
+  },
+};
+
 /**
  * Puts the resources upon a store that has not started: for an application, or for commands that sign nobody in and so
  * need no `ring` that lasts.
  * @throws RangeError for a setting that is not allowed, InvariantError for collections that do not fit together
  */
 export function openData(options: DataOptions, ring: () => KeyRing = () => newKeyRing(systemRandom, 0)) {
-  const { clock = systemClock, random = systemRandom, log = silentLog, hooks = {}, collections = [] } = options;
+  const { clock = systemClock, random = systemRandom, log = faultLog, hooks = {}, collections = [] } = options;
   const settings = settingsOf(options);
   const { directory } = options;
   if (directory !== undefined && (typeof directory !== 'string' || directory === '')) {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
+import { everybody } from '../../src/auth/access.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
 import { userCommands } from '../../src/cli/user.ts';
+import { openData } from '../../src/data.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
@@ -79,6 +81,17 @@ test('while a server has the directory, users are left alone, and nobody is aske
   await app.close();
   const absent = await cairn(directory, 'user set-password ada@example.org');
   assert.match(absent.err, /^Cannot find the user: nobody has the address "ada@example\.org"\n$/);
+});
+
+test('of a disk that fails under a command the reason is told', async (t) => {
+  const { mock } = t.mock.method(process.stderr, 'write', () => true);
+  const directory = temporaryDirectory(t);
+  const { store, users } = openData({ directory });
+  await store.start();
+  rmSync(join(directory, 'lock'));
+  await assert.rejects(users.create(everybody, { name: 'Ada', email: 'ada@example.org' }), { code: 'outcome_unknown' });
+  await store.close();
+  assert.match(String(mock.calls[0]?.arguments[0]), /^\{"level":"error","message":"The store has failed","reason":"/);
 });
 
 test('keys are rotated beside a running server, which takes them up when told, and logs nobody out', async (t) => {
