@@ -75,7 +75,7 @@ export async function findStore(files: Files, tables: Map<string, AnyTable>) {
     if (!tables.has(name)) tables.set(name, carriedTable(name));
   }
   const orphan = Array.from(tables.keys(), snapshotName).find((name) => names.includes(name));
-  if (last === undefined && orphan !== undefined) throw new StoreDamageError('N2', orphan, 0, 'it has no journal');
+  if (last === undefined && orphan !== undefined) throw new StoreDamageError('N2', orphan, 0, 'no journal beside it');
   if (last === undefined && names.includes(reserveName)) {
     throw new StoreDamageError('N4', reserveName, 0, 'the data are missing: put them back, or remove it to begin anew');
   }
