@@ -149,7 +149,7 @@ class Salvage {
       const line = bytes.toString().trim();
       ended ||= line.startsWith('],"count":');
       if (offset === 0) head = parseObject(`${line}]}`);
-      if (/^(\{"format":.*"records":\[|\],"count":.*)?$/.test(line)) continue;
+      if (/^(\{"format":.*\[|\],"count":.*)?$/.test(line)) continue;
       records.push({ offset, record: parseObject(line.replace(/,$/, '')) });
     }
     if (head !== undefined && ended && records.every(({ record }) => record !== undefined)) return { head, records };

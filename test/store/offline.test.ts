@@ -110,6 +110,7 @@ describe('repair', () => {
         'abci',
       ],
       ['a lone record beside the header', (text) => text.replace('[\n', '[').replace(/,\n.*,\n.*/, ''), 'a'],
+      ['a slip in the last name of the header', (text) => text.replace('"records":', '"recods":'), 'abc'],
       ['formatting by another tool', (text) => JSON.stringify(JSON.parse(text), null, 2), 'abc'],
       ['the same with a byte order mark', (text) => `\uFEFF${JSON.stringify(JSON.parse(text))}\n`, 'abc'],
       ['one record over several lines', (text) => text.replace('{"id":2,', '{\n"id":2,\n'), 'abc'],
