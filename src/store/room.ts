@@ -26,10 +26,10 @@ export function createRoom(files: Files, random: Random, reserveBytes: number) {
     throw Object.assign(new Error('Cannot write: a start would find no room'), { code: 'ENOSPC' });
   }
 
-  /** Gives the reserve to what is written from now on. */
+  /** Gives the reserve to what is written from now on. Where it was spent before, it may just be put aside again. */
   async function spend(): Promise<void> {
+    if (spare > 0) await files.remove(reserveName).catch(() => undefined);
     spare = 0;
-    await files.remove(reserveName).catch(() => undefined);
   }
 
   /** Puts the reserve aside; false where there is no room for it. */

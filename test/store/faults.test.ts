@@ -181,6 +181,29 @@ describe('a store on a full disk', () => {
     assert.equal(people.size, 11);
   });
 
+  it('keeps the reserve that it just puts aside where a removal is refused meanwhile', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 400 });
+    for (const name of ['ann', 'bob']) await store.write((tx) => tx.insert(people, person(name)));
+    disk.unused = 0;
+    await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(400)))), { code: 'storage_full' });
+    await turns(50);
+    assert.ok(!disk.content().has('reserve'));
+    disk.unused = 10_000;
+    clock.advance(2000);
+    const sync = disk.syncDirectory.bind(disk);
+    disk.syncDirectory = async () => {
+      disk.syncDirectory = sync;
+      // A quota: the system says that there is room.
+      disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
+      await assert.rejects(store.write((tx) => tx.remove(people, 1)), { code: 'storage_full' });
+      disk.fault = () => undefined;
+      await sync();
+    };
+    await store.write((tx) => tx.insert(people, person('eve')));
+    assert.ok(disk.content().has('reserve'));
+  });
+
   it('says how much room a start needs', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
