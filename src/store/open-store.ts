@@ -116,7 +116,7 @@ export function openStore(given: StoreOptions): OfflineStore {
     if (room) {
       committer.full = false;
       onNotice('there is room on the disk again: everything is taken');
-    } else if (now - madeRoom >= roomCheckpointMs) {
+    } else if (closing === undefined && now - madeRoom >= roomCheckpointMs) {
       madeRoom = now;
       checkpointSoon();
     }

@@ -204,6 +204,23 @@ describe('a store on a full disk', () => {
     assert.ok(disk.content().has('reserve'));
   });
 
+  it('is closed without a failure where it is just asking for room', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock, failures } = await startStore({ files: disk, reserveBytes: 400 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
+    await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(400)))), { code: 'storage_full' });
+    await turns(50);
+    clock.advance(60_000);
+    let answer = (_: number): void => undefined;
+    disk.free = () => new Promise((resolve) => (answer = resolve));
+    assert.equal(store.status().state, 'full');
+    await store.close();
+    answer(0);
+    await turns(50);
+    assert.deepEqual(failures, []);
+  });
+
   it('says how much room a start needs', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
