@@ -79,7 +79,11 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 
 async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
   const { store } = openData({ directory });
-  const report = repairs ? await store.repair({ credentials }) : { ...(await store.check()), lost: [], aside: [] };
+  const onProgress = progress(terminal);
+  if (!repairs) onProgress(`checking ${directory}`);
+  const report = repairs
+    ? await store.repair({ credentials, onProgress })
+    : { ...(await store.check()), lost: [], aside: [] };
   const { damage, notices, lost, aside, collections } = report;
   for (const { message } of damage) tell(terminal, (repairs ? warning : failure)(message));
   for (const text of notices) tell(terminal, { level: 'warning', text });
@@ -98,8 +102,9 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
 }
 
 async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<void> {
-  const how = { restores, credentials, clock: systemClock, random: systemRandom, processes: systemProcesses };
-  const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), how);
+  const system = { clock: systemClock, random: systemRandom, processes: systemProcesses };
+  const options = { ...system, restores, credentials, onProgress: progress(terminal) };
+  const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), options);
   for (const collection of collections) terminal.out(`${counted(collection)}\n`);
   const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n${restores ? ended : ''}`);
@@ -109,6 +114,11 @@ const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operan
 
 function counted({ name, records }: StoreStatus['collections'][number]): string {
   return `${name}: ${records} ${records === 1 ? 'record' : 'records'}`;
+}
+
+/** What takes long says so, where a person waits. */
+function progress({ interactive, err }: Terminal): (step: string) => void {
+  return (step) => (interactive ? err(`${step} …\n`) : undefined);
 }
 
 function tell({ out }: Terminal, { level, text }: Finding): void {

@@ -19,6 +19,8 @@ export interface Credentials {
 
 export interface OfflineOptions extends Omit<LockOptions, 'files'> {
   readonly credentials: Credentials;
+  /** Takes a few words for each step that may take long. */
+  readonly onProgress?: (step: string) => void;
 }
 
 export interface CopyOptions extends OfflineOptions {
@@ -39,8 +41,9 @@ const attemptsMax = 5;
  *   StoreDamageError; LockedError
  */
 export async function copyStore(source: Files, target: Files, options: CopyOptions) {
-  const { restores, credentials } = options;
+  const { restores, credentials, onProgress = () => undefined } = options;
   await refuseFilled(target);
+  onProgress(`reading ${source.directory}`);
   const { tables, epoch, sequence } = await readStore(source, () => new Map());
   // Only now: a slip in the name of the source makes no directory.
   if (epoch === undefined) throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
@@ -58,9 +61,10 @@ export async function copyStore(source: Files, target: Files, options: CopyOptio
       alongside.push(name);
     }
     const first = { epoch: restores ? newEpoch(options.random) : epoch, sequence, journal: 1 };
-    await writeStore(target, tables, first);
+    await writeStore(target, tables, first, options);
     await target.remove(unfinishedName);
     await target.syncDirectory();
+    onProgress(`checking ${target.directory}`);
     await readStore(target, () => new Map());
     return { collections: countsOf(tables), alongside };
   });
@@ -161,7 +165,9 @@ export async function writeStore(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
   { epoch, sequence, journal }: { readonly epoch: string; readonly sequence: number; readonly journal: number },
+  { onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
+  onProgress(`writing ${files.directory}`);
   const { collections, write } = viewTables(files, tables.values(), sequence, 0);
   await write(epoch, (from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };

@@ -36,7 +36,7 @@ export interface OfflineStore extends Store {
    * Keeps what can be read, hand edits included, in a new epoch; damaged files are copied aside first.
    * @throws LockedError
    */
-  repair(options?: Partial<Pick<OfflineOptions, 'credentials'>>): Promise<RepairReport>;
+  repair(options?: Partial<Pick<OfflineOptions, 'credentials' | 'onProgress'>>): Promise<RepairReport>;
 }
 
 /** How often a full disk is asked again, at most, and how often a checkpoint is tried to make room on it. */

@@ -33,6 +33,7 @@ export async function repairFiles(
   makeTables: () => Map<string, AnyTable>,
   options: OfflineOptions,
 ): Promise<RepairReport> {
+  options.onProgress?.(`reading ${files.directory}`);
   return whileLocked(files, options, async () => {
     const found = await checkFiles(files, makeTables);
     const beyond = found.damage.find(({ repairable }) => !repairable);
@@ -61,7 +62,7 @@ export async function repairFiles(
       for (const name of names.filter((each) => options.credentials.files.includes(each))) await files.remove(name);
       await files.syncDirectory();
     }
-    await writeStore(files, tables, { epoch, sequence, journal: highestJournal(names) + 1 });
+    await writeStore(files, tables, { epoch, sequence, journal: highestJournal(names) + 1 }, options);
     for (const number of journals) await files.remove(journalName(number));
     return { ...found, lost, aside, collections: countsOf(tables) };
   });

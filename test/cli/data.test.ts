@@ -237,3 +237,16 @@ test('what is no store, or in use, is one line', async (t) => {
   assert.equal(absent.code, 64);
   assert.match(absent.err, /^Cannot use the backup ".*absent": there is no such directory\n$/);
 });
+
+test('where a person waits, what takes long says what it is at', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const copy = join(temporaryDirectory(t), 'copy');
+  const ask = async (...words: string[]): Promise<string> =>
+    (await runCommand(dataCommands, words, '', { CAIRN_DATA: directory }, true)).err;
+  assert.equal(await ask('backup', copy), `reading ${directory} …\nwriting ${copy} …\nchecking ${copy} …\n`);
+  assert.equal(await ask('check'), `checking ${directory} …\n`);
+  writeFileSync(join(directory, 'items.json'), readFileSync(join(directory, 'items.json'), 'utf8').replace('[', '[ '));
+  assert.equal(await ask('check', '--repair'), `reading ${directory} …\nwriting ${directory} …\n`);
+  assert.equal((await cairn(directory, 'check')).err, '', 'where nobody waits, nothing is said');
+});

@@ -15,12 +15,13 @@ export async function runCommand(
   words: readonly string[],
   input: string | Terminal['input'] = '',
   environment: Environment = {},
+  interactive = false,
 ): Promise<Outcome> {
   const outcome = { out: '', err: '' };
   const terminal: Terminal = {
     input: typeof input === 'string' ? new PassThrough().end(input) : input,
     environment,
-    interactive: false,
+    interactive,
     out: (text) => void (outcome.out += text),
     err: (text) => void (outcome.err += text),
   };
