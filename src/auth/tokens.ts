@@ -1,8 +1,8 @@
 import { CairnError } from '../base/errors.ts';
-import { parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
-import { roles, type Role, type TokenBearer } from './access.ts';
+import type { Role, TokenBearer } from './access.ts';
+import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
 import { verifiesUntil, type KeyRing } from './keys.ts';
 
@@ -64,30 +64,4 @@ export class Tokens {
     this.#verified.set(token, claims);
     return claims;
   }
-}
-
-/** Whom a token is for, and when it holds, in seconds since the epoch: from the one time until before the other. */
-interface Claims {
-  readonly bearer: TokenBearer;
-  readonly from: number;
-  readonly until: number;
-}
-
-/** The claims in `payload` (RFC 7519 §4.1); `undefined` when none of Cairn's signers makes such, whatever the time. */
-function parseClaims(payload: Buffer): Claims | undefined {
-  const { userId, role: sentRole, iat, exp, nbf = 0, jti = '', aud } = parseJsonObject(payload) ?? {};
-  const role = roles.find((known) => known === sentRole);
-  if (role === undefined || typeof userId !== 'number' || !Number.isSafeInteger(userId) || userId < 1) return undefined;
-  if (!isNumericDate(iat) || !isNumericDate(exp) || !isNumericDate(nbf)) return undefined;
-  if (exp <= iat || exp - iat > limits.accessTokenLifetimeSecondsMax) return undefined;
-  // Whoever names an audience means another reader than this one, which has no name (RFC 7519 §4.1.3).
-  if (typeof jti !== 'string' || aud !== undefined) return undefined;
-  const bearer: TokenBearer = { kind: 'bearer', userId, role };
-  // No leeway for the end, but some for signers whose clocks are ahead.
-  return { bearer, from: Math.max(iat, nbf) - limits.clockSkewSecondsMax, until: exp };
-}
-
-/** A NumericDate (RFC 7519 §2): seconds since the epoch, fractions allowed. */
-function isNumericDate(value: JsonValue | undefined): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }

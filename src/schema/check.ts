@@ -1,4 +1,4 @@
-import { CairnError, type Issue } from '../base/errors.ts';
+import { CairnError, invariant, type Issue } from '../base/errors.ts';
 import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { Field, Input, Shape } from './field.ts';
@@ -60,13 +60,18 @@ export function accept<S extends Shape>(
   }
   const more = further?.(body).filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer));
   if (more !== undefined) issues.push(...more);
-  if (!isInput<S>(value, issues)) throw invalid(issues);
+  if (issues.length > 0) throw invalid(issues);
+  invariant(isComplete(shape, value), 'a body without issues has all the fields it needs');
   return value;
 }
 
-/** What was made without an issue has all that the shape asks for: the lack of it is one. */
-function isInput<S extends Shape>(_: object, issues: readonly Issue[]): _ is Input<S> {
-  return issues.length === 0;
+function isComplete<S extends Shape>(shape: S, value: object): value is Input<S> {
+  for (const name in shape) {
+    const field: Field | undefined = shape[name];
+    const needed = field !== undefined && field.access !== 'read-only' && field.presence !== 'optional';
+    if (needed && !Object.hasOwn(value, name)) return false;
+  }
+  return true;
 }
 
 export function invalid(issues: readonly Issue[]): CairnError {
