@@ -31,13 +31,14 @@ test('an app in memory is asked without a port, and leaves nothing behind', asyn
   await app.close();
 });
 
-test('an app in memory starts within 20 ms', async () => {
+test('an app in memory starts within 20 ms of processor time, whoever else is busy', async () => {
   const times: number[] = [];
   for (let round = 0; round < 10; round += 1) {
-    const begin = performance.now();
+    const begin = process.cpuUsage();
     const app = await createApp({ auth: 'none' });
     assert.equal((await app.inject({ target: '/items' })).status, 200);
-    times.push(performance.now() - begin);
+    const { user, system } = process.cpuUsage(begin);
+    times.push((user + system) / 1000);
     await app.close();
   }
   assert.ok(Math.min(...times) < 20, `${times.map((time) => time.toFixed(1)).join(', ')} ms`);
