@@ -85,15 +85,10 @@ export function readConfig(flags: ReadonlyMap<string, string>, environment: Envi
 /** Variables that look like options and are none: most likely a slip of the pen. */
 export function unknownVariables(environment: Environment): string[] {
   const known = new Set([
-    ...Object.values(options).map((option) => variableOf(option.name)),
+    ...Object.values(options).map(({ variable }) => variable),
     ...Object.keys(secrets).flatMap((name) => [name, `${name}_FILE`]),
   ]);
   return Object.keys(environment).filter((name) => name.startsWith('CAIRN_') && !known.has(name)).sort();
-}
-
-/** `--access-token-ttl` is `CAIRN_ACCESS_TOKEN_TTL`. */
-export function variableOf(flag: string): string {
-  return `CAIRN_${flag.replaceAll('-', '_').toUpperCase()}`;
 }
 
 /** @throws UsageError naming the flag or the variable that has the wrong value */
@@ -101,13 +96,12 @@ export function readOption<T>(
   option: Option<T>, flags: ReadonlyMap<string, string>, environment: Environment,
 ): T {
   const flag = flags.get(option.name);
-  const variable = variableOf(option.name);
-  const given = flag ?? (option.flagOnly === true ? undefined : environment[variable] || undefined);
+  const given = flag ?? (environment[option.variable ?? ''] || undefined);
   if (given === undefined) return option.default;
   const value = option.parse(given);
   if (value !== undefined) return value;
   const shown = JSON.stringify(given.length > 60 ? `${given.slice(0, 60)}…` : given);
-  const source = flag === undefined ? variable : `--${option.name}`;
+  const source = flag === undefined ? option.variable : `--${option.name}`;
   throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { run } from './cli/run.ts';
+import { run } from './cli/command.ts';
 import { systemEnvironment } from './config.ts';
 
 // Whoever reads may stop reading (`cairn openapi | head`), and that is no failure.

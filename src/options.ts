@@ -17,14 +17,15 @@ export interface Rule<T> {
  * and the README's list.
  */
 export interface Option<T> extends Rule<T> {
-  /** The flag without its dashes; in capitals behind `CAIRN_` it is the environment variable. */
+  /** The flag without its dashes. */
   readonly name: string;
+  /** Absent for what belongs to one use of a command and not to an installation. */
+  readonly variable: string | undefined;
   /** What it is for: one sentence without a full stop. */
   readonly help: string;
   readonly default: T;
   /** The default as a person would type it; empty where there is none. */
   readonly defaultText: string;
-  readonly flagOnly?: boolean;
 }
 
 /** Something is wrong with how Cairn was called; `message` is one line that names the option and what is allowed. */
@@ -49,16 +50,17 @@ export function readAll<T extends { readonly [name: string]: Option<unknown> }>(
 export function option<T>(name: string, help: string, rule: Rule<T>, defaultText: string | number): Option<T> {
   const value = rule.parse(String(defaultText));
   invariant(value !== undefined, 'the default of an option is itself allowed');
-  return { ...rule, name, help, default: value, defaultText: String(defaultText) };
+  return { ...optional(name, help, rule, String(defaultText)), default: value };
 }
 
 /** `defaultText` tells what happens where nothing is given. */
 export function optional<T>(name: string, help: string, rule: Rule<T>, defaultText = ''): Option<T | undefined> {
-  return { ...rule, name, help, default: undefined, defaultText };
+  const variable = `CAIRN_${name.replaceAll('-', '_').toUpperCase()}`;
+  return { ...rule, name, variable, help, default: undefined, defaultText };
 }
 
-/** An option that belongs to one use of a command and not to an installation: no variable sets it. */
-export const flagOnly = <T>(option: Option<T>): Option<T> => ({ ...option, flagOnly: true });
+/** The same without a variable. */
+export const flagOnly = <T>(option: Option<T>): Option<T> => ({ ...option, variable: undefined });
 
 /** On where it is given; the environment variable takes `true` or `false`. */
 export function toggle(name: string, help: string): Option<boolean> {
@@ -74,7 +76,7 @@ export function list(
     const entries = value.split(',').map((entry) => entry.trim());
     return entries.every(accepts) && new Set(entries).size === entries.length ? entries : undefined;
   };
-  return { name, help, placeholder, allowed, default: [], defaultText: '', parse };
+  return { ...optional(name, help, { placeholder, allowed, parse }), default: [] };
 }
 
 export function text(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { options, readConfig, secrets, unknownVariables, variableOf } from '../src/config.ts';
+import { options, readConfig, secrets, unknownVariables } from '../src/config.ts';
 import { UsageError } from '../src/options.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 
@@ -27,7 +27,7 @@ test('every option is a flag, and a variable that the flag overrides', () => {
   assert.equal(readConfig(new Map([['port', '80']]), { CAIRN_PORT: '81' }).port, 80);
   assert.equal(readConfig(none, { CAIRN_PORT: '' }).port, 3000, 'an empty variable is none');
   assert.equal(readConfig(none, { CAIRN_REQUIRE_IF_MATCH: 'true' }).requireIfMatch, true);
-  assert.equal(variableOf(options.accessTokenLifetimeSeconds.name), 'CAIRN_ACCESS_TOKEN_TTL');
+  assert.equal(options.accessTokenLifetimeSeconds.variable, 'CAIRN_ACCESS_TOKEN_TTL');
 });
 
 test('the default of every option is itself allowed', () => {
@@ -123,7 +123,7 @@ test('secrets come from a variable or a file, never both, and are never quoted',
   ];
   for (const [environment, expected] of cases) assert.match(message(environment), expected);
   for (const name of Object.keys(secrets)) {
-    assert.ok(!Object.values(options).some((option) => variableOf(option.name) === name), `${name} is no flag`);
+    assert.ok(!Object.values(options).some(({ variable }) => variable === name), `${name} is no flag`);
   }
 });
 

@@ -9,7 +9,7 @@ import { exitMeanings } from '../src/cli/command.ts';
 import { routeTable } from '../src/api/routes.ts';
 import { limits } from '../src/base/limits.ts';
 import { commands } from '../src/cli/commands.ts';
-import { options, secrets, variableOf } from '../src/config.ts';
+import { options, secrets } from '../src/config.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 import { filesBelow, projectDirectory } from './source.ts';
 
@@ -31,9 +31,9 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
   options: () => [
     '| Option | Default | Allowed | What it is for |',
     '|---|---|---|---|',
-    ...Object.values(options).map(({ name, placeholder, defaultText, allowed, help }) => {
+    ...Object.values(options).map(({ name, variable, placeholder, defaultText, allowed, help }) => {
       const flag = placeholder === '' ? `--${name}` : `--${name} ${placeholder}`;
-      return row(`\`${flag}\` \`${variableOf(name)}\``, defaultText, allowed, help);
+      return row(`\`${flag}\` \`${variable}\``, defaultText, allowed, help);
     }),
     ...Object.entries(secrets).map(([name, help]) =>
       row(`\`${name}\` \`${name}_FILE\``, '', 'a secret: no flag', help)),

@@ -1,11 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
+import { KeyRingError } from '../auth/keys.ts';
+import { CairnError, type ErrorCode } from '../base/errors.ts';
+import { options, readConfig, readOption, secrets } from '../config.ts';
 import type { Config, Environment, SecretName } from '../config.ts';
-import { options, readConfig, readOption } from '../config.ts';
-import type { Option } from '../options.ts';
-import { UsageError } from '../options.ts';
-import type { StoreDamageError } from '../store/store.ts';
+import { UsageError, type Option } from '../options.ts';
+import { errorCode } from '../store/files.ts';
+import { LockedError, StoreDamageError } from '../store/store.ts';
 
 /** How Cairn ends, after sysexits.h: scripts and service managers tell causes apart by these. */
 export const exitCodes = { done: 0, usage: 64, bug: 70, io: 74, busy: 75, config: 78 } as const;
@@ -48,6 +50,7 @@ export interface Terminal {
 
 /** One use of a command: its operands and options, checked. */
 export interface Call {
+  readonly command: Command;
   readonly terminal: Terminal;
   /** As many as the command names. */
   readonly operands: readonly string[];
@@ -55,18 +58,98 @@ export interface Call {
   read<T>(option: Option<T>): T;
   /** All of the server's options together. @throws UsageError */
   config(): Config;
-  /** The option that says where `path` is: what it names is there, or within it, or above it. */
-  placing(path: string): Option<unknown> | undefined;
 }
+
+/** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
+export async function run(
+  commands: readonly Command[], words: readonly string[], terminal: Terminal,
+): Promise<ExitCode> {
+  let call: Call | undefined;
+  try {
+    const [first = '', second = ''] = words;
+    if (first === '--version') {
+      const { packageVersion } = await import('../version.ts');
+      terminal.out(`cairn ${packageVersion()} on Node.js ${process.version}\n`);
+      return exitCodes.done;
+    }
+    const family = commands.filter(({ name }) => name.startsWith(`${first} `));
+    const isOfFamily = family.length > 0 && isHelp(second);
+    if (isHelp(first) || first === 'help' || isOfFamily) {
+      terminal.out(overview(isOfFamily ? family : commands));
+      return exitCodes.done;
+    }
+    const [command, rest] = findCommand(commands, family, words);
+    if (rest.some(isHelp)) {
+      terminal.out(describe(command));
+      return exitCodes.done;
+    }
+    call = parseCall(command, rest, terminal);
+    return (await command.run(call)) ?? exitCodes.done;
+  } catch (error) {
+    const [code, message] = failureOf(error, call);
+    terminal.err(`${message}\n`);
+    return code;
+  }
+}
+
+const isHelp = (word: string): boolean => word === '--help' || word === '-h';
+
+/** Without a command, `serve` is meant. */
+function findCommand(
+  commands: readonly Command[], family: readonly Command[], words: readonly string[],
+): [Command, readonly string[]] {
+  const [first = ''] = words;
+  const length = first === '' || first.startsWith('-') ? 0 : family.length > 0 ? 2 : 1;
+  const name = words.slice(0, length).join(' ') || 'serve';
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command !== undefined) return [command, words.slice(length)];
+  const known = family.map(({ name }) => `cairn ${name}`).join(', ');
+  const hint = known === '' ? 'see cairn --help' : `say ${known}`;
+  throw new UsageError(`Cannot run cairn ${JSON.stringify(first).slice(1, -1)}: there is no such command; ${hint}`);
+}
+
+/** What `cairn --help` prints. */
+function overview(commands: readonly Command[]): string {
+  const width = Math.max(...commands.map((command) => usage(command).length));
+  const lines = commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`);
+  const exits = Array.from(exitMeanings, ([code, meaning]) => `  ${String(code).padEnd(2)}  ${meaning}\n`);
+  return (
+    'Usage: cairn [COMMAND] [OPTIONS]\n\n' +
+    `Commands:\n${lines.join('')}\n` +
+    'Without a command, serve is meant.\n' +
+    'cairn COMMAND --help tells the options of a command, cairn --version the version.\n\n' +
+    `Exit codes:\n${exits.join('')}`
+  );
+}
+
+/** What `cairn COMMAND --help` prints. */
+function describe(command: Command): string {
+  const options = command.options.map(describeOption).join('');
+  const secretLines = (command.secrets ?? []).map((name) => `  ${name}, ${name}_FILE\n      ${secrets[name]}\n`);
+  return (
+    `Usage: cairn ${usage(command)}${options === '' ? '' : ' [OPTIONS]'}\n\n${command.summary}.\n` +
+    (options === '' ? '' : `\nOptions, with their environment variables:\n${options}`) +
+    (secretLines.length === 0 ? '' : `\nSecrets, from the environment or a file it names:\n${secretLines.join('')}`)
+  );
+}
+
+function describeOption(option: Option<unknown>): string {
+  const head = `--${option.name} ${option.placeholder}`.trimEnd();
+  const fallback = option.defaultText === '' ? '' : ` (default: ${option.defaultText})`;
+  const variable = option.variable === undefined ? '' : `, ${option.variable}`;
+  return `  ${head}${variable}\n      ${option.help}${fallback}\n`;
+}
+
+const usage = ({ name, operands = [] }: Command): string => [name, ...operands].join(' ');
 
 /**
  * Reads the words behind the command's name.
  * @throws UsageError for an unknown, repeated or incomplete option and for too many or too few operands
  */
-export function parseCall(command: Command, words: readonly string[], terminal: Terminal): Call {
+function parseCall(command: Command, words: readonly string[], terminal: Terminal): Call {
   const flags = new Map<string, string>();
   const operands: string[] = [];
-  const parsed = parseArgs({
+  const { tokens } = parseArgs({
     args: [...words],
     options: Object.fromEntries(
       command.options.map((option) => [option.name, { type: isSwitch(option) ? 'boolean' : 'string' }]),
@@ -75,11 +158,11 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
     allowPositionals: true,
     tokens: true,
   });
-  for (const token of parsed.tokens) {
+  for (const token of tokens) {
     if (token.kind === 'positional') operands.push(token.value);
     if (token.kind !== 'option') continue;
-    const option = command.options.find(({ name }) => name === token.name);
-    if (option === undefined || !token.rawName.startsWith('--')) throw unknownOption(token.rawName, command);
+    const option = command.options.find(({ name }) => token.rawName === `--${name}`);
+    if (option === undefined) throw unknownOption(token.rawName, command);
     if (flags.has(option.name)) throw new UsageError(`Cannot use --${option.name}: it is given twice`);
     flags.set(option.name, valueOf(option, token.value, token.inlineValue === true));
   }
@@ -89,17 +172,12 @@ export function parseCall(command: Command, words: readonly string[], terminal: 
     throw new UsageError(`Cannot run cairn ${command.name}: it takes ${takes}`);
   }
   const { environment } = terminal;
-  const read = <T>(option: Option<T>): T => readOption(option, flags, environment);
   return {
+    command,
     terminal,
     operands,
-    read,
+    read: (option) => readOption(option, flags, environment),
     config: () => readConfig(flags, environment),
-    placing: (path) =>
-      command.options.find((option) => {
-        const place = /^(DIRECTORY|FILE)$/.test(option.placeholder) ? read(option) : undefined;
-        return typeof place === 'string' && (isWithin(place, path) || isWithin(path, place));
-      }),
   };
 }
 
@@ -122,6 +200,53 @@ function unknownOption(rawName: string, command: Command): UsageError {
     ? 'secrets are never arguments, where others could see them; use the environment or a file'
     : `there is no such option; see cairn ${command.name} --help`;
   return new UsageError(`Cannot use ${rawName}: ${reason}`);
+}
+
+/** Operating errors of the machine; any other comes of what was asked for. */
+const ioErrors: ReadonlySet<ErrorCode> = new Set(['outcome_unknown', 'storage_full', 'store_failed']);
+
+/** How a failure ends the process, and what is told of it. */
+function failureOf(error: unknown, call: Call | undefined): [ExitCode, message: string] {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof UsageError) return [exitCodes.usage, message];
+  if (error instanceof LockedError) return [exitCodes.busy, message];
+  if (error instanceof KeyRingError) return [exitCodes.config, message];
+  if (error instanceof StoreDamageError) {
+    return [exitCodes.config, error.repairable ? `${message}; ${remedyOf(error)}` : message];
+  }
+  if (error instanceof CairnError) {
+    const told = error.issues?.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`);
+    return [ioErrors.has(error.code) ? exitCodes.io : exitCodes.usage, told?.join('\n') ?? message];
+  }
+  const code = errorCode(error) ?? '';
+  if (error instanceof Error && ('syscall' in error || code === 'ERR_ACCESS_DENIED')) {
+    const told = message.startsWith('Cannot ') ? message : refusalOf(error, code, call);
+    return [code === 'EADDRINUSE' ? exitCodes.busy : exitCodes.io, told];
+  }
+  const stack = error instanceof Error ? error.stack : message;
+  return [exitCodes.bug, `Cannot go on, which is a bug of Cairn's: ${stack}`];
+}
+
+/** What to do where the system refuses a file or a directory. */
+const remedies: Readonly<Record<string, string>> = {
+  EACCES: '; run this as the owner of the files, or name another place',
+  ENOSPC: '; make room where this writes',
+  EROFS: '; the file system is read-only: name another place',
+  ENOTDIR: '; it has to be a directory',
+};
+
+/** Names the option whose file or directory the system refused: it is there, or within it, or above it. */
+function refusalOf(error: Error, code: string, call: Call | undefined): string {
+  const path = 'path' in error ? error.path : 'resource' in error ? error.resource : undefined;
+  const option = call?.command.options.find((option) => {
+    const place = /^(DIRECTORY|FILE)$/.test(option.placeholder) ? call.read(option) : undefined;
+    return typeof place === 'string' && typeof path === 'string' && (isWithin(place, path) || isWithin(path, place));
+  });
+  const head = option === undefined ? 'Cannot go on' : `Cannot use --${option.name}`;
+  if (code !== 'ERR_ACCESS_DENIED') return `${head}: ${error.message}${remedies[code] ?? ''}`;
+  const variable = option?.variable ?? 'CAIRN_DATA, CAIRN_TLS_CERT and CAIRN_TLS_KEY';
+  return `${head}: this run is locked down, and ${JSON.stringify(path)} is not among what "cairn flags" saw; ` +
+    `set ${variable} instead of giving an argument`;
 }
 
 /** What to do about damage that can be repaired, as the README's table has it. */

@@ -1,6 +1,5 @@
 import { PassThrough } from 'node:stream';
-import type { Command, ExitCode, Terminal } from '../../src/cli/command.ts';
-import { run } from '../../src/cli/run.ts';
+import { run, type Command, type ExitCode, type Terminal } from '../../src/cli/command.ts';
 import type { Environment } from '../../src/config.ts';
 
 export interface Outcome {
