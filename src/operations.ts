@@ -8,49 +8,35 @@ import { createRequestIds } from './http/request-id.ts';
 import { HttpServer } from './http/server.ts';
 import type { Log, RequestEntry } from './log.ts';
 import { auditEvents } from './resources/audit.ts';
+import { packageVersion } from './version.ts';
 
 type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
 
-/**
- * The operations listener, which nobody but operators should reach, and what is counted for it.
- * @param version Cairn's own
- */
-export function createOperations(log: Log, version: string) {
-  const metrics = createMetrics(version);
+/** The operations listener, which nobody but operators should reach, and what is counted for it. */
+export function createOperations(log: Log) {
+  const metrics = createMetrics(log, packageVersion());
   let server: HttpServer | undefined;
   return {
-    /** The log, with what goes through it counted. */
-    log: metrics.metered(log),
+    log: metrics.log,
     /** @throws what binding throws */
     listen(app: ObservedApp, port: number, host: string): Promise<number> {
-      const families = (): Family[] => [
-        ...metrics.families(),
-        ...appFamilies(app),
-        ['counter', 'cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped],
-      ];
-      const handle = operationsHandle(app, () => exposition(families()));
+      const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
       server = new HttpServer({ handle, refuse: refusal, clock: systemClock, nextId: createRequestIds(systemRandom) });
       return server.listen(port, host);
     },
-    async close(): Promise<void> {
-      metrics.close();
-      await server?.drain(0);
-    },
+    close: async () => void (await server?.drain(0)),
   };
 }
 
 /** Answers without knowing who asks. */
 function operationsHandle(app: ObservedApp, figures: () => string): Handle {
-  const pages: Readonly<Record<string, () => Reply>> = {
-    '/livez': () => text(200, 'live\n'),
-    '/readyz': () => {
-      const reason = app.unready();
-      return reason === undefined ? text(200, 'ready\n') : text(503, `${reason}\n`);
-    },
-    '/metrics': () => text(200, figures(), 'text/plain; version=0.0.4; charset=utf-8'),
-  };
+  const pages = new Map([
+    ['/livez', () => text(200, 'live\n')],
+    ['/readyz', () => text(app.unready() === undefined ? 200 : 503, `${app.unready() ?? 'ready'}\n`)],
+    ['/metrics', () => text(200, figures(), 'text/plain; version=0.0.4; charset=utf-8')],
+  ]);
   return ({ method, target, id }) => {
-    const page = Object.hasOwn(pages, target) ? pages[target] : undefined;
+    const page = pages.get(target);
     if (page === undefined) return refusal(new CairnError('not_found', 'Cannot find it: there is no such page'), id);
     if (method === 'GET' || method === 'HEAD') return page();
     const error = new CairnError('method_not_allowed', 'Cannot answer this method here: there are GET, HEAD');
@@ -62,23 +48,18 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
   return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
 }
 
-/** A metric's value, with what follows the metric's name, such as `_bucket`. */
-type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string];
+/** What follows a metric's name, such as `_bucket{le="1"}`, and its value. Labels are Cairn's own: none needs escapes. */
+type Sample = readonly [rest: string, value: number];
 /** One metric with all its samples, or the one that needs no labels. */
 type Family = readonly [
-  kind: 'gauge' | 'counter' | 'histogram', name: string, help: string, values: number | readonly Sample[],
+  kind: 'gauge' | 'counter' | 'histogram', name: string, help: string, values: number | Iterable<Sample>,
 ];
 
 /** Prometheus' text format 0.0.4: a `# HELP` and a `# TYPE` line, then `name{label="value"} number` for each sample. */
 export function exposition(families: readonly Family[]): string {
   return families.map(([kind, name, help, values]) => {
-    const samples: readonly Sample[] = typeof values === 'number' ? [[{}, values]] : values;
-    const lines = samples.map(([labels, value, suffix = '']) => {
-      // The escapes of JSON are those of Prometheus, and "Inf" is what it calls infinity.
-      const pairs = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`);
-      const number = String(value).replace('Infinity', 'Inf');
-      return `${name}${suffix}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${number}\n`;
-    });
+    const lines = Array.from(typeof values === 'number' ? [['', values] as const] : values, ([rest, value]) =>
+      `${name}${rest} ${String(value).replace('Infinity', 'Inf')}\n`);
     return `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n${lines.join('')}`;
   }).join('');
 }
@@ -86,8 +67,8 @@ export function exposition(families: readonly Family[]): string {
 function appFamilies(app: ObservedApp): Family[] {
   const { inFlight, connections, refused } = app.load();
   const { collections, state: current, ...store } = app.store.status();
-  const records = collections.map(({ name, records }): Sample => [{ collection: name }, records]);
-  const states = ['writable', 'full', 'failed'].map((state): Sample => [{ state }, state === current ? 1 : 0]);
+  const records = collections.map(({ name, records }): Sample => [`{collection="${name}"}`, records]);
+  const states = ['writable', 'full', 'failed'].map((state): Sample => [`{state="${state}"}`, Number(state === current)]);
   return [
     ['gauge', 'cairn_http_requests_in_flight', 'Requests that wait for something', inFlight],
     ['gauge', 'cairn_http_connections', 'Open connections', connections],
@@ -108,12 +89,13 @@ const bucketsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const loopResolutionMs = 20;
 const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-export function createMetrics(version: string) {
-  const requests = new Map<string, [labels: Readonly<Record<string, string>>, count: number]>();
+/** Counts what goes through `log`. */
+export function createMetrics(log: Log, version: string) {
+  const requests = new Map<string, number>();
   /** By route: how long its requests took in all, and how many took at most so long, per bucket and not added up. */
   const durations = new Map<string, { seconds: number; readonly buckets: number[] }>();
   // Each is there before it happens: an increase from nothing would be none.
-  const events = new Map<string, number>([...auditEvents, 'keys_rotated'].map((event) => [event, 0]));
+  const events = new Map([...auditEvents, 'keys_rotated'].map((event) => [`{event="${event}"}`, 0]));
   const startedSeconds = systemClock.now() / 1000 - process.uptime();
   const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
@@ -121,10 +103,7 @@ export function createMetrics(version: string) {
   function count({ method: called, route = '', status, durationMs }: RequestEntry): void {
     // A caller may invent methods, so unknown ones share a label; routes are the table's own.
     const method = knownMethods.has(called) ? called : 'other';
-    const key = `${route} ${method} ${status}`;
-    const counted = requests.get(key);
-    if (counted === undefined) requests.set(key, [{ method, route, status: String(status) }, 1]);
-    else counted[1] += 1;
+    increase(requests, `{method="${method}",route="${route}",status="${status}"}`);
     const times = durations.get(route) ?? { seconds: 0, buckets: bucketsSeconds.map(() => 0) };
     durations.set(route, times);
     const seconds = durationMs / 1000;
@@ -137,48 +116,49 @@ export function createMetrics(version: string) {
     return [...durations].flatMap(([route, { seconds, buckets }]) => {
       let sum = 0;
       const samples = buckets.map((taken, index): Sample => {
-        sum += taken;
-        return [{ route, le: String(bucketsSeconds[index]).replace('Infinity', '+Inf') }, sum, '_bucket'];
+        const bound = String(bucketsSeconds[index]).replace('Infinity', '+Inf');
+        return [`_bucket{route="${route}",le="${bound}"}`, (sum += taken)];
       });
-      return [...samples, [{ route }, seconds, '_sum'], [{ route }, sum, '_count']] satisfies Sample[];
+      return [...samples, [`_sum{route="${route}"}`, seconds], [`_count{route="${route}"}`, sum]] satisfies Sample[];
     });
   }
 
   /** The timer's own interval is part of what is measured. */
   function delaySample(quantile: number): Sample {
     const lateSeconds = delay.percentile(quantile * 100) / 1e9 - loopResolutionMs / 1000;
-    return [{ quantile: String(quantile) }, Math.max(0, lateSeconds)];
+    return [`{quantile="${quantile}"}`, Math.max(0, lateSeconds)];
   }
 
   return {
     /** The same log, with what goes through it counted. */
-    metered: (log: Log): Log => ({
+    log: {
       ...log,
       request(entry) {
         count(entry);
         log.request(entry);
       },
       security(event, details) {
-        events.set(event, (events.get(event) ?? 0) + 1);
+        increase(events, `{event="${event}"}`);
         log.security(event, details);
       },
       get dropped() {
         return log.dropped;
       },
-    }),
+    } satisfies Log,
     /** What is counted here, and what Node.js knows of the process. */
     families(): Family[] {
       const { rss, heapUsed } = process.memoryUsage();
       const { user, system } = process.cpuUsage();
-      const told = Array.from(events, ([event, count]): Sample => [{ event }, count]);
+      const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
       const late = [0.5, 0.99, 1].map(delaySample);
       delay.reset();
       const took = 'Time from the head of a request to the end of its answer';
       return [
-        ['gauge', 'cairn_info', 'The version that runs', [[{ version, node: process.version }, 1]]],
-        ['counter', 'cairn_http_requests_total', 'Requests that were answered', [...requests.values()]],
+        ['gauge', 'cairn_info', 'The version that runs', [info]],
+        ['counter', 'cairn_http_requests_total', 'Requests that were answered', requests],
         ['histogram', 'cairn_http_request_duration_seconds', took, durationSamples()],
-        ['counter', 'cairn_events_total', 'Security events by name', told],
+        ['counter', 'cairn_events_total', 'Security events by name', events],
+        ['counter', 'cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped],
         ['gauge', 'process_resident_memory_bytes', 'Memory that the process holds', rss],
         ['gauge', 'cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed],
         ['gauge', 'process_start_time_seconds', 'When the process began, since the Unix epoch', startedSeconds],
@@ -186,7 +166,9 @@ export function createMetrics(version: string) {
         ['gauge', 'cairn_event_loop_delay_seconds', 'How late the loop was by quantile, since the last scrape', late],
       ];
     },
-    /** Stops the timer that measures the loop's delay. */
-    close: () => void delay.disable(),
   };
+}
+
+function increase(counts: Map<string, number>, labels: string): void {
+  counts.set(labels, (counts.get(labels) ?? 0) + 1);
 }

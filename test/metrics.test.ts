@@ -8,10 +8,9 @@ const entry: RequestEntry = {
   id: 'a', method: 'GET', route: '/items/{id}', status: 200, durationMs: 0.7, bytes: 10, userId: 1,
 };
 
-test('requests are counted by method, route and status, and timed by route', (t) => {
-  const metrics = createMetrics('1.2.3');
-  const log = metrics.metered(silentLog);
-  t.after(metrics.close);
+test('requests are counted by method, route and status, and timed by route', () => {
+  const metrics = createMetrics(silentLog, '1.2.3');
+  const { log } = metrics;
   log.request(entry);
   log.request({ ...entry, durationMs: 3 });
   log.request({ ...entry, durationMs: 60_000, status: 404, method: 'HEAD' });
@@ -35,19 +34,18 @@ test('requests are counted by method, route and status, and timed by route', (t)
   assert.equal(value('cairn_info', { version: '1.2.3', node: process.version }), 1);
 });
 
-test('a bound of a bucket belongs to the bucket', (t) => {
-  const metrics = createMetrics('1');
-  const log = metrics.metered(silentLog);
-  t.after(metrics.close);
+test('a bound of a bucket belongs to the bucket', () => {
+  const metrics = createMetrics(silentLog, '1');
+  const { log } = metrics;
   log.request({ ...entry, durationMs: 5 });
   const buckets = parseExposition(exposition(metrics.families())).filter(({ name }) => name.endsWith('_bucket'));
   assert.equal(buckets.find(({ labels }) => labels['le'] === '0.0025')?.value, 0);
   assert.equal(buckets.find(({ labels }) => labels['le'] === '0.005')?.value, 1);
 });
 
-test('Prometheus text format 0.0.4: escapes and numbers of any kind', () => {
+test('Prometheus text format 0.0.4: labels and numbers of any kind', () => {
   const page = exposition([
-    ['gauge', 'a_path', 'Backslash', [[{ path: 'C:\\dir "x"\ny' }, 1]]],
+    ['gauge', 'a_path', 'Backslash', [['{path="C:\\\\dir \\"x\\"\\ny"}', 1]]],
     ['counter', 'b_total', 'Infinite', Infinity],
     ['gauge', 'c', 'None', NaN],
     ['gauge', 'd', 'Empty', []],

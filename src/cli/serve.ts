@@ -7,7 +7,6 @@ import { createLog, silentLog, type Log } from '../log.ts';
 import { standardOutput } from '../log-queue.ts';
 import { errorCode, replaceFile } from '../store/files.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import { packageVersion } from '../version.ts';
 import { exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
 
 /** How long the log may take for its last lines. */
@@ -24,9 +23,7 @@ export const serve: Command = {
     const plainLog = openLog(config, terminal);
     // Loaded only where there is such a listener.
     const operations =
-      config.opsPort === undefined
-        ? undefined
-        : (await import('../operations.ts')).createOperations(plainLog, packageVersion());
+      config.opsPort === undefined ? undefined : (await import('../operations.ts')).createOperations(plainLog);
     const log = operations?.log ?? plainLog;
     try {
       for (const name of unknownVariables(terminal.environment)) {
