@@ -41,37 +41,7 @@ export interface AppOptions extends DataOptions {
 }
 
 /** A running application, with or without a port of its own. */
-export interface App {
-  /** The password that was generated for the first administrator, shown once; `undefined` where none was. */
-  readonly generatedPassword: string | undefined;
-  readonly store: Store;
-  readonly users: Users;
-  /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
-  listen(options: {
-    readonly port: number;
-    readonly host: string;
-    readonly tls?: TlsTexts | undefined;
-  }): Promise<number>;
-  /** Meets new connections with another certificate. @throws what node:tls throws; then the former one stays */
-  renewTls(tls: TlsTexts): void;
-  /** Why requests should go elsewhere now, such as `draining`; `undefined` when they need not. */
-  unready(): Unready | undefined;
-  /** What the listeners are busy with. */
-  load(): { readonly inFlight: number; readonly connections: number; readonly refused: number };
-  /** For an existing `node:http` server: `createServer(app.handler)`. */
-  readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Asks without a port. */
-  inject(request: PlainRequest): Promise<PlainReply>;
-  /** Signs and verifies with what the key file holds now. @throws KeyRingError, and nothing has changed */
-  reloadKeys(): Promise<void>;
-  /**
-   * Stops accepting, answers what is in flight through any entrance, writes snapshots and lets the directory go. After
-   * that everything but `/livez` is 503.
-   */
-  close(): Promise<void>;
-  /** The same, for `await using`. */
-  [Symbol.asyncDispose](): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof createApp>>;
 
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
 
@@ -81,12 +51,13 @@ const stopped = new CairnError('draining', 'Cannot answer: the server has stoppe
  *   is not allowed, InvariantError for a collection that contradicts itself or another one, CairnError
  *   `validation_failed` for an administrator who breaks the rules of users
  */
-export async function createApp(options: AppOptions = {}): Promise<App> {
+export async function createApp(options: AppOptions = {}) {
   const { clock = systemClock, random = systemRandom, log = faultLog } = options;
   let ring: KeyRing;
   let closed: Promise<void> | undefined;
   const data = openData({ ...options, clock, random, log }, () => ring);
-  const { settings, files, store, users } = data;
+  const { settings, files, users } = data;
+  const store: Store = data.store;
   const keySource = { files, secret: options.secret, clock, random };
   const onFault: OnFault = (error, { id }) => logFault(log, 'A fault of the server itself', error, id);
   const unready = (): Unready | undefined => (closed === undefined ? unreadyIn[store.status().state] : 'draining');
@@ -106,19 +77,27 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     });
     const close = (): Promise<void> => (closed ??= drain().then(() => store.close()));
     return {
+      /** The password that was generated for the first administrator, shown once; `undefined` where none was. */
       generatedPassword,
       store,
       users,
+      /** Why requests should go elsewhere now, such as `draining`; `undefined` when they need not. */
       unready,
       ...entrances,
-      async reloadKeys() {
+      /** Signs and verifies with what the key file holds now. @throws KeyRingError, and nothing has changed */
+      async reloadKeys(): Promise<void> {
         const read = await loadKeyRing(keySource);
         const { kid } = read.keys[0];
         if (kid !== ring.keys[0].kid) log.security('keys_rotated', { kid });
         ring = read;
         tokens.setRing(ring);
       },
+      /**
+       * Stops accepting, answers what is in flight through any entrance, writes snapshots and lets the directory go.
+       * After that everything but `/livez` is 503.
+       */
       close,
+      /** The same, for `await using`. */
       [Symbol.asyncDispose]: close,
     };
   } catch (error) {
@@ -129,10 +108,8 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
 
 const unreadyIn = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
 
-type Entrances = Pick<App, 'listen' | 'renewTls' | 'load' | 'handler' | 'inject'> & { drain(): Promise<void> };
-
 /** The ways in: ports of its own, an embedder's server, and no port at all. */
-function createEntrances(dispatch: Handle, settings: Data['settings'], given: ExchangeOptions): Entrances {
+function createEntrances(dispatch: Handle, settings: Data['settings'], given: ExchangeOptions) {
   let [drains, stops] = [false, false];
   let injected = 0;
   const handle: Handle = (request) =>
@@ -149,27 +126,32 @@ function createEntrances(dispatch: Handle, settings: Data['settings'], given: Ex
   const sum = (of: 'inFlight' | 'connections' | 'refused'): number =>
     servers.reduce((total, server) => total + server[of], 0);
   return {
-    async listen({ port, host, tls }) {
+    /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
+    async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
       invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
       invariant(!drains, 'an app that is closed does not listen');
       const server = new HttpServer({ ...exchange, tls, limits: settings });
       servers.push(server);
       return server.listen(port, host);
     },
-    renewTls(tls) {
+    /** Meets new connections with another certificate. @throws what node:tls throws; then the former one stays */
+    renewTls(tls: TlsTexts): void {
       for (const server of servers) server.renewTls(tls);
     },
+    /** What the listeners are busy with. */
     load: () => ({
       inFlight: sum('inFlight') + exchanger.inFlight + injected,
       connections: sum('connections'),
       refused: sum('refused'),
     }),
-    handler: (incoming, outgoing) => exchanger.receive(incoming, outgoing),
-    inject(request) {
+    /** For an existing `node:http` server: `createServer(app.handler)`. */
+    handler: (incoming: IncomingMessage, outgoing: ServerResponse): void => exchanger.receive(incoming, outgoing),
+    /** Asks without a port. */
+    inject(request: PlainRequest): Promise<PlainReply> {
       injected += 1;
       return inject(handle, refusal, exchange.nextId, request).finally(() => (injected -= 1));
     },
-    async drain() {
+    async drain(): Promise<void> {
       drains = true;
       const graceMs = settings.shutdownGraceSeconds * 1000;
       const timeoutMs = settings.shutdownTimeoutSeconds * 1000;
@@ -197,9 +179,8 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));
   const resources = [items, ...others];
   const declarations = resources.map(({ declaration }) => declaration);
-  let described: ReturnType<Services['description']> | undefined;
-  const description = (): ReturnType<Services['description']> =>
-    (described ??= describe(routeTable(declarations, settings)));
+  let described: ReturnType<typeof describe> | undefined;
+  const description = () => (described ??= describe(routeTable(declarations, settings)));
   return createDispatch({
     ...services,
     required: settings.auth === 'required',

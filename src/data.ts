@@ -37,11 +37,10 @@ interface KeySource {
  */
 export async function loadKeyRing({ files, secret, clock, random }: KeySource): Promise<KeyRing> {
   if (secret !== undefined) return keyRingOfSecret(secret, clock.now());
-  if (files === undefined) return newKeyRing(random, clock.now());
-  const found = await readKeyRing(files);
+  const found = files && (await readKeyRing(files));
   if (found !== undefined) return found;
   const ring = newKeyRing(random, clock.now());
-  await saveKeyRing(files, ring);
+  if (files !== undefined) await saveKeyRing(files, ring);
   return ring;
 }
 

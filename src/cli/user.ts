@@ -25,22 +25,15 @@ export const userCommands: readonly Command[] = [
     async run(call) {
       const [email = ''] = call.operands;
       const fields = { name: call.read(name) ?? email.replace(/@.*/s, ''), email, role: call.read(role) };
-      await offline(call, async (users) => {
-        call.terminal.out(line(await users.create(everybody, { ...fields, password: await readPassword(call) })));
-      });
+      await offline(call, async (users) =>
+        line(await users.create(everybody, { ...fields, password: await readPassword(call) })));
     },
   },
   {
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
     options: [options.directory],
-    async run(call) {
-      await offline(call, (users) => {
-        const view = users.records.view();
-        for (const block of view.blocks()) call.terminal.out(block.map(line).join(''));
-        view.close();
-      });
-    },
+    run: (call) => offline(call, (users) => [...users.records.view().blocks()].flat().map(line).join('')),
   },
   {
     name: 'user set-password',
@@ -73,7 +66,7 @@ async function change(
       throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
     }
     const { record } = await users.change(everybody, user.id, await read(), 'patch', unconditional);
-    call.terminal.out(`${told(record)}\n`);
+    return `${told(record)}\n`;
   });
 }
 
@@ -82,15 +75,15 @@ function line({ id, role: has, email, name: called }: UserRecord): string {
 }
 
 /**
- * Opens the data directory, lets `work` use it without serving anybody, and closes it again.
+ * Opens the data directory, lets `work` use it without serving anybody, tells what came of it, and closes it again.
  * @throws LockedError while a server has the directory, UsageError where there is none
  */
-async function offline(call: Call, work: (users: Users) => Promise<void> | void): Promise<void> {
+async function offline(call: Call, work: (users: Users) => Promise<string> | string): Promise<void> {
   const [passwordLengthMin, scryptCost] = [call.read(options.passwordLengthMin), call.read(options.scryptCost)];
   const { store, users } = openData({ directory: await dataDirectory(call), passwordLengthMin, scryptCost });
   await store.start();
   try {
-    await work(users);
+    call.terminal.out(await work(users));
   } finally {
     await store.close();
   }
