@@ -48,7 +48,7 @@ function text(status: number, body: string, type = 'text/plain; charset=utf-8'):
   return { status, fields: ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields], body };
 }
 
-/** What follows a metric's name, such as `_bucket{le="1"}`, and its value. Labels are Cairn's own: none needs escapes. */
+/** What follows a metric's name, such as `_bucket{le="1"}`, and its value. All labels are ours: none needs escapes. */
 type Sample = readonly [rest: string, value: number];
 /** One metric with all its samples, or the one that needs no labels. */
 type Family = readonly [
@@ -68,7 +68,7 @@ function appFamilies(app: ObservedApp): Family[] {
   const { inFlight, connections, refused } = app.load();
   const { collections, state: current, ...store } = app.store.status();
   const records = collections.map(({ name, records }): Sample => [`{collection="${name}"}`, records]);
-  const states = ['writable', 'full', 'failed'].map((state): Sample => [`{state="${state}"}`, Number(state === current)]);
+  const states = ['writable', 'full', 'failed'].map((name): Sample => [`{state="${name}"}`, Number(name === current)]);
   return [
     ['gauge', 'cairn_http_requests_in_flight', 'Requests that wait for something', inFlight],
     ['gauge', 'cairn_http_connections', 'Open connections', connections],
