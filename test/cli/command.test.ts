@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
-import { passwordFile, readPassword } from '../../src/cli/password.ts';
+import { passwordFile, readPassword } from '../../src/cli/user.ts';
 import { options, type Environment } from '../../src/config.ts';
 import { flagOnly, toggle } from '../../src/options.ts';
 import { packageVersion } from '../../src/version.ts';
