@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { collectionHandlers } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
-import { pageEndpoints } from './api/pages.ts';
 import { refusal } from './api/replies.ts';
 import { collectionRoutes, routedUsers, routeTable, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
@@ -25,7 +24,7 @@ import { HttpServer, type TlsTexts } from './http/server.ts';
 import type { CollectionResource } from './resources/collection.ts';
 import type { Users } from './resources/users.ts';
 import type { Store } from './store/store.ts';
-import { loadAssets } from './web/assets.ts';
+import { pageEndpoints } from './web/assets.ts';
 
 /** How an application is made; `DataOptions` are what it keeps its records by. */
 export interface AppOptions extends DataOptions {
@@ -164,12 +163,13 @@ function createEntrances(dispatch: Handle, settings: Data['settings'], given: Ex
 }
 
 type OnFault = (error: unknown, request: Request) => void;
-type AppServices = Data & Omit<Services, 'pages' | 'description'>;
+type AppServices = Data & Omit<Services, 'page' | 'description'>;
 
 /** The route table with what does each of its operations, and the pipeline over them. */
 function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, onBug: OnFault): Handle {
   const { settings, store, users, items, others } = services;
-  const pages = options.page === false ? undefined : loadAssets(settings.auth === 'none');
+  const pages = options.page === false ? [] : pageEndpoints(settings.auth === 'none');
+  const page = pages.find(({ route }) => route.path === '/')?.handle;
   const collectionOptions = {
     epoch: () => store.epoch,
     requireIfMatch: settings.requireIfMatch,
@@ -189,8 +189,8 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     endpoints: [
       ...collectionEndpoints(routedUsers(settings), users),
       ...resources.flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
-      ...bind(serviceRoutes, serviceHandlers({ ...services, pages, description })),
-      ...(pages === undefined ? [] : pageEndpoints(pages)),
+      ...bind(serviceRoutes, serviceHandlers({ ...services, page, description })),
+      ...pages,
     ],
     onBug,
   });

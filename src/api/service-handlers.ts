@@ -13,7 +13,6 @@ import { userFields, type Users } from '../resources/users.ts';
 import { accept } from '../schema/check.ts';
 import { representationOf } from '../schema/representation.ts';
 import { cookieOf, noCookie, sessionCookie } from './authenticate.ts';
-import { pageReply, type Pages } from './pages.ts';
 import { isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { preferredType, type Call, type Handler } from './route.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
@@ -25,8 +24,8 @@ export interface Services {
   readonly signIn: SignIn;
   readonly tokens: Tokens;
   readonly items: CollectionResource;
-  /** Absent where the app serves no page. */
-  readonly pages: Pages | undefined;
+  /** Answers with the page; absent where the app serves none. */
+  readonly page: Handler | undefined;
   /** The OpenAPI document as JSON text, and its entity tag. */
   readonly description: () => Promise<{ readonly text: string; readonly tag: string }>;
   /** Why the server should get no requests now, such as `draining`; `undefined` when it should. */
@@ -38,8 +37,7 @@ export type Unready = 'draining' | 'store_failed' | 'storage_full';
 
 /** What does the operations of `serviceRoutes`. */
 export function serviceHandlers(services: Services): { readonly [operationId in ServiceOperation]: Handler } {
-  const { users, sessions, signIn, tokens, items, pages } = services;
-  const page = pages?.get('/');
+  const { users, sessions, signIn, tokens, items, page } = services;
   const writeDashboard = dashboardWriter(users, sessions, items);
   return {
     async login({ request, body }) {
@@ -57,10 +55,11 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       return noContent(['Set-Cookie', noCookie]);
     },
 
-    dashboard({ request, principal }) {
+    dashboard(call) {
+      const { request, principal } = call;
       invariant(principal.kind === 'session', 'the route takes a session');
       const asPage = preferredType(serviceRoutes.dashboard, request) === 'text/html';
-      if (asPage && page !== undefined) return pageReply(page(), request);
+      if (asPage && page !== undefined) return page(call);
       return unstoredReply(200, writeDashboard(principal));
     },
 

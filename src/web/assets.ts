@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import type { Page } from '../api/pages.ts';
+import type { Endpoint } from '../api/dispatch.ts';
+import { isUnchanged } from '../api/replies.ts';
 
 /**
  * What the page's files may do in a browser (CSP Level 3, Trusted Types): load and call this server alone, and never
@@ -29,22 +30,35 @@ const types: Readonly<Record<string, string>> = {
 const scripts = ['app.js', 'api.js', 'dom.js', 'form.js', 'records.js', 'person.js'];
 
 /**
- * The page's files, which stand beside this module (in `src/web`, and in `dist/web` after a build), by the path that
- * each is served at. Each is read when it is first asked for. `isOpen`: the page is told that nobody has to sign in.
+ * A public endpoint for each of the page's files, which stand beside this module (in `src/web`, and in `dist/web` after
+ * a build) and are the same bytes for everybody. Each is read when it is first asked for, and asked for anew each time,
+ * since it changes with the server. `isOpen`: the page is told that nobody has to sign in.
  */
-export function loadAssets(isOpen = false): ReadonlyMap<string, () => Page> {
-  return new Map(
-    ['index.html', 'page.css', 'icon.svg', ...scripts].map((name) => {
-      let asset: Page | undefined;
-      return [name === 'index.html' ? '/' : `/page/${name}`, () => (asset ??= loadAsset(name, isOpen))];
-    }),
-  );
+export function pageEndpoints(isOpen: boolean): Endpoint[] {
+  return ['index.html', 'page.css', 'icon.svg', ...scripts].map((name) => {
+    const path = name === 'index.html' ? '/' : `/page/${name}`;
+    let file: ReturnType<typeof load> | undefined;
+    return {
+      route: { method: 'GET', path, summary: 'The page', access: 'public', query: [], reply: { status: 200 } },
+      handle({ request }) {
+        const { body, etag, fields } = (file ??= load(name, isOpen));
+        if (isUnchanged(request, etag)) return { status: 304, fields, body: undefined };
+        return { status: 200, fields: ['Content-Type', types[extname(name)] ?? '', ...fields], body };
+      },
+    };
+  });
 }
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
-function loadAsset(name: string, isOpen: boolean): Page {
+function load(name: string, isOpen: boolean) {
   const file = readFileSync(new URL(name, import.meta.url));
   const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  return { type: types[extname(name)] ?? '', body, etag, contentSecurityPolicy };
+  const fields = [
+    ...['Cache-Control', 'no-cache', 'Vary', 'Accept', 'ETag', etag],
+    ...['Content-Security-Policy', contentSecurityPolicy],
+    ...['X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer'],
+    ...['Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],
+  ];
+  return { body, etag, fields };
 }
