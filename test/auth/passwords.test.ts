@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPasswords } from '../../src/auth/passwords.ts';
-import { parsePhc, scrypt } from '../../src/auth/scrypt.ts';
+import { createPasswords, parsePhc, scrypt } from '../../src/auth/passwords.ts';
 import { testRandom } from './helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
