@@ -17,12 +17,12 @@ export class Throttle {
   readonly #key: Buffer;
   // The four bounds, and who is exempt: an account that once signed in from an address is not held up there by what
   // others do to the account, or to the server as a whole. What it does itself still counts against the first two.
-  readonly #pair = new Failures({ burst: 5, everySeconds: 60 }, limits.throttlePlaces);
-  readonly #address = new Failures({ burst: 30, everySeconds: 10 }, limits.throttlePlaces);
-  readonly #account = new Failures({ burst: 30, everySeconds: 120 }, limits.throttlePlaces);
+  readonly #pair = new Failures({ burst: 5, everySeconds: 60 });
+  readonly #address = new Failures({ burst: 30, everySeconds: 10 });
+  readonly #account = new Failures({ burst: 30, everySeconds: 120 });
   readonly #all = new Failures({ burst: 600, everySeconds: 0.2 }, 1);
   /** E-mail addresses that were asked for, by whoever asked. */
-  readonly #claims = new Failures({ burst: 30, everySeconds: 10 }, limits.throttlePlaces);
+  readonly #claims = new Failures({ burst: 30, everySeconds: 10 });
   /** Where many names share a place the last one stays; who is forgotten is only no longer exempt. */
   readonly #known = new Float64Array(limits.throttlePlaces);
 
@@ -37,15 +37,14 @@ export class Throttle {
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   attempt(account: string, address: string): Settle {
-    const network = networkOf(address);
-    const name = account.toLowerCase();
-    const pair = this.#placeOf('pair', name, network);
-    const exempt = this.#known[pair.index % this.#known.length] === pair.mark;
-    const counted: [Failures, Place][] = [
+    const [name, network] = [account.toLowerCase(), networkOf(address)];
+    const { place: pair, mark } = this.#placeOf('pair', name, network);
+    const counted: [Failures, place: number][] = [
       [this.#pair, pair],
-      [this.#address, this.#placeOf('address', network)],
+      [this.#address, this.#placeOf('address', network).place],
     ];
-    if (!exempt) counted.push([this.#account, this.#placeOf('account', name)], [this.#all, this.#placeOf('all')]);
+    const exempt = this.#known[pair] === mark;
+    if (!exempt) counted.push([this.#account, this.#placeOf('account', name).place], [this.#all, 0]);
 
     const now = this.#clock.elapsed();
     const waitMs = Math.max(...counted.map(([failures, place]) => failures.waitMs(place, now)));
@@ -60,8 +59,8 @@ export class Throttle {
         if (outcome === 'failed') failures.add(place, this.#clock.elapsed());
       }
       if (outcome !== 'succeeded') return;
-      this.#pair.set(pair, 0);
-      this.#known[pair.index % this.#known.length] = pair.mark;
+      this.#pair.forget(pair);
+      this.#known[pair] = mark;
     };
   }
 
@@ -70,27 +69,22 @@ export class Throttle {
    * somebody has it. @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   claim(address: string): void {
-    const place = this.#placeOf('claim', networkOf(address));
+    const { place } = this.#placeOf('claim', networkOf(address));
     const now = this.#clock.elapsed();
     const waitMs = this.#claims.waitMs(place, now);
     if (waitMs > 0) throw tooMany('Cannot take an e-mail address: too many have been asked for from here', waitMs);
     this.#claims.add(place, now);
   }
 
-  #placeOf(...parts: string[]): Place {
+  /** Where a name is counted, and what tells it from others that are counted there. */
+  #placeOf(...parts: string[]): { place: number; mark: number } {
     const digest = createHmac('sha256', this.#key).update(parts.join('\0')).digest();
-    return { index: digest.readUInt32LE(0), mark: digest.readUIntLE(4, 6) };
+    return { place: digest.readUInt32LE(0) % limits.throttlePlaces, mark: digest.readUIntLE(4, 6) };
   }
 }
 
 function tooMany(message: string, waitMs: number): CairnError {
   return new CairnError('too_many_requests', message, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
-}
-
-/** Where a name is counted, and what tells it from others that are counted there. */
-interface Place {
-  readonly index: number;
-  readonly mark: number;
 }
 
 /**
@@ -106,34 +100,34 @@ class Failures {
   readonly #pending = new Map<number, number>();
 
   /** Lets `burst` failures in a row pass, and after them one more in each `everySeconds`. */
-  constructor({ burst, everySeconds }: { burst: number; everySeconds: number }, places: number) {
+  constructor({ burst, everySeconds }: { burst: number; everySeconds: number }, places: number = limits.throttlePlaces) {
     this.#spacingMs = everySeconds * 1000;
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
     this.#forgottenAt = new Float64Array(places);
   }
 
   /** How long the name has to wait until it may fail again, if what is `pending` fails too; 0 or less: not at all. */
-  waitMs(place: Place, now: number, pending = false): number {
-    const more = pending ? (this.#pending.get(place.index) ?? 0) : 0;
+  waitMs(place: number, now: number, pending = false): number {
+    const more = pending ? (this.#pending.get(place) ?? 0) : 0;
     return this.#at(place, now) + more * this.#spacingMs - this.#toleranceMs - now;
   }
 
-  add(place: Place, now: number): void {
-    this.set(place, this.#at(place, now) + this.#spacingMs);
+  add(place: number, now: number): void {
+    this.#forgottenAt[place] = this.#at(place, now) + this.#spacingMs;
+  }
+
+  forget(place: number): void {
+    this.#forgottenAt[place] = 0;
   }
 
   /** One attempt more, or one less, of which the outcome is not known yet. */
-  hold({ index }: Place, change: 1 | -1): void {
-    const count = (this.#pending.get(index) ?? 0) + change;
-    if (count > 0) this.#pending.set(index, count);
-    else this.#pending.delete(index);
+  hold(place: number, change: 1 | -1): void {
+    const count = (this.#pending.get(place) ?? 0) + change;
+    if (count > 0) this.#pending.set(place, count);
+    else this.#pending.delete(place);
   }
 
-  #at({ index }: Place, now: number): number {
-    return Math.max(this.#forgottenAt[index % this.#forgottenAt.length] ?? 0, now);
-  }
-
-  set({ index }: Place, time: number): void {
-    this.#forgottenAt[index % this.#forgottenAt.length] = time;
+  #at(place: number, now: number): number {
+    return Math.max(this.#forgottenAt[place] ?? 0, now);
   }
 }
