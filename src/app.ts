@@ -15,7 +15,6 @@ import { Slices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
 import { faultLog, loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
-import type { ExchangeOptions } from './http/exchange.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import type { Handle, Request } from './http/message.ts';
@@ -64,16 +63,18 @@ export async function createApp(options: AppOptions = {}) {
   try {
     ring = await loadKeyRing(keySource);
     const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
-    const dispatch = dispatchOver({ ...data, tokens, unready }, options, clock, onFault);
     const generatedPassword = await ensureAdministrator(users, options, random);
-    const { drain, ...entrances } = createEntrances(dispatch, settings, {
+    const exchange: ExchangerOptions = {
       clock,
       nextId: createRequestIds(random),
+      handle: dispatchOver({ ...data, tokens, unready }, options, clock, onFault),
+      refuse: refusal,
       onFailure: onFault,
       onAnswered({ id, method, route, userId }, status, bytes, durationMs) {
         log.request({ id, method, route, status, durationMs, bytes, userId });
       },
-    });
+    };
+    const { drain, ...entrances } = createEntrances(exchange, settings);
     const close = (): Promise<void> => (closed ??= drain().then(() => store.close()));
     return {
       /** The password that was generated for the first administrator, shown once; `undefined` where none was. */
@@ -108,28 +109,24 @@ export async function createApp(options: AppOptions = {}) {
 const unreadyIn = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
 
 /** The ways in: ports of its own, an embedder's server, and no port at all. */
-function createEntrances(dispatch: Handle, settings: Data['settings'], given: ExchangeOptions) {
-  let [drains, stops] = [false, false];
-  let injected = 0;
+function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
+  let stops = false;
   const handle: Handle = (request) =>
-    stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : dispatch(request);
-  const exchange: ExchangerOptions = {
+    stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : given.handle(request);
+  const exchanger = new Exchanger({
     ...given,
     handle,
-    refuse: refusal,
     proxies: parseTrustedProxies(settings.trustedProxies),
     unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
-  };
-  const exchanger = new Exchanger(exchange);
+    limits: settings,
+  });
   const servers: HttpServer[] = [];
-  const sum = (of: 'inFlight' | 'connections' | 'refused'): number =>
-    servers.reduce((total, server) => total + server[of], 0);
   return {
     /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
     async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
       invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
-      invariant(!drains, 'an app that is closed does not listen');
-      const server = new HttpServer({ ...exchange, tls, limits: settings });
+      invariant(!exchanger.draining, 'an app that is closed does not listen');
+      const server = new HttpServer(exchanger, tls);
       servers.push(server);
       return server.listen(port, host);
     },
@@ -137,27 +134,26 @@ function createEntrances(dispatch: Handle, settings: Data['settings'], given: Ex
     renewTls(tls: TlsTexts): void {
       for (const server of servers) server.renewTls(tls);
     },
-    /** What the listeners are busy with. */
-    load: () => ({
-      inFlight: sum('inFlight') + exchanger.inFlight + injected,
-      connections: sum('connections'),
-      refused: sum('refused'),
-    }),
+    /** What the entrances are busy with. */
+    load() {
+      const { inFlight, connections, refused } = exchanger;
+      return { inFlight, connections, refused };
+    },
     /** For an existing `node:http` server: `createServer(app.handler)`. */
     handler: (incoming: IncomingMessage, outgoing: ServerResponse): void => exchanger.receive(incoming, outgoing),
     /** Asks without a port. */
     inject(request: PlainRequest): Promise<PlainReply> {
-      injected += 1;
-      return inject(handle, refusal, exchange.nextId, request).finally(() => (injected -= 1));
+      exchanger.inFlight += 1;
+      return inject(handle, refusal, given.nextId, request).finally(() => (exchanger.inFlight -= 1));
     },
     async drain(): Promise<void> {
-      drains = true;
+      exchanger.draining = true;
       const graceMs = settings.shutdownGraceSeconds * 1000;
       const timeoutMs = settings.shutdownTimeoutSeconds * 1000;
       const deadline = systemClock.elapsed() + graceMs + timeoutMs;
       await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
       stops = true;
-      while (exchanger.inFlight + injected > 0 && systemClock.elapsed() < deadline) await sleep(10);
+      while (exchanger.inFlight > 0 && systemClock.elapsed() < deadline) await sleep(10);
     },
   };
 }

@@ -3,6 +3,7 @@ import { refusal } from './api/replies.ts';
 import type { App } from './app.ts';
 import { CairnError } from './base/errors.ts';
 import { systemClock, systemRandom } from './base/system.ts';
+import { Exchanger } from './http/exchanger.ts';
 import { apiFields, type Handle, type Reply } from './http/message.ts';
 import { createRequestIds } from './http/request-id.ts';
 import { HttpServer } from './http/server.ts';
@@ -21,7 +22,8 @@ export function createOperations(log: Log) {
     /** @throws what binding throws */
     listen(app: ObservedApp, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
-      server = new HttpServer({ handle, refuse: refusal, clock: systemClock, nextId: createRequestIds(systemRandom) });
+      const nextId = createRequestIds(systemRandom);
+      server = new HttpServer(new Exchanger({ handle, refuse: refusal, clock: systemClock, nextId }));
       return server.listen(port, host);
     },
     close: async () => void (await server?.drain(0)),

@@ -52,7 +52,7 @@ export function createPasswords({ random, costExponent, lengthMin }: PasswordOpt
   }
 
   /**
-   * Whether `password` is the one that was hashed, in constant time but for the cost. Where there is no hash (an unknown
+   * Whether `password` was hashed as `phc`, in constant time but for the cost. Where there is no hash (an unknown
    * user, a user without a password) or it cannot be read, the answer is false after the time that a wrong password
    * takes at today's cost.
    * @throws CairnError `overloaded` with `retryAfterSeconds`

@@ -4,6 +4,8 @@ import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Clock, Random } from '../base/system.ts';
 
+const { throttlePlaces } = limits;
+
 /**
  * Tells once what has become of an attempt. `succeeded`: forgets the failures of this account from this address, and
  * remembers the two. `withdrawn`: nothing was tried after all, because the server was busy, say.
@@ -24,7 +26,7 @@ export class Throttle {
   /** E-mail addresses that were asked for, by whoever asked. */
   readonly #claims = new Failures({ burst: 30, everySeconds: 10 });
   /** Where many names share a place the last one stays; who is forgotten is only no longer exempt. */
-  readonly #known = new Float64Array(limits.throttlePlaces);
+  readonly #known = new Float64Array(throttlePlaces);
 
   constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
     this.#clock = clock;
@@ -79,7 +81,7 @@ export class Throttle {
   /** Where a name is counted, and what tells it from others that are counted there. */
   #placeOf(...parts: string[]): { place: number; mark: number } {
     const digest = createHmac('sha256', this.#key).update(parts.join('\0')).digest();
-    return { place: digest.readUInt32LE(0) % limits.throttlePlaces, mark: digest.readUIntLE(4, 6) };
+    return { place: digest.readUInt32LE(0) % throttlePlaces, mark: digest.readUIntLE(4, 6) };
   }
 }
 
@@ -100,7 +102,7 @@ class Failures {
   readonly #pending = new Map<number, number>();
 
   /** Lets `burst` failures in a row pass, and after them one more in each `everySeconds`. */
-  constructor({ burst, everySeconds }: { burst: number; everySeconds: number }, places: number = limits.throttlePlaces) {
+  constructor({ burst, everySeconds }: { burst: number; everySeconds: number }, places: number = throttlePlaces) {
     this.#spacingMs = everySeconds * 1000;
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
     this.#forgottenAt = new Float64Array(places);

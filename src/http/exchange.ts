@@ -9,8 +9,8 @@ import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
 import type { Reply, Request, StreamedBody } from './message.ts';
 
-/** What is asked and told of each exchange. */
-export interface ExchangeOptions {
+/** What all exchanges share: what is asked and told of each. */
+export interface ExchangeContext {
   readonly clock: Clock;
   /** Makes request ids (`createRequestIds`). */
   readonly nextId: () => string;
@@ -21,10 +21,6 @@ export interface ExchangeOptions {
   readonly onAnswered?: ((request: Request, status: number, bytes: number, durationMs: number) => void) | undefined;
   /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
-}
-
-/** What all exchanges of a server share. */
-export interface ExchangeContext extends ExchangeOptions {
   readonly limits: Limits;
   /** Bodies that are being received, and how much of them is here. */
   readonly arriving: { requests: number; bytes: number };
@@ -43,6 +39,7 @@ export function tooLarge(bytesMax: number): CairnError {
 
 /** One request on a socket, and the sending of its reply. */
 export class Exchange implements Request {
+  readonly id: string;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly fields: Fields;
@@ -54,7 +51,6 @@ export class Exchange implements Request {
   userId: number | undefined;
   readonly #context: ExchangeContext;
   readonly #startedMs: number;
-  #id: string | undefined;
   /** Of the content, 0 where there is none; `undefined` where it is not told, and until the head is checked. */
   #contentLength: number | undefined;
   /** The caller waits for "100 Continue" before it sends its content. */
@@ -71,6 +67,7 @@ export class Exchange implements Request {
     context: ExchangeContext,
     awaitsContinue: boolean,
   ) {
+    this.id = context.nextId();
     this.incoming = incoming;
     this.outgoing = outgoing;
     this.fields = new Fields(incoming.rawHeaders);
@@ -81,10 +78,6 @@ export class Exchange implements Request {
     this.#context = context;
     this.#startedMs = context.clock.elapsed();
     this.#awaitsContinue = awaitsContinue;
-  }
-
-  get id(): string {
-    return (this.#id ??= this.#context.nextId());
   }
 
   /** Checks the head and takes over what it comes down to. @throws what `checkHead` throws */

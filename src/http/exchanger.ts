@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
-import { Exchange, type ExchangeContext, type ExchangeOptions } from './exchange.ts';
+import { Exchange, type ExchangeContext } from './exchange.ts';
 import { apiFields, type Handle, type Refuse, type Reply } from './message.ts';
 
 /** What is remembered of a socket between its requests. */
@@ -35,7 +35,7 @@ class Connection {
   }
 }
 
-export interface ExchangerOptions extends ExchangeOptions {
+export interface ExchangerOptions extends Omit<ExchangeContext, 'limits' | 'arriving'> {
   readonly handle: Handle;
   readonly refuse: Refuse;
   readonly proxies?: TrustedProxies | undefined;
@@ -53,32 +53,30 @@ const overloaded = new CairnError('overloaded', 'Cannot take the request: too ma
 });
 const asteriskReply: Reply = { status: 204, fields: apiFields, body: undefined };
 
-/** Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. */
+/**
+ * Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. Any
+ * number of servers may share one.
+ */
 export class Exchanger {
+  readonly limits: Limits;
+  readonly proxies: TrustedProxies;
+  /** Requests whose reply waits for something. */
+  inFlight = 0;
+  /** Those that `HttpServer`s hold, and those that found one of the caps reached. */
+  connections = 0;
+  refused = 0;
   /** While it is set, every reply ends its connection. */
   draining = false;
-  /**
-   * Whether replies that are ready at once are held until everything that has arrived by now has been looked at, and
-   * then sent in one go. With many callers this saves a third of the time (parsing and writing each stay in the
-   * processor's caches); a lone caller would only wait.
-   */
-  gathers = false;
   readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
   readonly #options: ExchangerOptions;
   readonly #context: ExchangeContext;
-  readonly #proxies: TrustedProxies;
   readonly #connections = new WeakMap<Socket, Connection>();
-  #inFlight = 0;
 
   constructor(options: ExchangerOptions) {
+    this.limits = { ...limits, ...options.limits };
+    this.proxies = options.proxies ?? (() => false);
     this.#options = options;
-    this.#proxies = options.proxies ?? (() => false);
-    this.#context = { ...options, limits: { ...limits, ...options.limits }, arriving: { requests: 0, bytes: 0 } };
-  }
-
-  /** Requests whose reply waits for something. */
-  get inFlight(): number {
-    return this.#inFlight;
+    this.#context = { ...options, limits: this.limits, arriving: { requests: 0, bytes: 0 } };
   }
 
   /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
@@ -89,7 +87,7 @@ export class Exchanger {
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
     // Node itself would read on, and hand over pipelined requests without end.
-    if (connection.waiting.length < this.#context.limits.pipelinedRequestsMax) return;
+    if (connection.waiting.length < this.limits.pipelinedRequestsMax) return;
     connection.paused = true;
     connection.socket.pause();
   }
@@ -106,7 +104,7 @@ export class Exchanger {
 
   #connectionOf(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
-    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.#proxies)));
+    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.proxies)));
     return connection;
   }
 
@@ -119,16 +117,16 @@ export class Exchanger {
       connection.closing = true;
       exchange.check();
       connection.closing = false;
-      if (connection.isProxy) Object.assign(exchange, resolveCaller(connection.peer, exchange.fields, this.#proxies));
+      if (connection.isProxy) Object.assign(exchange, resolveCaller(connection.peer, exchange.fields, this.proxies));
       reply = this.#handle(exchange);
     } catch (error) {
       reply = this.#refuse(error, exchange);
     }
     if (!(reply instanceof Promise)) return this.#reply(connection, exchange, reply);
     connection.busy = true;
-    this.#inFlight += 1;
+    this.inFlight += 1;
     const settle = (settled: Reply): void => {
-      this.#inFlight -= 1;
+      this.inFlight -= 1;
       this.#finish(connection, exchange, settled);
     };
     reply.then(settle, (error: unknown) => settle(this.#refuse(error, exchange)));
@@ -137,8 +135,8 @@ export class Exchanger {
   #handle(exchange: Exchange): Reply | Promise<Reply> {
     if (exchange.target === '*') return asteriskReply;
     // Who sends slowly costs a connection, and keeps nobody else out.
-    const waiting = this.#inFlight - this.#context.arriving.requests;
-    const isShed = waiting >= this.#context.limits.requestsInFlightMax;
+    const waiting = this.inFlight - this.#context.arriving.requests;
+    const isShed = waiting >= this.limits.requestsInFlightMax;
     if (isShed && this.#options.unshed?.has(exchange.target) !== true) throw overloaded;
     return this.#options.handle(exchange);
   }
@@ -149,9 +147,13 @@ export class Exchanger {
     return this.#options.refuse(internal, exchange.id);
   }
 
-  /** Sends a reply that is ready, now or with those of others. */
+  /**
+   * Sends a reply that is ready. With many callers it is held until everything that has arrived by now has been looked
+   * at, and then sent with those of others: this saves a third of the time (parsing and writing each stay in the
+   * processor's caches). A lone caller would only wait.
+   */
   #reply(connection: Connection, exchange: Exchange, reply: Reply): void {
-    if (!this.gathers) return this.#send(connection, exchange, reply);
+    if (this.connections < this.limits.gatheringConnectionsMin) return this.#send(connection, exchange, reply);
     connection.busy = true;
     if (this.#gathered.push({ connection, exchange, reply }) > 1) return;
     setImmediate(() => {
@@ -167,7 +169,7 @@ export class Exchanger {
   }
 
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
-    const isFull = connection.requests >= this.#context.limits.requestsPerConnectionMax;
+    const isFull = connection.requests >= this.limits.requestsPerConnectionMax;
     if (isFull || this.draining || exchange.isLast(reply)) connection.closing = true;
     let sending: Promise<void> | undefined;
     try {
@@ -196,7 +198,7 @@ export class Exchanger {
     }
     if (connection.closing) {
       waiting.length = 0;
-    } else if (connection.paused && waiting.length < this.#context.limits.pipelinedRequestsMax) {
+    } else if (connection.paused && waiting.length < this.limits.pipelinedRequestsMax) {
       connection.paused = false;
       connection.socket.resume();
     }
@@ -220,7 +222,7 @@ export class Exchanger {
     outgoing.assignSocket(socket);
     outgoing.writeHead(status, [...fields, ...failure.fields, ...length, 'Connection', 'close']).end(content);
     socket.end();
-    const timer = setTimeout(() => socket.destroy(), this.#context.limits.lingerTimeoutMs).unref();
+    const timer = setTimeout(() => socket.destroy(), this.limits.lingerTimeoutMs).unref();
     socket.once('close', () => clearTimeout(timer));
   }
 }

@@ -8,12 +8,7 @@ import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import { plainAddress } from './caller.ts';
-import { Exchanger, type ExchangerOptions } from './exchanger.ts';
-
-export interface ServerOptions extends ExchangerOptions {
-  /** With them the server speaks HTTPS only. */
-  readonly tls?: TlsTexts | undefined;
-}
+import type { Exchanger } from './exchanger.ts';
 
 /** A certificate chain and its private key as PEM texts. */
 export interface TlsTexts {
@@ -27,51 +22,37 @@ const tlsVersionMin = 'TLSv1.2';
 export class HttpServer {
   readonly #server: Server;
   readonly #exchanger: Exchanger;
-  readonly #limits: Limits;
-  readonly #isProxy: (address: string) => boolean;
   readonly #sockets = new Set<Socket>();
   readonly #perNetwork = new Map<string, number>();
-  /** Connections that found one of the caps reached. */
-  refused = 0;
 
-  constructor(options: ServerOptions) {
-    this.#limits = { ...limits, ...options.limits };
-    this.#exchanger = new Exchanger(options);
-    this.#isProxy = (address) => options.proxies?.(address) === true;
-    this.#server = createNodeServer(options.tls, this.#limits);
+  /** With `tls` the server speaks HTTPS only. */
+  constructor(exchanger: Exchanger, tls?: TlsTexts) {
+    this.#exchanger = exchanger;
+    this.#server = createNodeServer(tls, exchanger.limits);
     const receive = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-      this.#exchanger.receive(incoming, outgoing);
+      exchanger.receive(incoming, outgoing);
     this.#server
       .on('request', receive)
       .on('checkExpectation', receive)
       .on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) =>
-        this.#exchanger.receive(incoming, outgoing, true),
+        exchanger.receive(incoming, outgoing, true),
       )
       .on('connect', (_incoming: IncomingMessage, socket: Socket) => {
         // Node lets go of such a socket altogether, errors included.
         socket.on('error', () => socket.destroy()).resume();
         const refusal = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
-        this.#exchanger.receiveFailure(socket, refusal, ['Allow', '']);
+        exchanger.receiveFailure(socket, refusal, ['Allow', '']);
       })
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#receiveError(error, socket))
       // A TLS socket is counted when it connects, before its handshake has cost anything.
       .on('connection', (socket: Socket) => this.#admit(socket))
       // Whoever is idle makes room for whoever is not.
       .on('drop', () => {
-        this.refused += 1;
+        exchanger.refused += 1;
         this.#server.closeIdleConnections();
       })
       // An accept that fails, with no descriptor left perhaps, concerns one caller and not the server.
       .on('error', () => undefined);
-  }
-
-  /** Requests whose reply waits for something. */
-  get inFlight(): number {
-    return this.#exchanger.inFlight;
-  }
-
-  get connections(): number {
-    return this.#sockets.size;
   }
 
   /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
@@ -118,16 +99,17 @@ export class HttpServer {
     const address = plainAddress(socket.remoteAddress ?? '');
     const network = networkOf(address);
     const count = (this.#perNetwork.get(network) ?? 0) + 1;
-    if (count > this.#limits.connectionsPerAddressMax && !this.#isProxy(address)) {
-      this.refused += 1;
+    const { proxies, limits } = this.#exchanger;
+    if (count > limits.connectionsPerAddressMax && !proxies(address)) {
+      this.#exchanger.refused += 1;
       return void socket.destroy();
     }
     this.#perNetwork.set(network, count);
     this.#sockets.add(socket);
-    this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;
+    this.#exchanger.connections += 1;
     socket.once('close', () => {
       this.#sockets.delete(socket);
-      this.#exchanger.gathers = this.#sockets.size >= this.#limits.gatheringConnectionsMin;
+      this.#exchanger.connections -= 1;
       const left = (this.#perNetwork.get(network) ?? 1) - 1;
       if (left === 0) this.#perNetwork.delete(network);
       else this.#perNetwork.set(network, left);
@@ -155,7 +137,7 @@ const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'it took too long to arrive'],
 };
 
-function createNodeServer(tls: ServerOptions['tls'], bounds: Limits): Server {
+function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Server {
   const options = {
     maxHeaderSize: bounds.fieldsBytesMax,
     headersTimeout: bounds.headersTimeoutMs,

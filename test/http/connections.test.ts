@@ -8,11 +8,10 @@ import { runInNewContext } from 'node:vm';
 
 import { systemClock } from '../../src/base/system.ts';
 import { parseTrustedProxies } from '../../src/http/caller.ts';
-import { Exchanger } from '../../src/http/exchanger.ts';
+import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply } from '../../src/http/message.ts';
 import { refusal as refuse } from '../../src/api/replies.ts';
-import type { ServerOptions } from '../../src/http/server.ts';
 import { createHandle, startListener, text, type Listener } from './listener.ts';
 import { RawClient, within } from './raw.ts';
 
@@ -22,9 +21,9 @@ const last = `GET /items/1 ${host}Connection: close\r\n\r\n`;
 
 async function start(
   context: TestContext,
-  limits: ServerOptions['limits'],
+  limits: ExchangerOptions['limits'],
   routes: Readonly<Record<string, Handle>> = {},
-  more: Partial<ServerOptions> = {},
+  more: Partial<ExchangerOptions> = {},
 ): Promise<Listener> {
   const listener = await startListener({ limits, handle: createHandle(routes), ...more });
   context.after(() => listener.server.drain(0, 0));
@@ -293,7 +292,7 @@ test('who asks for a tunnel and breaks the connection harms nobody', async (cont
     if (round % 2 === 0) assert.equal((await client.reply()).status, 405);
     client.send('x'.repeat(10_000)).socket.resetAndDestroy();
   }
-  while (listener.server.connections > 0) await delay(2);
+  while (listener.exchanger.connections > 0) await delay(2);
   await assertServes(listener);
 });
 
@@ -318,13 +317,13 @@ test('who leaves while requests wait for their turn leaves nothing in flight', a
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
   client.send(`POST /echo ${host}Content-Length: 3\r\n\r\nabc`.repeat(3));
   client.send(`POST /echo ${host}Content-Length: 3\r\n\r\na`);
-  while (listener.server.inFlight === 0) await delay(2);
+  while (listener.exchanger.inFlight === 0) await delay(2);
   await delay(20);
   client.socket.resetAndDestroy();
-  while (listener.server.connections > 0) await delay(2);
+  while (listener.exchanger.connections > 0) await delay(2);
   waits.open();
   await delay(20);
-  assert.equal(listener.server.inFlight, 0);
+  assert.equal(listener.exchanger.inFlight, 0);
 });
 
 test('after "Connection: close" from either side nothing more is handled', async (context) => {
@@ -426,7 +425,7 @@ test('content in tiny chunks is put together, in memory of its own size', async 
     return process.memoryUsage().heapUsed;
   };
   const client = new RawClient(listener.port, 20_000).send(`POST /big ${host}Transfer-Encoding: chunked\r\n\r\n`);
-  while (listener.server.inFlight === 0) await delay(2);
+  while (listener.exchanger.inFlight === 0) await delay(2);
   const before = heapBytes();
   client.send([...content].map((digit) => `1\r\n${digit}\r\n`).join(''));
   await delay(300);
@@ -444,10 +443,10 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
     await delay(30);
     for (let flood = 0; flood < 15; flood += 1) clients.push(new RawClient(listener.port));
     for (const client of clients.slice(5)) await client.closed;
-    assert.equal(listener.server.connections, 5);
-    assert.equal(listener.server.refused, 15);
+    assert.equal(listener.exchanger.connections, 5);
+    assert.equal(listener.exchanger.refused, 15);
     for (const client of clients) client.socket.destroy();
-    while (listener.server.connections > 0) await delay(5);
+    while (listener.exchanger.connections > 0) await delay(5);
     await assertServes(listener);
   }
   const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
@@ -468,7 +467,7 @@ test('RFC 4291 §2.5.4: the cap counts the /64 that one caller has of IPv6, and 
   const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
   for (const client of clients) assert.equal((await client.reply()).status, 200);
   await new RawClient(listener.port).rest();
-  assert.equal(listener.server.connections, 5);
+  assert.equal(listener.exchanger.connections, 5);
   prefix = '::ffff:10.0.0.';
   for (let other = 0; other < 6; other += 1) clients.push(new RawClient(listener.port).send(get));
   for (const client of clients.slice(5)) assert.equal((await client.reply()).status, 200);
@@ -494,7 +493,7 @@ test('beyond the requests in flight callers are told to come back, but health is
   const routes = { 'GET /wait': wait, 'GET /livez': () => text('alive') };
   const listener = await start(context, { requestsInFlightMax: 3 }, routes, { unshed: new Set(['/livez']) });
   const waiting = Array.from({ length: 3 }, () => new RawClient(listener.port).send(`GET /wait ${host}\r\n`));
-  while (listener.server.inFlight < 3) await delay(2);
+  while (listener.exchanger.inFlight < 3) await delay(2);
   const shed = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
   const reply = await shed.reply();
   assert.equal(reply.status, 503);
@@ -513,10 +512,10 @@ test('slow bodies keep nobody out, and share a bound in bytes', async (context) 
   const begin = (bytes: number): RawClient =>
     new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 90\r\n\r\n${'x'.repeat(bytes)}`);
   const slow = Array.from({ length: 5 }, () => begin(1));
-  while (listener.server.inFlight < 5) await delay(2);
+  while (listener.exchanger.inFlight < 5) await delay(2);
   await assertServes(listener);
   const large = begin(80);
-  while (listener.server.inFlight < 6) await delay(2);
+  while (listener.exchanger.inFlight < 6) await delay(2);
   const refused = await begin(89).reply();
   assert.deepEqual([refused.status, refused.fields.get('retry-after')], [503, '1']);
   assert.equal((await large.send('x'.repeat(10)).reply()).body.length, 90);
@@ -532,14 +531,14 @@ test('of 1,000 requests in flight, draining cuts none', async (context) => {
     return text('waited');
   };
   const listener = await start(context, {}, { 'POST /wait': wait });
-  const { server } = listener;
+  const { server, exchanger } = listener;
   const idle = [new RawClient(listener.port), new RawClient(listener.port).send(get)];
   assert.equal((await idle[1]?.reply())?.status, 200);
   const begun = new RawClient(listener.port).send(`POST /wait ${host}Content-Length: 3\r\n`);
   const clients = Array.from({ length: 1000 }, () =>
     new RawClient(listener.port, 20_000).send(`POST /wait ${host}Content-Length: 3\r\n\r\nabc`),
   );
-  while (server.inFlight < 1000) await delay(5);
+  while (exchanger.inFlight < 1000) await delay(5);
   const drained = server.drain(1000, 20_000);
   // During the grace new connections are still served, and told to go.
   const late = new RawClient(listener.port).send(get);
@@ -561,7 +560,7 @@ test('of 1,000 requests in flight, draining cuts none', async (context) => {
 test('draining ends at its deadline, and tells how many were cut off', async (context) => {
   const listener = await start(context, {}, { 'GET /wait': () => new Promise<Reply>(() => undefined) });
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
-  while (listener.server.inFlight < 1) await delay(2);
+  while (listener.exchanger.inFlight < 1) await delay(2);
   assert.equal(await listener.server.drain(0, 50), 1);
   await client.closed;
 });

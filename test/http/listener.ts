@@ -1,10 +1,11 @@
 import { refusal } from '../../src/api/replies.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
+import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
 import { apiFields, type Handle, type Reply, type Request } from '../../src/http/message.ts';
 import { createRequestIds } from '../../src/http/request-id.ts';
 import { Router } from '../../src/http/router.ts';
-import { HttpServer, type ServerOptions } from '../../src/http/server.ts';
+import { HttpServer, type TlsTexts } from '../../src/http/server.ts';
 
 export function text(body: string): Reply {
   return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
@@ -43,15 +44,16 @@ interface Answered {
 
 export interface Listener {
   readonly server: HttpServer;
+  readonly exchanger: Exchanger;
   readonly port: number;
   readonly answered: Answered[];
 }
 
 /** Starts a listener on a free port. */
-export async function startListener(options: Partial<ServerOptions> = {}): Promise<Listener> {
+export async function startListener(options: Partial<ExchangerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
   const answered: Answered[] = [];
   let drawn = 0;
-  const server = new HttpServer({
+  const exchanger = new Exchanger({
     handle: createHandle(),
     refuse: refusal,
     clock: systemClock,
@@ -61,5 +63,6 @@ export async function startListener(options: Partial<ServerOptions> = {}): Promi
     },
     ...options,
   });
-  return { server, port: await server.listen(0, '127.0.0.1'), answered };
+  const server = new HttpServer(exchanger, tls);
+  return { server, exchanger, port: await server.listen(0, '127.0.0.1'), answered };
 }

@@ -25,7 +25,7 @@ test('TLS: a new certificate meets new connections, and open ones go on', async 
   t.after(() => rmSync(directory, { recursive: true }));
   const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));
   if (first === undefined || second === undefined) return t.skip('there is no openssl here');
-  const { server, port } = await startListener({ tls: first });
+  const { server, port } = await startListener({}, first);
   const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
   const connections = new Set<TLSSocket>();
   agent.on('free', (socket: TLSSocket) => connections.add(socket));
@@ -48,7 +48,7 @@ test('TLS: versions before 1.2 are refused (RFC 8996)', async (t) => {
   t.after(() => rmSync(directory, { recursive: true }));
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
-  const { server, port } = await startListener({ tls });
+  const { server, port } = await startListener({}, tls);
   t.after(() => server.drain(0));
   const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string> => {
     const ciphers = 'DEFAULT@SECLEVEL=0';
@@ -79,10 +79,10 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
     await waits;
     return text('waited');
   };
-  const { server, port } = await startListener({ tls, handle: createHandle({ 'GET /wait': wait }) });
+  const { server, exchanger, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }) }, tls);
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.write('GET /wait HTTP/1.1\r\nHost: a\r\n\r\n');
-  while (server.inFlight === 0) await delay(2);
+  while (exchanger.inFlight === 0) await delay(2);
   const drained = server.drain(0, 5000);
   await delay(30);
   answer();
@@ -98,7 +98,7 @@ test('TLS: who speaks plain HTTP, or nonsense, is let go, and others are served'
   t.after(() => rmSync(directory, { recursive: true }));
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
-  const { server, port, answered } = await startListener({ tls, limits: { lingerTimeoutMs: 20 } });
+  const { server, port, answered } = await startListener({ limits: { lingerTimeoutMs: 20 } }, tls);
   t.after(() => server.drain(0));
   for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05hello', '\0'.repeat(1000)]) {
     const client = new RawClient(port).send(bytes);
