@@ -11,7 +11,7 @@ import { everybody } from './auth/access.ts';
 import type { KeyRing } from './auth/keys.ts';
 import { Tokens } from './auth/tokens.ts';
 import { CairnError, invariant } from './base/errors.ts';
-import { Slices } from './base/slices.ts';
+import { createSlices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
 import { faultLog, loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
@@ -169,7 +169,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
   const collectionOptions = {
     epoch: () => store.epoch,
     requireIfMatch: settings.requireIfMatch,
-    slices: new Slices(clock),
+    breathe: createSlices(clock),
   };
   const collectionEndpoints = (routed: RoutedCollection, resource: Users | CollectionResource): Endpoint[] =>
     bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));

@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.ts';
-import type { Slices } from '../base/slices.ts';
+import type { Breathe } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
@@ -18,17 +18,17 @@ export interface CollectionHandlerOptions {
   readonly epoch: () => string;
   readonly requireIfMatch: boolean;
   /** Shares the loop between long lists and everything else. */
-  readonly slices: Slices;
+  readonly breathe: Breathe;
 }
 
 /** What does the operations of `collectionRoutes`. */
 export function collectionHandlers(
   { name, fields }: RoutedCollection,
   resource: Users | CollectionResource,
-  { epoch, requireIfMatch, slices }: CollectionHandlerOptions,
+  { epoch, requireIfMatch, breathe }: CollectionHandlerOptions,
 ): { readonly [K in CollectionOperation]: Handler } {
   const write = representationWriter(fields);
-  const read = lister<StoredRecord>(fields, resource.records, slices);
+  const read = lister<StoredRecord>(fields, resource.records, breathe);
 
   const change =
     (kind: 'replace' | 'patch'): Handler =>

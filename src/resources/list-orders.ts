@@ -1,6 +1,6 @@
 import type { Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Slices } from '../base/slices.ts';
+import type { Breathe } from '../base/slices.ts';
 import { emailKey, type Shape } from '../schema/field.ts';
 import { fieldValue } from '../schema/representation.ts';
 import type { Collection, StoredRecord, View } from '../store/store.ts';
@@ -42,22 +42,21 @@ export function keyOf(shape: Shape, name: string, value: Scalar): Scalar {
 }
 
 /**
- * Sorting that can be interrupted: what is a generator here yields after about a thousand steps at most, for
- * `Slices.run`. Sorted records stand in blocks of about a thousand: one long array would be copied whenever it grows,
- * and looked through at every collection of garbage while it is young.
+ * Sorted records stand in blocks of about a thousand: one long array would be copied whenever it grows, and looked
+ * through at every collection of garbage while it is young. What is done with many blocks breathes between them.
  */
 const blockLength = 1024;
 /** One record of so many is a sample of its block. */
 const sampleStep = 64;
 
-/** Records in order; no block is empty. */
+/** Records in order; no block is empty. They are never changed. */
 export type Blocks<R> = readonly (readonly R[])[];
 
 /** Where the records of a list come from; a `Collection` is one. */
 export type Source<R extends StoredRecord> = Pick<Collection<R>, 'view'>;
 
-/** All records of one revision in order. It is never changed. */
-export interface Sorted<R extends StoredRecord> {
+/** All records of one revision in order. */
+interface Sorted<R extends StoredRecord> {
   readonly blocks: Blocks<R>;
   /**
    * The records by id. While this view is open, a block of theirs is copied before it is changed: so one that a later
@@ -66,119 +65,100 @@ export interface Sorted<R extends StoredRecord> {
   readonly view: View<R>;
 }
 
-interface Entry<R extends StoredRecord> {
+interface Order<R extends StoredRecord> {
   sorted?: Sorted<R> | undefined;
-  /** What `sorted` is going to be. */
-  next?: Promise<Sorted<R>> | undefined;
+  /** What brings it up to the present, after all that was under way before. */
+  work?: Promise<Blocks<R>>;
 }
 
 /** The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. */
-export function sortedOrders<R extends StoredRecord>(source: Source<R>, slices: Slices) {
+export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe: Breathe) {
   /** By the name of the sort; the one that was not asked for longest is first. */
-  const entries = new Map<string, Entry<R>>();
+  const orders = new Map<string, Order<R>>();
 
-  /** The records in order, as they are in the turn of the loop in which this is called. */
-  function get(name: string, compare: Compare): Promise<Sorted<R>> {
-    return bringUp(entryOf(name), compare);
-  }
-
-  /** The same, if the order has been made. When it is asked for a second time, it begins to be made. */
-  function find(name: string, compare: Compare): Promise<Sorted<R>> | undefined {
-    const isNew = !entries.has(name);
-    const entry = entryOf(name);
-    if (entry.sorted !== undefined) return bringUp(entry, compare);
-    if (!isNew && entry.next === undefined) void bringUp(entry, compare);
-    return undefined;
-  }
-
-  function entryOf(name: string): Entry<R> {
-    const entry = entries.get(name) ?? {};
-    entries.delete(name);
-    entries.set(name, entry);
-    const [oldest] = entries;
-    if (oldest !== undefined && entries.size > limits.sortedOrdersMax) {
-      entries.delete(oldest[0]);
+  /**
+   * The records in order, as they are in the turn of the loop in which this is called. Where they may as well be
+   * scanned, `undefined` until the order has been made: that begins when it is asked for a second time.
+   */
+  function get(name: string, compare: Compare, orScan: boolean): Promise<Blocks<R>> | undefined {
+    const known = orders.get(name);
+    const order = known ?? {};
+    orders.delete(name);
+    orders.set(name, order);
+    const [oldest] = orders;
+    if (oldest !== undefined && orders.size > limits.sortedOrdersMax) {
+      orders.delete(oldest[0]);
       oldest[1].sorted?.view.close();
       oldest[1].sorted = undefined;
     }
-    return entry;
+    const isMissing = orScan && order.sorted === undefined;
+    if (!isMissing || (known !== undefined && order.work === undefined)) order.work = bringUp(name, order, compare);
+    return isMissing ? undefined : order.work;
   }
 
-  /** Brings an order up to the present, after what is under way for it. */
-  function bringUp(entry: Entry<R>, compare: Compare): Promise<Sorted<R>> {
+  async function bringUp(name: string, order: Order<R>, compare: Compare): Promise<Blocks<R>> {
     const view = source.view();
-    const next = follow(entry, view, compare).finally(() => {
-      if (entry.next === next) entry.next = undefined;
-    });
-    entry.next = next;
-    return next;
-  }
-
-  async function follow(entry: Entry<R>, view: View<R>, compare: Compare): Promise<Sorted<R>> {
-    await entry.next;
-    const { sorted } = entry;
+    await order.work;
+    const { sorted } = order;
     if (sorted?.view.revision === view.revision) {
       view.close();
-      return sorted;
+      return sorted.blocks;
     }
     const records = [...view.blocks()];
     const isNear = sorted !== undefined && view.revision - sorted.view.revision <= view.size / 8;
-    const work = isNear ? resort(sorted.blocks, [...sorted.view.blocks()], records, compare) : sort(records, compare);
-    const following = { blocks: await slices.run(work), view };
+    const old = isNear ? [...sorted.view.blocks()] : [];
+    const work = isNear ? resort(sorted.blocks, old, records, compare, breathe) : sort(records, compare, breathe);
+    const blocks = await work;
     sorted?.view.close();
-    if ([...entries.values()].includes(entry)) entry.sorted = following;
+    if (orders.get(name) === order) order.sorted = { blocks, view };
     else view.close();
-    return following;
+    return blocks;
   }
 
-  return { get, find };
+  return get;
 }
 
 /**
- * All records of `blocks`, sorted by regular sampling (Shi and Schaeffer, 1992): each block is sorted, samples of them
- * all divide the whole into parts of about a block's length, and each part is sorted. No two records may be equal.
+ * All records of `blocks` in order: samples of them divide the whole into parts of about a block's length, and each
+ * part is sorted. No two records may be equal.
  */
-export function* sort<R extends object>(blocks: Blocks<R>, compare: Compare): Generator<undefined, Blocks<R>> {
-  const runs: R[][] = [];
+export async function sort<R extends object>(
+  blocks: Blocks<R>,
+  compare: Compare,
+  breathe: Breathe,
+): Promise<Blocks<R>> {
+  if (blocks.length < 2) return blocks.map((block) => block.toSorted(compare));
   const samples: R[] = [];
-  for (const block of blocks) {
-    const run = block.slice().sort(compare);
+  for (const [index, block] of blocks.entries()) {
     // From another place in each, so that together they tell more.
-    const start = (runs.length * 37) % sampleStep;
-    samples.push(...run.filter((_, index) => index % sampleStep === start));
-    runs.push(run);
-    yield;
+    samples.push(...block.filter((_, at) => at % sampleStep === (index * 37) % sampleStep));
+    await breathe();
   }
-  if (runs.length < 2) return runs;
-  const sorted = yield* sort(inBlocks(samples), compare);
+  const sorted = await sort(inBlocks(samples), compare, breathe);
   const bounds = sorted.flat().filter((_, index) => index % (blockLength / sampleStep) === 0);
   const parts = [undefined, ...bounds].map((): R[] => []);
-  for (const run of runs) {
-    let part = 0;
-    let bound = bounds[part];
-    for (const record of run) {
-      while (bound !== undefined && compare(bound, record) <= 0) bound = bounds[(part += 1)];
-      parts[part]?.push(record);
-    }
-    yield;
+  for (const block of blocks) {
+    for (const record of block) parts[firstIndex(bounds, (bound) => compare(bound, record) > 0)]?.push(record);
+    await breathe();
   }
   const result: (readonly R[])[] = [];
   for (const part of parts) {
     // Where the samples were unlucky, a part is divided once more.
-    if (part.length > 4 * blockLength) result.push(...(yield* sort(inBlocks(part), compare)));
+    if (part.length > 4 * blockLength) result.push(...(await sort(inBlocks(part), compare, breathe)));
     else if (part.length > 0) result.push(part.sort(compare));
-    yield;
+    await breathe();
   }
   return result;
 }
 
 /** `sorted`, which has the records of `before`, with those of `after`; both by id. What they share is not looked at. */
-export function* resort<R extends StoredRecord>(
+async function resort<R extends StoredRecord>(
   sorted: Blocks<R>,
   before: Blocks<R>,
   after: Blocks<R>,
   compare: Compare,
-): Generator<undefined, Blocks<R>> {
+  breathe: Breathe,
+): Promise<Blocks<R>> {
   const blocks = [...sorted];
   const copies = new Map<readonly R[], R[]>();
   const change = (record: R, isNew: boolean): void => {
@@ -203,47 +183,13 @@ export function* resort<R extends StoredRecord>(
     }
     if (difference <= 0) old = gone.next().value;
     if (difference >= 0) now = come.next().value;
-    if (step % 256 === 0) yield;
+    if (step % 256 === 0) await breathe();
   }
   return blocks;
 }
 
 function* recordsOf<R>(blocks: Blocks<R>, except: ReadonlySet<readonly R[]>): Generator<R, undefined> {
   for (const block of blocks) if (!except.has(block)) yield* block;
-}
-
-/** The first `count` records of `blocks` in sorted order, in memory for them and one block. */
-export function* smallest<R extends object>(
-  blocks: Iterable<readonly R[]>,
-  count: number,
-  compare: Compare,
-): Generator<undefined, R[]> {
-  let best: R[] = [];
-  for (const block of blocks) {
-    const last = best.length === count ? best.at(-1) : undefined;
-    const candidates = last === undefined ? block : block.filter((record) => compare(record, last) < 0);
-    if (candidates.length > 0) best = [...best, ...candidates].sort(compare).slice(0, count);
-    yield;
-  }
-  return best;
-}
-
-/** The first `count` records of `blocks` as they come; `undefined` if `blocksMax` blocks do not have so many. */
-export function* first<R>(
-  blocks: Iterable<readonly R[]>,
-  count: number,
-  blocksMax: number,
-): Generator<undefined, R[] | undefined> {
-  const records: R[] = [];
-  let looked = 0;
-  for (const block of blocks) {
-    if (looked === blocksMax) return undefined;
-    records.push(...block.slice(0, count - records.length));
-    if (records.length === count) break;
-    looked += 1;
-    yield;
-  }
-  return records;
 }
 
 /** The index of the first element for which `test` holds, where it holds for all that follow; else the length. */

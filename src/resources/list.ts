@@ -1,10 +1,9 @@
 import { limits } from '../base/limits.ts';
-import type { Slices } from '../base/slices.ts';
+import type { Breathe } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
-import type { StoredRecord, View } from '../store/store.ts';
-import { comparator, first, firstIndex, smallest, sortedOrders } from './list-orders.ts';
-import type { Blocks, Compare, Source } from './list-orders.ts';
+import type { StoredRecord } from '../store/store.ts';
+import { comparator, firstIndex, sortedOrders, type Blocks, type Compare, type Source } from './list-orders.ts';
 import { matcher, writeCursor, type ListQuery } from './list-query.ts';
 
 /** A list as it is answered. */
@@ -27,39 +26,40 @@ const walkedBlocksMax = 64;
 const pieceLength = 56 * 1024;
 const recordsAtATime = 64;
 
+type Test<R> = (record: R) => boolean;
+
 /**
  * The lists of one source of records, which hold the fields of `shape` under the names that callers know. Each list
  * is of one point in time, and what it does is done in slices: however many records there are, others are served.
  */
-export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, slices: Slices) {
-  const orders = sortedOrders(source, slices);
+export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, breathe: Breathe) {
+  const sortedBy = sortedOrders(source, breathe);
 
   /** The list of the records as they are in the turn of the loop in which this is called. */
   async function read(query: ListQuery, withTotal: boolean): Promise<Listing> {
-    const { after } = query;
+    const { sort, after } = query;
     const view = source.view();
     // A short list is one page.
     const limit = query.limit ?? (view.size <= limits.pageRecordsMax ? limits.pageRecordsMax : undefined);
     let closesItself = false;
     try {
       const records = [...view.blocks()];
-      const compare = comparator(shape, query.sort);
+      const compare = comparator(shape, sort);
       const passes = query.filters.length > 0 ? matcher(shape, query.filters) : undefined;
       const write = representationWriter(shape, query.fields);
       const isPast = after && ((record: R): boolean => compare(record, after) > 0);
-      const sorted = await sortedBy(query.sort, limit, compare, records);
-      const total = withTotal ? await slices.run(count(matching(records, passes))) : undefined;
-      const walk = sorted && matching(startingAt(sorted, isPast), passes);
+      const byId = sort[0]?.name === 'id';
+      const sorted = byId ? records : await sortedBy(JSON.stringify(sort), compare, limit !== undefined);
+      const total = withTotal ? await count(matching(records, passes)) : undefined;
+      const walk = matching(startingAt(sorted ?? [], byId && sort[0]?.descending, isPast), passes);
       if (limit === undefined) {
-        const body = pieces(walk ?? [], write, view);
+        const body = pieces(walk, write, () => view.close());
         closesItself = true;
         await body.next();
         return { body, next: undefined, total };
       }
-      const blocksMax = query.sort[0]?.name === 'id' ? Infinity : walkedBlocksMax;
-      const walked = walk && (await slices.run(first(walk, limit + 1, blocksMax)));
-      const scan = smallest(matching(matching(records, isPast), passes), limit + 1, compare);
-      const found = walked ?? (await slices.run(scan));
+      const walked = sorted && (await first(walk, limit + 1, byId ? Infinity : walkedBlocksMax));
+      const found = walked ?? (await smallest(matching(matching(records, isPast), passes), limit + 1, compare));
       const page = found.slice(0, limit);
       const last = found.length > limit ? page.at(-1) : undefined;
       const next = last && writeCursor(query, last);
@@ -69,20 +69,11 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
     }
   }
 
-  /** `records` in order; `undefined` for a page whose order is not at hand. */
-  async function sortedBy(sort: ListQuery['sort'], limit: number | undefined, compare: Compare, records: Blocks<R>) {
-    const [term] = sort;
-    if (term === undefined || term.name === 'id') return { blocks: records, reversed: term?.descending === true };
-    const name = JSON.stringify(sort);
-    const sorted = limit === undefined ? orders.get(name, compare) : orders.find(name, compare);
-    return sorted && { blocks: (await sorted).blocks, reversed: false };
-  }
-
-  /** The JSON array of `blocks` in pieces, the first of them empty; closes `view` at the end. */
+  /** The JSON array of `blocks` in pieces, the first of them empty; calls `close` at the end. */
   async function* pieces(
     blocks: Iterable<readonly R[]>,
     write: (record: R) => string,
-    view: View<R>,
+    close: () => void,
   ): AsyncGenerator<string, undefined> {
     try {
       yield '';
@@ -97,28 +88,54 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
           yield piece;
           piece = '';
         }
-        await slices.breathe();
+        await breathe();
       }
       yield `${piece}]`;
     } finally {
-      view.close();
+      close();
     }
+  }
+
+  async function count(blocks: Iterable<readonly R[]>): Promise<number> {
+    let total = 0;
+    for (const block of blocks) {
+      total += block.length;
+      await breathe();
+    }
+    return total;
+  }
+
+  /** The first `wanted` records of `blocks` as they come; `undefined` if `blocksMax` blocks do not have so many. */
+  async function first(blocks: Iterable<readonly R[]>, wanted: number, blocksMax: number): Promise<R[] | undefined> {
+    const records: R[] = [];
+    let looked = 0;
+    for (const block of blocks) {
+      if (looked === blocksMax) return undefined;
+      records.push(...block.slice(0, wanted - records.length));
+      if (records.length === wanted) break;
+      looked += 1;
+      await breathe();
+    }
+    return records;
+  }
+
+  /** The first `wanted` records of `blocks` in sorted order, in memory for them and one block. */
+  async function smallest(blocks: Iterable<readonly R[]>, wanted: number, compare: Compare): Promise<R[]> {
+    let best: R[] = [];
+    for (const block of blocks) {
+      const last = best.length === wanted ? best.at(-1) : undefined;
+      const candidates = last === undefined ? block : block.filter((record) => compare(record, last) < 0);
+      if (candidates.length > 0) best = [...best, ...candidates].sort(compare).slice(0, wanted);
+      await breathe();
+    }
+    return best;
   }
 
   return read;
 }
 
-interface Iterated<R> {
-  readonly blocks: Blocks<R>;
-  /** Whether they are to be read from the end. */
-  readonly reversed: boolean;
-}
-
-/** The records in order, from the first one on that `isPast` holds for. */
-function* startingAt<R>(
-  { blocks, reversed }: Iterated<R>,
-  isPast: (record: R) => boolean = () => true,
-): Generator<readonly R[], undefined> {
+/** The records in order, `reversed` from the last one, but only from the first one on that `isPast` holds for. */
+function* startingAt<R>(blocks: Blocks<R>, reversed = false, isPast: Test<R> = () => true) {
   const inOrder = reversed ? blocks.toReversed() : blocks;
   const start = firstIndex(inOrder, (block) => (reversed ? block.slice(0, 1) : block.slice(-1)).some(isPast));
   for (const block of inOrder.slice(start)) {
@@ -127,18 +144,6 @@ function* startingAt<R>(
   }
 }
 
-function* matching<R>(
-  blocks: Iterable<readonly R[]>,
-  passes: ((record: R) => boolean) | undefined,
-): Generator<readonly R[], undefined> {
+function* matching<R>(blocks: Iterable<readonly R[]>, passes: Test<R> | undefined) {
   for (const block of blocks) yield passes === undefined ? block : block.filter(passes);
-}
-
-function* count(blocks: Iterable<readonly unknown[]>): Generator<undefined, number> {
-  let total = 0;
-  for (const block of blocks) {
-    total += block.length;
-    yield;
-  }
-  return total;
 }

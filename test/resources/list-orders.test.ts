@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { Slices } from '../../src/base/slices.ts';
+import { createSlices } from '../../src/base/slices.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { comparator, sort, sortedOrders } from '../../src/resources/list-orders.ts';
 import { id, number } from '../../src/schema/field.ts';
@@ -37,7 +37,7 @@ async function world(): Promise<World> {
   await store.write((transaction) => {
     for (let index = 0; index < count; index += 1) transaction.insert(priced, { price: (index * 7919) % count });
   });
-  return { store, priced, orders: sortedOrders(priced, new Slices(systemClock)) };
+  return { store, priced, orders: sortedOrders(priced, createSlices(systemClock)) };
 }
 
 /** The order as it is kept, beside what it must be, and how many comparisons it took. */
@@ -46,20 +46,20 @@ async function ordered({ priced, orders }: World): Promise<{ kept: Priced[]; rig
   const right = [...view.blocks()].flat().sort(byPrice);
   view.close();
   compared = 0;
-  const { blocks } = await orders.get('price', compare);
+  const blocks = (await orders('price', compare, false)) ?? [];
   assert.ok(blocks.every(({ length }) => length > 0));
   return { kept: blocks.flat(), right, comparisons: compared };
 }
 
 test('an order begins to be made when it is asked for a second time', async () => {
   const { orders } = await world();
-  assert.equal(orders.find('price', compare), undefined);
+  assert.equal(orders('price', compare, true), undefined);
   await new Promise((resolve) => setTimeout(resolve, 20));
-  assert.equal(orders.find('price', compare), undefined);
-  let found = orders.find('price', compare);
-  for (; found === undefined; found = orders.find('price', compare))
+  assert.equal(orders('price', compare, true), undefined);
+  let found = orders('price', compare, true);
+  for (; found === undefined; found = orders('price', compare, true))
     await new Promise((resolve) => setImmediate(resolve));
-  assert.equal((await found).blocks.flat().length, count);
+  assert.equal((await found).flat().length, count);
 });
 
 test('an order is kept up with what is written, and not sorted anew', async () => {
@@ -107,7 +107,7 @@ test('an order is right after any writes: few, many in one place, and the remova
   assert.deepEqual((await ordered(all)).kept, []);
 });
 
-test('records are sorted whatever order they come in, in blocks of bounded length', () => {
+test('records are sorted whatever order they come in, in blocks of bounded length', async () => {
   const random = generator('sorting');
   const ways: readonly ((index: number) => number)[] = [
     (index) => index,
@@ -120,17 +120,15 @@ test('records are sorted whatever order they come in, in blocks of bounded lengt
   for (const way of ways) {
     const records = Array.from({ length: 40_000 }, (_, index) => ({ id: index + 1, price: way(index) }));
     const blocks = Array.from({ length: 40 }, (_, block) => records.slice(block * 1000, block * 1000 + 1000));
-    const work = sort(blocks, byPrice);
-    let step = work.next();
-    while (step.done !== true) step = work.next();
-    assert.ok(step.value.every(({ length }) => length > 0 && length <= 4096));
-    assert.deepEqual(step.value.flat(), records.toSorted(byPrice), String(way));
+    const sorted = await sort(blocks, byPrice, createSlices(systemClock));
+    assert.ok(sorted.every(({ length }) => length > 0 && length <= 4096));
+    assert.deepEqual(sorted.flat(), records.toSorted(byPrice), String(way));
   }
 });
 
 test('only the orders that were asked for last are kept', async () => {
   const { orders } = await world();
-  for (let sort = 0; sort <= limits.sortedOrdersMax; sort += 1) await orders.get(String(sort), compare);
-  assert.equal(orders.find('0', compare), undefined);
-  assert.notEqual(orders.find(String(limits.sortedOrdersMax), compare), undefined);
+  for (let sort = 0; sort <= limits.sortedOrdersMax; sort += 1) await orders(String(sort), compare, false);
+  assert.equal(orders('0', compare, true), undefined);
+  assert.notEqual(orders(String(limits.sortedOrdersMax), compare, true), undefined);
 });

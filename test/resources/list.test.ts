@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { Slices } from '../../src/base/slices.ts';
+import { createSlices, type Breathe } from '../../src/base/slices.ts';
 import { parseQuery } from '../../src/http/head.ts';
 import { parseListQuery } from '../../src/resources/list-query.ts';
 import { lister, type Listing } from '../../src/resources/list.ts';
@@ -27,9 +27,9 @@ interface Thing extends StoredRecord {
 }
 
 /** Time passes whenever somebody looks, so that work is interrupted wherever it may be. */
-function restlessSlices(): Slices {
+function restlessSlices(): Breathe {
   let now = 0;
-  return new Slices({ now: () => now, elapsed: () => (now += limits.sliceMs) });
+  return createSlices({ now: () => now, elapsed: () => (now += limits.sliceMs) });
 }
 
 /** Bytes from a seed. */
