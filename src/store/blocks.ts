@@ -10,15 +10,11 @@ interface Block<R> {
   stamp: number;
 }
 
-/**
- * Records by id, in blocks that are copied on write while a view is open. Ids only ever grow, so that a new block is
- * the last one; a repair alone may find the first ids last.
- */
+/** Records by id, in blocks that are copied on write while a view is open. */
 export class Blocks<R extends StoredRecord> {
   size = 0;
-  readonly #blocks = new Map<number, Block<R>>();
-  /** By ascending ids. */
-  readonly #ordered: Block<R>[] = [];
+  /** By ascending ids, and none is empty. */
+  #blocks = new Map<number, Block<R>>();
   #views = 0;
   #openViews = 0;
 
@@ -45,20 +41,16 @@ export class Blocks<R extends StoredRecord> {
     const block = this.#blocks.get(key);
     const index = block === undefined ? -1 : position(block.records, id);
     if (block === undefined || index < 0) return;
-    if (block.records.length === 1) {
-      this.#blocks.delete(key);
-      this.#ordered.splice(this.#ordered.indexOf(block), 1);
-    } else {
-      this.#writable(block).splice(index, 1);
-    }
+    if (block.records.length === 1) this.#blocks.delete(key);
+    else this.#writable(block).splice(index, 1);
     this.size -= 1;
   }
 
   latest(count: number): R[] {
     const latest: R[] = [];
-    for (let at = this.#ordered.length - 1; at >= 0 && latest.length < count; at -= 1) {
-      const records = this.#ordered[at]?.records ?? [];
-      latest.push(...records.slice(Math.max(0, records.length - count + latest.length)).reverse());
+    for (const { records } of [...this.#blocks.values()].reverse()) {
+      if (latest.length === count) break;
+      latest.push(...records.slice(latest.length - count).reverse());
     }
     return latest;
   }
@@ -67,7 +59,7 @@ export class Blocks<R extends StoredRecord> {
     this.#views += 1;
     this.#openViews += 1;
     let isOpen = true;
-    let blocks: readonly (readonly R[])[] = this.#ordered.map((block) => block.records);
+    let blocks: readonly (readonly R[])[] = [...this.#blocks.values()].map(({ records }) => records);
     return {
       size: this.size,
       revision,
@@ -82,10 +74,10 @@ export class Blocks<R extends StoredRecord> {
 
   #begin(key: number): Block<R> {
     const block = { records: [], stamp: this.#views };
+    const isLast = [...this.#blocks.keys()].every((other) => other < key);
     this.#blocks.set(key, block);
-    const isBefore = ({ records: [first] }: Block<R>): boolean => first !== undefined && blockKey(first.id) < key;
-    const before = this.#ordered.findLastIndex(isBefore);
-    this.#ordered.splice(before + 1, 0, block);
+    // Ids only ever grow; a repair alone may find the first ones last.
+    if (!isLast) this.#blocks = new Map([...this.#blocks].sort(([a], [b]) => a - b));
     return block;
   }
 

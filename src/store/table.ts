@@ -1,7 +1,7 @@
 import { invariant } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { Blocks } from './blocks.ts';
-import { Ids } from './indexes.ts';
+import { Index } from './indexes.ts';
 import { UniqueKeyError, type Collection, type CollectionDefinition, type StoredRecord, type View } from './store.ts';
 
 /** What recovery, checkpoints and the writer need of a table, whatever its records are. */
@@ -12,18 +12,11 @@ export type AnyTable = Readonly<Pick<Table<StoredRecord>, 'name' | 'size' | 'rev
     fresh(): AnyTable;
   };
 
-interface Index<R> {
-  readonly key: (record: R) => string | number | undefined;
-  readonly unique: boolean;
-  readonly published: Ids;
-  /** Of the records with a pending change, as it leaves them. */
-  readonly pending: Ids;
-}
-
 /** One collection, as it is published, and beside it what is pending. */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
-  readonly indexes = new Map<string, Index<R>>();
+  /** Each twice: of the records as they are published, and of those with a pending change, as it leaves them. */
+  readonly indexes = new Map<string, { unique: boolean; published: Index<R>; pending: Index<R> }>();
   revision = 0;
   nextId = 1;
   readonly pending = new Pending<R>(this);
@@ -35,8 +28,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.definition = definition;
     const { unique = {}, groups = {} } = definition;
     for (const [name, key] of Object.entries({ ...groups, ...unique })) {
-      const index = { key, unique: name in unique, published: new Ids(), pending: new Ids() };
-      this.indexes.set(name, index);
+      this.indexes.set(name, { unique: name in unique, published: new Index(key), pending: new Index(key) });
     }
   }
 
@@ -70,7 +62,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return this.#blocks.view(this.revision);
   }
 
-  index(name: string): Index<R> {
+  index(name: string) {
     const index = this.indexes.get(name);
     invariant(index !== undefined, `the collection ${this.name} has no index ${name}`);
     return index;
@@ -79,9 +71,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** Publishes one change of the commit `sequence`: the record's new version, or that it is gone. */
   publish(id: number, record: R | undefined, sequence: number): void {
     const before = this.get(id);
-    for (const { key, published } of this.indexes.values()) {
-      published.move(id, before && key(before), record && key(record));
-    }
+    for (const { published } of this.indexes.values()) published.move(id, before, record);
     if (record === undefined) this.#blocks.remove(id);
     else this.#blocks.put(record);
     this.revision = sequence;
@@ -99,8 +89,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     if (typeof record !== 'object') {
       return `it does not fit the declaration of ${this.name}${record === undefined ? '' : `: record ${id} ${record}`}`;
     }
-    for (const [name, { key, unique, published }] of this.indexes) {
-      const taken = unique ? key(record) : undefined;
+    for (const [name, { unique, published }] of this.indexes) {
+      const taken = unique ? published.key(record) : undefined;
       const holder = taken === undefined ? undefined : published.one(taken);
       if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
     }
@@ -170,8 +160,8 @@ export class Pending<R extends StoredRecord> {
    * @throws UniqueKeyError, before anything is changed
    */
   change(id: number, record: R | undefined, sequence: number): Change {
-    for (const [name, { key, unique }] of this.#table.indexes) {
-      const taken = unique && record ? key(record) : undefined;
+    for (const [name, { unique, published }] of this.#table.indexes) {
+      const taken = unique && record ? published.key(record) : undefined;
       if (taken === undefined || this.members(name, taken).every((holder) => holder.id === id)) continue;
       throw new UniqueKeyError(this.#table.name, name);
     }
@@ -208,9 +198,7 @@ export class Pending<R extends StoredRecord> {
   /** Indexes `record` in the place of what is pending of it. */
   #move(id: number, record: R | undefined): void {
     const before = this.#changes.get(id)?.record;
-    for (const { key, pending } of this.#table.indexes.values()) {
-      pending.move(id, before && key(before), record && key(record));
-    }
+    for (const { pending } of this.#table.indexes.values()) pending.move(id, before, record);
   }
 }
 
