@@ -6,7 +6,8 @@ import { flagOnly, toggle, UsageError } from '../options.ts';
 import { journalNumbers } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';
-import { copyStore } from '../store/offline.ts';
+import { checkFiles, copyStore } from '../store/offline.ts';
+import { repairFiles } from '../store/repair.ts';
 import type { StoreStatus } from '../store/store.ts';
 import { dataDirectory, existingDirectory, exitCodes, isWithin, remedyOf } from './command.ts';
 import type { Call, Command, ExitCode, Terminal } from './command.ts';
@@ -78,12 +79,13 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 }
 
 async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
-  const { store } = openData({ directory });
-  const onProgress = progress(terminal);
-  if (!repairs) onProgress(`checking ${directory}`);
+  const { freshTables } = openData({ directory }).store;
+  const files = new NodeFiles(directory);
+  const options = offlineOptions(terminal);
+  if (!repairs) options.onProgress(`checking ${directory}`);
   const report = repairs
-    ? await store.repair({ credentials, onProgress })
-    : { ...(await store.check()), lost: [], aside: [] };
+    ? await repairFiles(files, freshTables, options)
+    : { ...(await checkFiles(files, freshTables)), lost: [], aside: [] };
   const { damage, notices, lost, aside, collections } = report;
   for (const { message } of damage) tell(terminal, (repairs ? warning : failure)(message));
   for (const text of notices) tell(terminal, { level: 'warning', text });
@@ -102,8 +104,7 @@ async function checkStore(directory: string, terminal: Terminal, repairs: boolea
 }
 
 async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<void> {
-  const system = { clock: systemClock, random: systemRandom, processes: systemProcesses };
-  const options = { ...system, restores, credentials, onProgress: progress(terminal) };
+  const options = { ...offlineOptions(terminal), restores };
   const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), options);
   for (const collection of collections) terminal.out(`${counted(collection)}\n`);
   const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
@@ -116,9 +117,10 @@ function counted({ name, records }: StoreStatus['collections'][number]): string 
   return `${name}: ${records} ${records === 1 ? 'record' : 'records'}`;
 }
 
-/** What takes long says so, where a person waits. */
-function progress({ interactive, err }: Terminal): (step: string) => void {
-  return (step) => (interactive ? err(`${step} …\n`) : undefined);
+function offlineOptions({ interactive, err }: Terminal) {
+  /** What takes long says so, where a person waits. */
+  const onProgress = (step: string): void => (interactive ? err(`${step} …\n`) : undefined);
+  return { clock: systemClock, random: systemRandom, processes: systemProcesses, credentials, onProgress };
 }
 
 function tell({ out }: Terminal, { level, text }: Finding): void {

@@ -1,33 +1,34 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { BetweenGroups, Journal } from './journal.ts';
-import type { Transaction } from './store.ts';
-import type { AnyTable, Change } from './table.ts';
+import type { BetweenGroups, Journal, JournalOptions } from './journal.ts';
+import type { StoreStatus, Transaction } from './store.ts';
+import { countsOf, type AnyTable, type Change } from './table.ts';
 import { PendingTransaction } from './transaction.ts';
 
 /** Commits that become durable together. */
 interface Group {
   readonly commits: string[];
   readonly changes: Change[];
-  readonly waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[];
+  /** A method takes what any of the writes results in. */
+  readonly waiting: { readonly result: unknown; resolve(result: unknown): void; reject(error: Error): void }[];
   bytes: number;
 }
 
-export interface CommitterParts {
+export interface CommitterParts extends Pick<JournalOptions, 'clock' | 'onNotice'> {
   readonly journal: Journal;
   readonly tables: ReadonlyMap<string, AnyTable>;
   /** Nothing more is written: a sync or the undoing of a write failed, or the lock is lost. */
-  onFailure(error: unknown): void;
-  /** The disk has refused a group: it has become full, or was full already. */
-  onFull(): void;
-  /** A group is durable and published. */
-  onCommit(): void;
+  readonly onFailure: (error: unknown) => void;
 }
+
+/** How often a full disk is asked again, at most, and how often a checkpoint is tried to make room on it. */
+const roomCheckMs = 1000;
+const roomCheckpointMs = 30_000;
 
 /**
  * The single writer. A transaction runs at once, against what is committed and pending, and joins the group that
  * gathers; while one group is in flight the next one gathers. A group is published when it is durable, and only then
- * are its callers answered.
+ * are its callers answered. Checkpoints come between two groups.
  */
 export class Committer {
   readonly #parts: CommitterParts;
@@ -47,13 +48,18 @@ export class Committer {
   /** Called when nothing waits any more. */
   #drained = (): void => undefined;
   /** Of the last commit that is durable and published. */
-  sequence = 0;
-  groups = 0;
-  commits = 0;
+  #published = 0;
+  #groups = 0;
+  #commits = 0;
   /** The disk is full; until it is not, only transactions that remove are tried. */
-  full = false;
+  #full = false;
+  #askedForRoom = 0;
+  #madeRoom = 0;
+  /** The last commit when the disk refused something: until another one, a checkpoint would fail again. */
+  #refusedAt = 0;
   /** Nothing is written any more. */
-  failed = false;
+  #failed = false;
+  #checkpointing: Promise<void> | undefined;
 
   constructor(parts: CommitterParts) {
     this.#parts = parts;
@@ -61,18 +67,58 @@ export class Committer {
 
   /** Where to go on after a start. */
   begin(sequence: number): void {
-    this.sequence = sequence;
+    this.#published = sequence;
     this.#sequence = sequence;
     this.#layAnew();
   }
 
-  /** See `Store.write`. */
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
+    return this.#full ? this.#askForRoom().then(() => this.#write(work)) : this.#write(work);
+  }
+
+  async checkpoint(): Promise<void> {
+    this.#checkpointing ??= this.#parts.journal.checkpoint(this.#runBetween).finally(() => {
+      this.#checkpointing = undefined;
+    });
+    try {
+      await this.#checkpointing;
+    } catch (error) {
+      this.#fail(error);
+      throw error;
+    }
+  }
+
+  /** Refuses what comes from now on, and ends when everything that waits has been answered and is in the snapshots. */
+  async close(): Promise<void> {
+    this.#stopped ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
+    await new Promise<void>((resolve) => {
+      this.#drained = resolve;
+      this.#schedule();
+    });
+    await this.#checkpointing?.catch(() => undefined);
+    if (!this.#failed) await this.checkpoint().catch(() => undefined);
+    await this.#parts.journal.close(!this.#failed);
+  }
+
+  status(): StoreStatus {
+    // Who asks whether it is ready may keep all writes away until it is.
+    if (this.#full) void this.#askForRoom();
+    return {
+      state: this.#failed ? 'failed' : this.#full ? 'full' : 'writable',
+      sequence: this.#published,
+      groups: this.#groups,
+      commits: this.#commits,
+      collections: countsOf(this.#parts.tables),
+      ...this.#parts.journal.status(),
+    };
+  }
+
+  #write<T>(work: (transaction: Transaction) => T): Promise<T> {
     // What is thrown in here rejects the promise; there is one, since every write pays for it.
     return new Promise((resolve, reject) => {
       if (this.#stopped !== undefined) throw this.#stopped();
       invariant(!this.#deciding, 'a write is begun inside the work of another');
-      const pending = this.#sequence - this.sequence;
+      const pending = this.#sequence - this.#published;
       if (pending >= limits.pendingTransactionsMax || this.#pendingBytes >= limits.pendingBytesMax) {
         throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
       }
@@ -82,30 +128,21 @@ export class Committer {
       const changes = transaction.changes.length > 0;
       const group = changes ? this.#join(transaction) : (this.#gathering.at(-1) ?? this.#inFlight);
       if (group === undefined) resolve(result);
-      else group.waiting.push({ resolve: () => resolve(result), reject });
+      else group.waiting.push({ result, resolve, reject });
     });
   }
 
   /** Runs `work` while no group is in flight. */
-  between: BetweenGroups = (work) =>
+  readonly #runBetween: BetweenGroups = (work) =>
     new Promise((resolve, reject) => {
       this.#between.push(() => work().then(resolve, reject));
       this.#schedule();
     });
 
-  /** Refuses what comes from now on, and resolves when everything that waits has been answered. */
-  stop(): Promise<void> {
-    this.#stopped ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
-    return new Promise((resolve) => {
-      this.#drained = resolve;
-      this.#schedule();
-    });
-  }
-
   /** Nothing may be written any more: everything pending is answered with `outcome_unknown`. Only the first counts. */
-  fail(error: unknown): void {
-    if (this.failed) return;
-    this.failed = true;
+  #fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
     this.#stopped = () => new CairnError('store_failed', 'Cannot write: the store has stopped after a failure');
     const unknown = new CairnError(
       'outcome_unknown',
@@ -122,7 +159,7 @@ export class Committer {
     try {
       const result = work(transaction);
       invariant(!(result instanceof Promise), 'the work of a transaction must not be asynchronous');
-      if (!this.full || changes.length === 0 || this.#takesWhenFull(transaction)) return result;
+      if (!this.#full || changes.length === 0 || this.#takesWhenFull(transaction)) return result;
       throw new CairnError('storage_full', 'Cannot write: the disk has no room left');
     } catch (error) {
       if (changes.length > 0) this.#layAnew();
@@ -187,7 +224,7 @@ export class Committer {
       if (group === undefined) break;
       this.#inFlight = group;
       try {
-        await this.#parts.journal.append(this.sequence + 1, group.commits);
+        await this.#parts.journal.append(this.#published + 1, group.commits);
         // Something else may have failed meanwhile; then these callers know that the outcome is unknown.
         if (this.#inFlight === group) this.#commit(group);
       } catch (error) {
@@ -201,21 +238,50 @@ export class Committer {
   /** The callers go on when the disk has the next group. */
   #commit({ changes, commits, bytes, waiting }: Group): void {
     for (const change of changes) change.pending.publish(change);
-    this.sequence += commits.length;
-    this.commits += commits.length;
-    this.groups += 1;
+    this.#published += commits.length;
+    this.#commits += commits.length;
+    this.#groups += 1;
     this.#pendingBytes -= bytes;
     this.#inFlight = undefined;
-    this.#parts.onCommit();
-    for (const { resolve } of waiting) resolve();
+    if (this.#parts.journal.checkpointDue) this.#checkpointSoon();
+    for (const { result, resolve } of waiting) resolve(result);
+  }
+
+  #checkpointSoon(): void {
+    void this.checkpoint().catch(() => undefined);
   }
 
   #refuse(error: unknown): void {
-    if (!(error instanceof CairnError) || error.code !== 'storage_full') return this.fail(error);
+    if (!(error instanceof CairnError) || error.code !== 'storage_full') return this.#fail(error);
     this.#rejectAll(error);
-    if (!this.full) this.#spent = 0;
-    this.#parts.onFull();
-    this.full = true;
+    const now = this.#parts.clock.elapsed();
+    if (!this.#full) {
+      this.#parts.onNotice('the disk is full: only removals are taken until there is room', 'error');
+      this.#full = true;
+      this.#spent = 0;
+      this.#askedForRoom = now;
+    } else if (this.#published === this.#refusedAt) return;
+    this.#refusedAt = this.#published;
+    this.#madeRoom = now;
+    this.#checkpointSoon();
+  }
+
+  /** Asks the disk for the reserve again, now and then; and makes room by a checkpoint where it is refused. */
+  async #askForRoom(): Promise<void> {
+    const { clock, journal, onNotice } = this.#parts;
+    const now = clock.elapsed();
+    if (this.#stopped !== undefined || now - this.#askedForRoom < roomCheckMs) return;
+    // Until it has answered, nobody else asks.
+    this.#askedForRoom = Number.POSITIVE_INFINITY;
+    const room = await journal.hasRoom();
+    this.#askedForRoom = now;
+    if (room) {
+      this.#full = false;
+      onNotice('there is room on the disk again: everything is taken');
+    } else if (this.#stopped === undefined && now - this.#madeRoom >= roomCheckpointMs) {
+      this.#madeRoom = now;
+      this.#checkpointSoon();
+    }
   }
 
   /** Fails what is in flight and everything that was decided upon it. */
@@ -223,7 +289,7 @@ export class Committer {
     const groups = this.#unpublished;
     this.#gathering = [];
     this.#inFlight = undefined;
-    this.#sequence = this.sequence;
+    this.#sequence = this.#published;
     this.#pendingBytes = 0;
     this.#layAnew();
     for (const group of groups) for (const { reject } of group.waiting) reject(error);

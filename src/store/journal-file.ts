@@ -21,24 +21,23 @@ export class JournalFile {
   #padded = 0;
   readonly #files: Files;
   readonly #file: OpenFile;
-  /** Does some work, and perhaps once more where it fails. */
-  readonly #twice: Room['twice'];
+  readonly #room: Room;
   #copied: Buffer[] = [];
   #copiedBytes = 0;
 
-  private constructor(files: Files, file: OpenFile, manifest: Manifest, twice: Room['twice']) {
-    this.#twice = twice;
+  private constructor(files: Files, file: OpenFile, manifest: Manifest, room: Room) {
     this.#files = files;
     this.#file = file;
+    this.#room = room;
     this.manifest = manifest;
     this.name = journalName(manifest.journal);
     this.#add(manifestBody(manifest));
   }
 
-  /** Begins a journal, under its temporary name. Its writes until it is published go through `twice`. */
-  static async begin(files: Files, manifest: Manifest, twice: Room['twice']): Promise<JournalFile> {
+  /** Begins a journal, under its temporary name. */
+  static async begin(files: Files, manifest: Manifest, room: Room): Promise<JournalFile> {
     const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
-    return new JournalFile(files, file, manifest, twice);
+    return new JournalFile(files, file, manifest, room);
   }
 
   /** Adds a line before the journal is published. */
@@ -55,17 +54,17 @@ export class JournalFile {
   }
 
   /**
-   * Appends one line and syncs it. Where the spaces run out that were written ahead, `padding` is written first: a line
-   * that takes their place changes no metadata of the file, and so costs the disk half as much to sync. Before, `look`
-   * may refuse with ENOSPC.
-   * @throws CairnError `storage_full` when the disk refused and what it had taken is cut off again; any other error
-   *   leaves unknown what is on the disk
+   * Appends one line and syncs it. Where the spaces run out that were written ahead, more are written first: a line
+   * that takes their place changes no metadata of the file, and so costs the disk half as much to sync.
+   * @throws CairnError `storage_full` when the disk refused, what it had taken is cut off again and the reserve is
+   *   spent; any other error leaves unknown what is on the disk
    */
-  async append(body: LineBody, padding: Buffer, look: () => Promise<void>): Promise<void> {
+  async append(body: LineBody): Promise<void> {
     const { bytes, chain } = encodeLine(body, this.chain);
+    const { padding } = this.#room;
     try {
       if (this.size + bytes.length > this.#padded) {
-        await look();
+        await this.#room.look(this.size);
         this.#padded = this.size + padding.length;
         await writeAll(this.#file, padding, this.size).catch((error: unknown) => {
           // There may be room for the line all the same.
@@ -77,6 +76,7 @@ export class JournalFile {
       if (!isExhausted(error)) throw error;
       this.#padded = 0;
       await this.#file.truncate(this.size);
+      await this.#room.spend();
       throw new CairnError('storage_full', 'Cannot write: the disk has no room left', { cause: error });
     }
     await this.#file.sync();
@@ -110,7 +110,7 @@ export class JournalFile {
 
   async #writeCopied(): Promise<void> {
     const bytes = Buffer.concat(this.#copied);
-    await this.#twice(() => writeAll(this.#file, bytes, this.size));
+    await this.#room.twice(() => writeAll(this.#file, bytes, this.size));
     this.size += bytes.length;
     this.#copied = [];
     this.#copiedBytes = 0;

@@ -1,11 +1,12 @@
 import { CairnError } from '../base/errors.ts';
-import { newEpoch } from './file-journal.ts';
+import { newEpoch } from './journal.ts';
 import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
 import { journalNumbers } from './journal-format.ts';
 import { JournalReader } from './journal-reader.ts';
 import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay, unfinishedName } from './recovery.ts';
+import { Room } from './room.ts';
 import { readSnapshot, snapshotName, viewTables } from './snapshot.ts';
 import { StoreDamageError, type StoreStatus } from './store.ts';
 import { countsOf, type AnyTable } from './table.ts';
@@ -165,12 +166,12 @@ export async function writeStore(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
   { epoch, sequence, journal }: { readonly epoch: string; readonly sequence: number; readonly journal: number },
-  { onProgress = () => undefined }: OfflineOptions,
+  { random, onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
-  const { collections, write } = viewTables(files, tables.values(), sequence, 0);
-  await write(epoch, (from, to) => files.rename(from, to));
+  const { collections, write } = viewTables(files, tables.values(), { epoch, through: sequence, journal: 0 });
+  await write((from, to) => files.rename(from, to));
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
-  const last = await JournalFile.begin(files, manifest, (work) => work());
+  const last = await JournalFile.begin(files, manifest, new Room(files, random, 0));
   await last.publish().then(() => files.syncDirectory()).finally(() => last.close());
 }

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { newEpoch } from './file-journal.ts';
 import { readWhole, replaceFile, type Files } from './files.ts';
 import {
   decodeFirst, decodeLine, journalName, journalNumbers, parseObject, type ListedCollection, type Manifest,
 } from './journal-format.ts';
+import { newEpoch } from './journal.ts';
 import { claimedChain, isPadding, lines } from './journal-reader.ts';
 import { checkFiles, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions } from './offline.ts';
 import { applyChange, highestJournal } from './recovery.ts';

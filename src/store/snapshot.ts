@@ -35,7 +35,11 @@ export function snapshotName(collection: string): string {
 export type Checkpoint = ReturnType<typeof viewTables>;
 
 /** Views `tables` as they are now. `journal`: the number of a durable one of ours; 0 where there is none. */
-export function viewTables(files: Files, tables: Iterable<AnyTable>, through: number, journal: number) {
+export function viewTables(
+  files: Files,
+  tables: Iterable<AnyTable>,
+  { epoch, through, journal }: { readonly epoch: string; readonly through: number; readonly journal: number },
+) {
   const sources = Array.from(tables, (table) => ({ name: table.name, nextId: table.nextId, view: table.view() }));
   /** What a manifest lists from now on. */
   const collections: Manifest['collections'] = new Map(
@@ -47,7 +51,7 @@ export function viewTables(files: Files, tables: Iterable<AnyTable>, through: nu
    * one took is free for the next. `onBytes` is told how large the temporary file is, 0 when there is none any more.
    * Lets the views go, and returns the size of all in bytes.
    */
-  async function write(epoch: string, publish: Files['rename'], onBytes = (_: number): void => undefined) {
+  async function write(publish: Files['rename'], onBytes = (_: number): void => undefined) {
     let bytes = 0;
     try {
       for (const { name, nextId, view } of sources) {

@@ -1,8 +1,11 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import type { Clock, Random } from '../../src/base/system.ts';
 import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
-import { openStore, type OfflineStore, type StoreOptions } from '../../src/store/open-store.ts';
-import type { Collection, CollectionDefinition, StoredRecord } from '../../src/store/store.ts';
+import { checkFiles, type OfflineOptions } from '../../src/store/offline.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import { repairFiles } from '../../src/store/repair.ts';
+import type { Collection, CollectionDefinition, Store, StoredRecord } from '../../src/store/store.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
 
 export interface Person extends StoredRecord {
   readonly name: string;
@@ -90,7 +93,9 @@ export function processTable(
 }
 
 export interface Opened {
-  readonly store: OfflineStore;
+  readonly store: Store;
+  readonly check: () => ReturnType<typeof checkFiles>;
+  readonly repair: (credentials?: OfflineOptions['credentials']) => ReturnType<typeof repairFiles>;
   readonly people: Collection<Person>;
   readonly notes: Collection<Note>;
   readonly notices: string[];
@@ -99,19 +104,31 @@ export interface Opened {
 }
 
 /** A store with the two collections of these tests, not yet started. */
-export function makeStore(options: Partial<StoreOptions> = {}): Opened {
+export function makeStore(given: Partial<StoreOptions> = {}): Opened {
   const notices: string[] = [];
   const failures: unknown[] = [];
   const clock = steppingClock();
-  const store = openStore({
+  const options = {
     clock,
     random: seededRandom(1),
     processes: processTable(),
-    onNotice: (notice) => notices.push(notice),
-    onFailure: (error) => failures.push(error),
-    ...options,
-  });
-  return { store, people: store.collection(people), notes: store.collection(notes), notices, failures, clock };
+    onNotice: (notice: string) => void notices.push(notice),
+    onFailure: (error: unknown) => void failures.push(error),
+    ...given,
+  };
+  const store = openStore(options);
+  const { files = new SimulatedDisk() } = options;
+  return {
+    store,
+    check: () => checkFiles(files, store.freshTables),
+    repair: (credentials = { collections: [], files: [] }) =>
+      repairFiles(files, store.freshTables, { ...options, credentials }),
+    people: store.collection(people),
+    notes: store.collection(notes),
+    notices,
+    failures,
+    clock,
+  };
 }
 
 export async function startStore(options: Partial<StoreOptions> = {}): Promise<Opened> {

@@ -37,7 +37,7 @@ describe('check', () => {
   it('finds nothing wrong with a good store, and changes nothing', async () => {
     for (const content of [await stoppedAfter(write('a', 'b')), await inBoth(), new Map()]) {
       const disk = new SimulatedDisk(content);
-      const report = await makeStore({ ...options, files: disk }).store.check();
+      const report = await makeStore({ ...options, files: disk }).check();
       assert.deepEqual(report.damage, []);
       assert.deepEqual(disk.content(), content);
     }
@@ -46,7 +46,7 @@ describe('check', () => {
   it('says what a start would say, with a running server too', async () => {
     const { store, people, disk } = await start(new Map());
     await store.write((tx) => tx.insert(people, person('a')));
-    const { damage, notices, collections } = await makeStore({ ...options, files: disk }).store.check();
+    const { damage, notices, collections } = await makeStore({ ...options, files: disk }).check();
     assert.deepEqual(damage, []);
     assert.deepEqual(notices, ['the store is running, or was not stopped; its last commit is 1']);
     assert.deepEqual(collections, [{ name: 'people', records: 1 }, { name: 'notes', records: 0 }]);
@@ -58,7 +58,7 @@ describe('check', () => {
     content = edit(content, 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
     content = edit(content, 'notes.json', (text) => text.slice(0, -10));
     content = edit(content, journalOf(content), (text) => text.replace('"c"', '"x"'));
-    const { damage } = await makeStore({ ...options, files: new SimulatedDisk(content) }).store.check();
+    const { damage } = await makeStore({ ...options, files: new SimulatedDisk(content) }).check();
     assert.deepEqual(damage.map(({ label, file }) => `${label} ${file}`).sort(), [
       `J2 ${journalOf(content)}`,
       'S1 notes.json',
@@ -71,7 +71,7 @@ const without = (content: Content, name: string): Content => new Map([...content
 
 async function repaired(content: Content): Promise<Awaited<ReturnType<typeof start>> & { lost: readonly string[] }> {
   const disk = new SimulatedDisk(content);
-  const report = await makeStore({ ...options, files: disk, random: seededRandom(9) }).store.repair({ credentials });
+  const report = await makeStore({ ...options, files: disk, random: seededRandom(9) }).repair(credentials);
   assert.ok(report.damage.length > 0);
   const told = report.lost.map((line) => line.split(', byte ')[0] ?? '');
   const damaged = [...report.damage.map(({ file }) => file), ...told].filter((file) => content.has(file));
@@ -87,7 +87,7 @@ describe('repair', () => {
   it('leaves a good store alone', async () => {
     const content = await inBoth();
     const disk = new SimulatedDisk(content);
-    const report = await makeStore({ ...options, files: disk }).store.repair();
+    const report = await makeStore({ ...options, files: disk }).repair();
     assert.deepEqual(report.damage, []);
     assert.deepEqual(disk.content(), content);
   });
@@ -297,12 +297,12 @@ describe('repair', () => {
       });
       const disk = new SimulatedDisk(edit(content, 'people.json', damage));
       const begun = disk.operations.length;
-      await makeStore({ ...options, files: disk, random: seededRandom(5) }).store.repair({ credentials });
+      await makeStore({ ...options, files: disk, random: seededRandom(5) }).repair(credentials);
       for (let length = begun; length <= disk.operations.length; length += 1) {
         const left = afterCrash(disk.operations.slice(0, length), new Set());
         left.delete('lock');
         const again = new SimulatedDisk(left);
-        await makeStore({ ...options, files: again, random: seededRandom(9) }).store.repair({ credentials });
+        await makeStore({ ...options, files: again, random: seededRandom(9) }).repair(credentials);
         const opened = await start(again.content());
         assert.equal(names(opened), expected, `crash after ${length - begun} operations`);
         assert.equal(opened.notes.size, sessions, `crash after ${length - begun} operations`);
@@ -313,13 +313,13 @@ describe('repair', () => {
   it('keeps its hands off what a newer version wrote', async () => {
     const content = edit(await inBoth(), 'people.json', (text) => text.replace('"format":1', '"format":2'));
     const disk = new SimulatedDisk(content);
-    await assert.rejects(makeStore({ ...options, files: disk }).store.repair(), { label: 'S4' });
+    await assert.rejects(makeStore({ ...options, files: disk }).repair(), { label: 'S4' });
     assert.deepEqual(disk.content(), content);
   });
 
   it('keeps its hands off a store that is running', async () => {
     const { disk } = await start(new Map());
-    await assert.rejects(makeStore({ ...options, files: disk }).store.repair(), LockedError);
+    await assert.rejects(makeStore({ ...options, files: disk }).repair(), LockedError);
   });
 });
 
@@ -421,9 +421,9 @@ describe('backup and restore', () => {
           const left = without(afterCrash(operations.slice(0, length), dropped, tear), 'lock');
           const where = `killed after ${length} operations, dropped ${[...dropped].join()}`;
           if (left.size === 0) continue;
-          const { store } = makeStore({ ...options, files: new SimulatedDisk(left) });
+          const { store, repair } = makeStore({ ...options, files: new SimulatedDisk(left) });
           await assert.rejects(store.start(), { label: 'N3' }, where);
-          await assert.rejects(store.repair(), { label: 'N3' }, where);
+          await assert.rejects(repair(), { label: 'N3' }, where);
         }
       }
     });

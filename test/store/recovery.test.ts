@@ -280,8 +280,8 @@ describe('what a start makes of what it finds', () => {
     for (const name of ['journal-999999999999999.jsonl', 'journal-999999999999999.jsonl.tmp']) {
       const strange = new Map(content).set(name, content.get(journalOf(content)) ?? Buffer.alloc(0));
       await refused(strange, 'J11', name);
-      const { store } = makeStore({ ...options, files: new SimulatedDisk(strange) });
-      await assert.rejects(store.repair(), { label: 'J11' });
+      const { repair } = makeStore({ ...options, files: new SimulatedDisk(strange) });
+      await assert.rejects(repair(), { label: 'J11' });
     }
   });
 
