@@ -40,7 +40,7 @@ export const userCommands: readonly Command[] = [
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
     options: [options.directory],
-    run: (call) => offline(call, (users) => [...users.records.view().blocks()].flat().map(line).join('')),
+    run: (call) => offline(call, (users) => users.records.view().blocks.flat().map(line).join('')),
   },
   {
     name: 'user set-password',

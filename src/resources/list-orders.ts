@@ -59,8 +59,8 @@ export type Source<R extends StoredRecord> = Pick<Collection<R>, 'view'>;
 interface Sorted<R extends StoredRecord> {
   readonly blocks: Blocks<R>;
   /**
-   * The records by id. While this view is open, a block of theirs is copied before it is changed: so one that a later
-   * view has too is unchanged, and what it holds need not be looked at to keep the order up.
+   * The records by id. A block of theirs is copied before it is changed: so one that a later view has too is unchanged,
+   * and what it holds need not be looked at to keep the order up.
    */
   readonly view: View<R>;
 }
@@ -88,7 +88,6 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe:
     const [oldest] = orders;
     if (oldest !== undefined && orders.size > limits.sortedOrdersMax) {
       orders.delete(oldest[0]);
-      oldest[1].sorted?.view.close();
       oldest[1].sorted = undefined;
     }
     const isMissing = orScan && order.sorted === undefined;
@@ -100,18 +99,13 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe:
     const view = source.view();
     await order.work;
     const { sorted } = order;
-    if (sorted?.view.revision === view.revision) {
-      view.close();
-      return sorted.blocks;
-    }
-    const records = [...view.blocks()];
+    if (sorted?.view.revision === view.revision) return sorted.blocks;
+    const records = view.blocks;
     const isNear = sorted !== undefined && view.revision - sorted.view.revision <= view.size / 8;
-    const old = isNear ? [...sorted.view.blocks()] : [];
+    const old = isNear ? sorted.view.blocks : [];
     const work = isNear ? resort(sorted.blocks, old, records, compare, breathe) : sort(records, compare, breathe);
     const blocks = await work;
-    sorted?.view.close();
     if (orders.get(name) === order) order.sorted = { blocks, view };
-    else view.close();
     return blocks;
   }
 

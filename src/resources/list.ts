@@ -41,59 +41,43 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
     const view = source.view();
     // A short list is one page.
     const limit = query.limit ?? (view.size <= limits.pageRecordsMax ? limits.pageRecordsMax : undefined);
-    let closesItself = false;
-    try {
-      const records = [...view.blocks()];
-      const compare = comparator(shape, sort);
-      const passes = query.filters.length > 0 ? matcher(shape, query.filters) : undefined;
-      const write = representationWriter(shape, query.fields);
-      const isPast = after && ((record: R): boolean => compare(record, after) > 0);
-      const byId = sort[0]?.name === 'id';
-      const sorted = byId ? records : await sortedBy(JSON.stringify(sort), compare, limit !== undefined);
-      const total = withTotal ? await count(matching(records, passes)) : undefined;
-      const walk = matching(startingAt(sorted ?? [], byId && sort[0]?.descending, isPast), passes);
-      if (limit === undefined) {
-        const body = pieces(walk, write, () => view.close());
-        closesItself = true;
-        await body.next();
-        return { body, next: undefined, total };
-      }
-      const walked = sorted && (await first(walk, limit + 1, byId ? Infinity : walkedBlocksMax));
-      const found = walked ?? (await smallest(matching(matching(records, isPast), passes), limit + 1, compare));
-      const page = found.slice(0, limit);
-      const last = found.length > limit ? page.at(-1) : undefined;
-      const next = last && writeCursor(query, last);
-      return { body: `[${page.map(write).join(',')}]`, next, total };
-    } finally {
-      if (!closesItself) view.close();
-    }
+    const records = view.blocks;
+    const compare = comparator(shape, sort);
+    const passes = query.filters.length > 0 ? matcher(shape, query.filters) : undefined;
+    const write = representationWriter(shape, query.fields);
+    const isPast = after && ((record: R): boolean => compare(record, after) > 0);
+    const byId = sort[0]?.name === 'id';
+    const sorted = byId ? records : await sortedBy(JSON.stringify(sort), compare, limit !== undefined);
+    const total = withTotal ? await count(matching(records, passes)) : undefined;
+    const walk = matching(startingAt(sorted ?? [], byId && sort[0]?.descending, isPast), passes);
+    if (limit === undefined) return { body: pieces(walk, write), next: undefined, total };
+    const walked = sorted && (await first(walk, limit + 1, byId ? Infinity : walkedBlocksMax));
+    const found = walked ?? (await smallest(matching(matching(records, isPast), passes), limit + 1, compare));
+    const page = found.slice(0, limit);
+    const last = found.length > limit ? page.at(-1) : undefined;
+    const next = last && writeCursor(query, last);
+    return { body: `[${page.map(write).join(',')}]`, next, total };
   }
 
-  /** The JSON array of `blocks` in pieces, the first of them empty; calls `close` at the end. */
+  /** The JSON array of `blocks` in pieces. */
   async function* pieces(
     blocks: Iterable<readonly R[]>,
     write: (record: R) => string,
-    close: () => void,
   ): AsyncGenerator<string, undefined> {
-    try {
-      yield '';
-      let piece = '[';
-      let separator = '';
-      for (const block of blocks) {
-        for (let start = 0; start < block.length; start += recordsAtATime) {
-          const texts = block.slice(start, start + recordsAtATime).map(write);
-          piece += `${separator}${texts.join(',')}`;
-          separator = ',';
-          if (piece.length < pieceLength) continue;
-          yield piece;
-          piece = '';
-        }
-        await breathe();
+    let piece = '[';
+    let separator = '';
+    for (const block of blocks) {
+      for (let start = 0; start < block.length; start += recordsAtATime) {
+        const texts = block.slice(start, start + recordsAtATime).map(write);
+        piece += `${separator}${texts.join(',')}`;
+        separator = ',';
+        if (piece.length < pieceLength) continue;
+        yield piece;
+        piece = '';
       }
-      yield `${piece}]`;
-    } finally {
-      close();
+      await breathe();
     }
+    yield `${piece}]`;
   }
 
   async function count(blocks: Iterable<readonly R[]>): Promise<number> {

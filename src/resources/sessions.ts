@@ -186,9 +186,7 @@ export function createSessions(store: Store, { clock, random, lifetimes, perUser
    * and over as many new sessions as there are blocks, everything is looked at.
    */
   function sweepOne(transaction: Transaction, now: number): void {
-    const view = records.view();
-    const blocks = [...view.blocks()];
-    view.close();
+    const { blocks } = records.view();
     const block = blocks[sweep % Math.max(1, blocks.length)] ?? [];
     const ended = block.filter((session) => endOf(session) <= now).slice(0, limits.sessionsSweptMax);
     for (const { id } of ended) {

@@ -1,6 +1,6 @@
 import type { StoredRecord, View } from './store.ts';
 
-/** How many consecutive ids share a block. A write copies one block while a view of it is open. */
+/** How many consecutive ids share a block. The first write to a block after a view copies it. */
 const idsPerBlock = 1024;
 
 interface Block<R> {
@@ -10,13 +10,12 @@ interface Block<R> {
   stamp: number;
 }
 
-/** Records by id, in blocks that are copied on write while a view is open. */
+/** Records by id, in blocks that a view shares and the next write copies. */
 export class Blocks<R extends StoredRecord> {
   size = 0;
   /** By ascending ids, and none is empty. */
   #blocks = new Map<number, Block<R>>();
   #views = 0;
-  #openViews = 0;
 
   get(id: number): R | undefined {
     const records = this.#blocks.get(blockKey(id))?.records;
@@ -57,19 +56,7 @@ export class Blocks<R extends StoredRecord> {
 
   view(revision: number): View<R> {
     this.#views += 1;
-    this.#openViews += 1;
-    let isOpen = true;
-    let blocks: readonly (readonly R[])[] = [...this.#blocks.values()].map(({ records }) => records);
-    return {
-      size: this.size,
-      revision,
-      blocks: () => blocks,
-      close: () => {
-        if (isOpen) this.#openViews -= 1;
-        isOpen = false;
-        blocks = [];
-      },
-    };
+    return { size: this.size, revision, blocks: [...this.#blocks.values()].map(({ records }) => records) };
   }
 
   #begin(key: number): Block<R> {
@@ -82,7 +69,7 @@ export class Blocks<R extends StoredRecord> {
   }
 
   #writable(block: Block<R>): R[] {
-    if (this.#openViews > 0 && block.stamp < this.#views) {
+    if (block.stamp < this.#views) {
       block.records = block.records.slice();
       block.stamp = this.#views;
     }

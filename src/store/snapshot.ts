@@ -49,7 +49,7 @@ export function viewTables(
   /**
    * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
    * one took is free for the next. `onBytes` is told how large the temporary file is, 0 when there is none any more.
-   * Lets the views go, and returns the size of all in bytes.
+   * Returns the size of all in bytes.
    */
   async function write(publish: Files['rename'], onBytes = (_: number): void => undefined) {
     let bytes = 0;
@@ -65,7 +65,6 @@ export function viewTables(
       return bytes;
     } finally {
       onBytes(0);
-      for (const { view } of sources) view.close();
     }
   }
 
@@ -107,7 +106,7 @@ async function writeSnapshot(
 function* encodeSlices(header: JsonObject, view: View<StoredRecord>, digest: () => string) {
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
-  for (const records of view.blocks()) {
+  for (const records of view.blocks) {
     for (const record of records) {
       text += separator + JSON.stringify(record);
       separator = ',\n';

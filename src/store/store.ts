@@ -63,17 +63,16 @@ export interface Collection<R extends StoredRecord> {
   members(index: string, key: string | number): R[];
   /** The newest records, the one with the highest id first. */
   latest(count: number): R[];
-  /** All records at this moment, by ascending id, unchanged by later writes until `close` is called. */
+  /** All records at this moment, unchanged by later writes. */
   view(): View<R>;
 }
 
-/** A point-in-time view. Holding it open costs a copy of each block of records that is changed meanwhile. */
+/** A point-in-time view. It costs a pointer for each block of records, and a copy of each that is changed later. */
 export interface View<R extends StoredRecord> {
   readonly size: number;
   readonly revision: number;
   /** The records in blocks of at most 1,024, by ascending id; never an empty block. */
-  blocks(): Iterable<readonly R[]>;
-  close(): void;
+  readonly blocks: readonly (readonly R[])[];
 }
 
 /**
@@ -84,7 +83,6 @@ export interface Transaction {
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined;
   find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined;
   members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[];
-  size<R extends StoredRecord>(collection: Collection<R>): number;
   /** @throws UniqueKeyError */
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R;
   /** @throws UniqueKeyError; InvariantError when there is no such record */

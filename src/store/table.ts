@@ -135,7 +135,6 @@ interface RecordChange<R extends StoredRecord> extends Change {
  */
 export class Pending<R extends StoredRecord> {
   nextId = 1;
-  size = 0;
   readonly #table: Table<R>;
   /** By id: the newest change of the record. */
   readonly #changes = new Map<number, RecordChange<R>>();
@@ -175,12 +174,10 @@ export class Pending<R extends StoredRecord> {
     this.#changes.clear();
     for (const { pending } of this.#table.indexes.values()) pending.clear();
     this.nextId = this.#table.nextId;
-    this.size = this.#table.size;
   }
 
   lay(change: RecordChange<R>): void {
     const { id, record } = change;
-    this.size += (record === undefined ? 0 : 1) - (this.get(id) === undefined ? 0 : 1);
     this.#move(id, record);
     this.#changes.set(id, change);
     if (id >= this.nextId) this.nextId = id + 1;

@@ -31,10 +31,6 @@ export class PendingTransaction implements Transaction {
     return this.#pending(collection).members(index, key);
   }
 
-  size<R extends StoredRecord>(collection: Collection<R>): number {
-    return this.#pending(collection).size;
-  }
-
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
     this.inserts = true;
     const { nextId } = this.#pending(collection);

@@ -48,7 +48,7 @@ async function answersIn(directory: string, credentials: Awaited<ReturnType<type
 
 async function usersIn(directory: string): Promise<string[]> {
   const app = await createApp({ directory });
-  const found = [...app.users.records.view().blocks()].flat().map(({ name }) => name);
+  const found = app.users.records.view().blocks.flat().map(({ name }) => name);
   await app.close();
   return found;
 }

@@ -7,7 +7,7 @@ import { parseListQuery } from '../../src/resources/list-query.ts';
 import { lister, type Listing } from '../../src/resources/list.ts';
 import * as fields from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import type { Collection, Store, StoredRecord, View } from '../../src/store/store.ts';
+import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
 import { generator, type Generator } from '../random.ts';
 
 const shape = {
@@ -51,7 +51,6 @@ interface World {
   readonly store: Store;
   readonly things: Collection<Thing>;
   readonly lists: { readonly read: ReturnType<typeof lister<Thing>> };
-  readonly openViews: () => number;
   readonly random: Generator;
 }
 
@@ -63,36 +62,19 @@ async function world(use: string, size: number): Promise<World> {
   await store.write((transaction) => {
     for (let count = 0; count < size; count += 1) transaction.insert(things, thing(random));
   });
-  let openViews = 0;
-  const view = (): View<Thing> => {
-    const inner = things.view();
-    openViews += 1;
-    return {
-      size: inner.size,
-      revision: inner.revision,
-      blocks: () => inner.blocks(),
-      close: () => {
-        openViews -= 1;
-        inner.close();
-      },
-    };
-  };
-  const read = lister(shape, { view }, restlessSlices());
-  return { store, things, lists: { read }, openViews: () => openViews, random };
+  const read = lister(shape, things, restlessSlices());
+  return { store, things, lists: { read }, random };
 }
 
 function recordsIn(things: Collection<Thing>): Thing[] {
-  const view = things.view();
-  const records = [...view.blocks()].flat();
-  view.close();
-  return records;
+  return things.view().blocks.flat();
 }
 
 /** Inserts, replaces and removes some records, but none of `spared`. */
 async function change({ store, things, random }: World, count: number, spared: ReadonlySet<number>): Promise<void> {
   await store.write((transaction) => {
     for (let step = 0; step < count; step += 1) {
-      const id = 1 + random.below(transaction.size(things));
+      const id = 1 + random.below(things.size);
       if (random.below(4) === 0) transaction.insert(things, thing(random));
       else if (spared.has(id) || transaction.get(things, id) === undefined) continue;
       else if (random.below(4) === 0) transaction.remove(things, id);
@@ -179,7 +161,6 @@ for (const size of [0, 1, 900, 5600]) {
       if (round % 6 === 0) await Promise.all(reads.splice(0));
     }
     await Promise.all(reads);
-    assert.ok(all.openViews() <= limits.sortedOrdersMax, `${all.openViews()} views are open`);
     await store.close();
   });
 
@@ -234,30 +215,14 @@ describe('a list without a limit', () => {
     }
     assert.deepEqual(JSON.parse(text), before);
     assert.ok(pieces > 4 && longest < 66_000, `${pieces} pieces, the longest of ${longest}`);
-    assert.equal(all.openViews(), 0);
     await all.store.close();
   });
 
-  test('lets its view go when the reader leaves: at once, in the middle, or without a look', async () => {
-    const { lists, openViews, store } = await world('leaving', 6000);
-    for (const taken of [0, 1, 3]) {
-      const { body } = await lists.read(parseListQuery(shape, parseQuery('')), false);
-      assert.ok(typeof body !== 'string');
-      const iterator = body[Symbol.asyncIterator]();
-      for (let count = 0; count < taken; count += 1) await iterator.next();
-      assert.equal(openViews(), 1);
-      await iterator.return?.();
-      assert.equal(openViews(), 0);
-    }
-    await store.close();
-  });
-
   test('is one text when it is short', async () => {
-    const { lists, openViews, store } = await world('short', 500);
+    const { lists, store } = await world('short', 500);
     const listing = await lists.read(parseListQuery(shape, parseQuery('fields=id')), true);
     assert.equal(typeof listing.body, 'string');
     assert.equal(listing.total, 500);
-    assert.equal(openViews(), 0);
     await store.close();
   });
 });

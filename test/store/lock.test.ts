@@ -158,7 +158,7 @@ describe('the fence', () => {
     await second.store.write((tx) => second?.people !== undefined && tx.insert(second.people, person('dan')));
     await second.store.close();
     const third = await startStore({ ...options, files: disk });
-    const found = [...third.people.view().blocks()].flat().map(({ name }) => name);
+    const found = third.people.view().blocks.flat().map(({ name }) => name);
     await third.store.close();
     return { outcome, found };
   }
