@@ -8,12 +8,11 @@ import { refusal } from './api/replies.ts';
 import { collectionRoutes, routedUsers, routeTable, serviceRoutes, type RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
 import { everybody } from './auth/access.ts';
-import type { KeyRing } from './auth/keys.ts';
 import { Tokens } from './auth/tokens.ts';
 import { CairnError, invariant } from './base/errors.ts';
 import { createSlices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
-import { faultLog, loadKeyRing, logFault, openData, type Data, type DataOptions } from './data.ts';
+import { faultLog, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
@@ -32,8 +31,6 @@ export interface AppOptions extends DataOptions {
    * none is made.
    */
   readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
-  /** The signing key, 32 to 1,024 bytes of UTF-8; absent: made at the first start and kept in the directory. */
-  readonly secret?: string | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;
 }
@@ -51,18 +48,15 @@ const stopped = new CairnError('draining', 'Cannot answer: the server has stoppe
  */
 export async function createApp(options: AppOptions = {}) {
   const { clock = systemClock, random = systemRandom, log = faultLog } = options;
-  let ring: KeyRing;
   let closed: Promise<void> | undefined;
-  const data = openData({ ...options, clock, random, log }, () => ring);
-  const { settings, files, users } = data;
+  const data = openData({ ...options, clock, random, log });
+  const { settings, keys, users } = data;
   const store: Store = data.store;
-  const keySource = { files, secret: options.secret, clock, random };
   const onFault: OnFault = (error, { id }) => logFault(log, 'A fault of the server itself', error, id);
   const unready = (): Unready | undefined => (closed === undefined ? unreadyIn[store.status().state] : 'draining');
   await store.start();
   try {
-    ring = await loadKeyRing(keySource);
-    const tokens = new Tokens({ ring, clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
+    const tokens = new Tokens({ ring: await keys.load(), clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
     const generatedPassword = await ensureAdministrator(users, options, random);
     const exchange: ExchangerOptions = {
       clock,
@@ -86,10 +80,10 @@ export async function createApp(options: AppOptions = {}) {
       ...entrances,
       /** Signs and verifies with what the key file holds now. @throws KeyRingError, and nothing has changed */
       async reloadKeys(): Promise<void> {
-        const read = await loadKeyRing(keySource);
-        const { kid } = read.keys[0];
-        if (kid !== ring.keys[0].kid) log.security('keys_rotated', { kid });
-        ring = read;
+        const former = keys.ring.keys[0].kid;
+        const ring = await keys.load();
+        const { kid } = ring.keys[0];
+        if (kid !== former) log.security('keys_rotated', { kid });
         tokens.setRing(ring);
       },
       /**

@@ -22,28 +22,6 @@ import { openStore } from './store/open-store.ts';
 /** The key ring in the data directory: its secrets sign every token, so it is made with mode 0600. */
 export const keyFile = 'keys.json';
 
-interface KeySource {
-  /** Absent for an app in memory, whose keys end with it. */
-  readonly files: Files | undefined;
-  /** A configured secret takes the place of the file, which is neither read nor made. */
-  readonly secret: string | undefined;
-  readonly clock: Clock;
-  readonly random: Random;
-}
-
-/**
- * The ring to sign and verify with; made, and written to the file, where there is none yet.
- * @throws KeyRingError for a secret or a file that cannot be used
- */
-export async function loadKeyRing({ files, secret, clock, random }: KeySource): Promise<KeyRing> {
-  if (secret !== undefined) return keyRingOfSecret(secret, clock.now());
-  const found = files && (await readKeyRing(files));
-  if (found !== undefined) return found;
-  const ring = newKeyRing(random, clock.now());
-  if (files !== undefined) await saveKeyRing(files, ring);
-  return ring;
-}
-
 /** The ring in the file; `undefined` where there is none. @throws KeyRingError that also says what to do about it */
 export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
   const content = await readWhole(files, keyFile);
@@ -61,6 +39,8 @@ export async function saveKeyRing(files: Files, ring: KeyRing): Promise<void> {
 }
 
 export interface DataOptions extends SomeSettings {
+  /** The signing key, 32 to 1,024 bytes of UTF-8; absent: made at the first start and kept in the directory. */
+  readonly secret?: string | undefined;
   /** Where the data files are. Absent: everything is in memory. */
   readonly directory?: string | undefined;
   /** Collections of your own beside `items` (`defineCollection`). */
@@ -89,14 +69,13 @@ export const faultLog: Log = {
 };
 
 /**
- * Puts the resources upon a store that has not started: for an application, or for commands that sign nobody in and so
- * need no `ring` that lasts.
+ * Puts the resources upon a store that has not started: for an application, or for commands, which sign nobody in.
  * @throws RangeError for a setting that is not allowed, InvariantError for collections that do not fit together
  */
-export function openData(options: DataOptions, ring: () => KeyRing = () => newKeyRing(systemRandom, 0)) {
+export function openData(options: DataOptions) {
   const { clock = systemClock, random = systemRandom, log = faultLog, hooks = {}, collections = [] } = options;
   const settings = settingsOf(options);
-  const { directory } = options;
+  const { directory, secret } = options;
   if (directory !== undefined && (typeof directory !== 'string' || directory === '')) {
     throw new RangeError('Cannot use directory: must be a path that is not empty');
   }
@@ -112,6 +91,24 @@ export function openData(options: DataOptions, ring: () => KeyRing = () => newKe
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
 
+  let ring: KeyRing | undefined;
+  const keys = {
+    /** What signs and verifies. */
+    get ring(): KeyRing {
+      return (ring ??= newKeyRing(random, clock.now()));
+    },
+    /**
+     * Takes the secret or what is in the file now; without either it makes a ring, and writes the file.
+     * @throws KeyRingError for a secret or a file that cannot be used, and nothing has changed
+     */
+    async load(): Promise<KeyRing> {
+      const found = secret === undefined ? files && (await readKeyRing(files)) : keyRingOfSecret(secret, clock.now());
+      const read = found ?? newKeyRing(random, clock.now());
+      if (found === undefined && files !== undefined) await saveKeyRing(files, read);
+      return (ring = read);
+    },
+  };
+
   const { scryptCost: costExponent, passwordLengthMin: lengthMin } = settings;
   const passwords = createPasswords({ random, costExponent, lengthMin });
   const sessions = createSessions(store, {
@@ -122,7 +119,7 @@ export function openData(options: DataOptions, ring: () => KeyRing = () => newKe
       refresh: { idleSeconds: limits.refreshIdleSecondsMax, maxSeconds: limits.refreshLifetimeSecondsMax },
     },
     perUserMax: settings.sessionsPerUser,
-    ring,
+    ring: () => keys.ring,
   });
   const throttle = new Throttle({ clock, random });
   const audit: Audit = (event, details) => log.security(event, details);
@@ -134,7 +131,7 @@ export function openData(options: DataOptions, ring: () => KeyRing = () => newKe
   const twice = singulars.find((singular, index) => singulars.indexOf(singular) < index);
   invariant(twice === undefined, `records of two collections cannot both be called "${twice}"`);
   const signIn = createSignIn({ store, users, sessions, passwords, audit });
-  return { settings, files, store, users, sessions, signIn, items: itemResource, others };
+  return { settings, keys, store, users, sessions, signIn, items: itemResource, others };
 }
 
 /** Tells of a fault that no caller is told of. */

@@ -1,8 +1,8 @@
-import { rotateKeyRing } from '../auth/keys.ts';
+import { newKeyRing, rotateKeyRing } from '../auth/keys.ts';
 import { limits } from '../base/limits.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { loadKeyRing, readKeyRing, saveKeyRing } from '../data.ts';
+import { readKeyRing, saveKeyRing } from '../data.ts';
 import { UsageError } from '../options.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
@@ -30,7 +30,7 @@ export const keyCommands: readonly Command[] = [
       const [files, clock, random] = [await keyFiles(call), systemClock, systemRandom];
       await files.prepare();
       try {
-        const ring = await loadKeyRing({ files, secret: undefined, clock, random });
+        const ring = (await readKeyRing(files)) ?? newKeyRing(random, clock.now());
         const rotated = rotateKeyRing(ring, random, clock.now(), limits.accessTokenLifetimeSecondsMax);
         await saveKeyRing(files, rotated);
         call.terminal.out(`${rotated.keys[0].kid} signs from now on; a running server takes it up on SIGHUP\n`);
