@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
-import { parseArgs } from 'node:util';
 import { KeyRingError } from '../auth/keys.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { options, readConfig, readOption, secrets } from '../config.ts';
@@ -149,22 +148,11 @@ const usage = ({ name, operands = [] }: Command): string => [name, ...operands].
 function parseCall(command: Command, words: readonly string[], terminal: Terminal): Call {
   const flags = new Map<string, string>();
   const operands: string[] = [];
-  const { tokens } = parseArgs({
-    args: [...words],
-    options: Object.fromEntries(
-      command.options.map((option) => [option.name, { type: isSwitch(option) ? 'boolean' : 'string' }]),
-    ),
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
-  for (const token of tokens) {
-    if (token.kind === 'positional') operands.push(token.value);
-    if (token.kind !== 'option') continue;
-    const option = command.options.find(({ name }) => token.rawName === `--${name}`);
-    if (option === undefined) throw unknownOption(token.rawName, command);
-    if (flags.has(option.name)) throw new UsageError(`Cannot use --${option.name}: it is given twice`);
-    flags.set(option.name, valueOf(option, token.value, token.inlineValue === true));
+  const rest = [...words];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    if (word === '--') operands.push(...rest.splice(0));
+    else if (word.startsWith('-') && word !== '-') readFlag(command, word, rest, flags);
+    else operands.push(word);
   }
   const { operands: wanted = [] } = command;
   if (operands.length !== wanted.length) {
@@ -181,18 +169,20 @@ function parseCall(command: Command, words: readonly string[], terminal: Termina
   };
 }
 
-const isSwitch = ({ placeholder }: Option<unknown>): boolean => placeholder === '';
-
-/** A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant. */
-function valueOf(option: Option<unknown>, value: string | undefined, inline: boolean): string {
-  if (isSwitch(option)) {
-    if (value !== undefined) throw new UsageError(`Cannot use --${option.name}: it takes no value`);
-    return 'true';
+/** Takes `--name=value`, `--name` and the value from `rest`, or `--name` alone for a switch. */
+function readFlag(command: Command, word: string, rest: string[], flags: Map<string, string>): void {
+  const [rawName = '', inline] = word.split(/=(.*)/s);
+  const option = command.options.find(({ name }) => rawName === `--${name}`);
+  if (option === undefined) throw unknownOption(rawName, command);
+  if (flags.has(option.name)) throw new UsageError(`Cannot use ${rawName}: it is given twice`);
+  const isSwitch = option.placeholder === '';
+  if (isSwitch && inline !== undefined) throw new UsageError(`Cannot use ${rawName}: it takes no value`);
+  const value = inline ?? (isSwitch ? 'true' : rest.shift());
+  // A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant.
+  if (value === undefined || (value.startsWith('-') && value !== '-' && inline === undefined)) {
+    throw new UsageError(`Cannot use ${rawName}: its value is missing; must be ${option.allowed}`);
   }
-  if (value === undefined || (value.startsWith('-') && value !== '-' && !inline)) {
-    throw new UsageError(`Cannot use --${option.name}: its value is missing; must be ${option.allowed}`);
-  }
-  return value;
+  flags.set(option.name, value);
 }
 
 function unknownOption(rawName: string, command: Command): UsageError {
