@@ -56,7 +56,8 @@ export async function createApp(options: AppOptions = {}) {
   const unready = (): Unready | undefined => (closed === undefined ? unreadyIn[store.status().state] : 'draining');
   await store.start();
   try {
-    const tokens = new Tokens({ ring: await keys.load(), clock, random, lifetimeSeconds: settings.accessTokenLifetimeSeconds });
+    const { accessTokenLifetimeSeconds: lifetimeSeconds } = settings;
+    const tokens = new Tokens({ ring: await keys.load(), clock, random, lifetimeSeconds });
     const generatedPassword = await ensureAdministrator(users, options, random);
     const exchange: ExchangerOptions = {
       clock,
@@ -119,8 +120,8 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
     /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
     async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
       invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
+      const server = await HttpServer.create(exchanger, tls);
       invariant(!exchanger.draining, 'an app that is closed does not listen');
-      const server = new HttpServer(exchanger, tls);
       servers.push(server);
       return server.listen(port, host);
     },

@@ -20,10 +20,10 @@ export function createOperations(log: Log) {
   return {
     log: metrics.log,
     /** @throws what binding throws */
-    listen(app: ObservedApp, port: number, host: string): Promise<number> {
+    async listen(app: ObservedApp, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
       const nextId = createRequestIds(systemRandom);
-      server = new HttpServer(new Exchanger({ handle, refuse: refusal, clock: systemClock, nextId }));
+      server = await HttpServer.create(new Exchanger({ handle, refuse: refusal, clock: systemClock, nextId }));
       return server.listen(port, host);
     },
     close: async () => void (await server?.drain(0)),

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createHttpsServer, Server as HttpsServer } from 'node:https';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -20,15 +20,19 @@ const tlsVersionMin = 'TLSv1.2';
 
 /** An HTTP/1.1 listener: bounded in what it takes in, and answering whatever comes with a reply or a closed door. */
 export class HttpServer {
-  readonly #server: Server;
+  readonly #server: Server | HttpsServer;
   readonly #exchanger: Exchanger;
   readonly #sockets = new Set<Socket>();
   readonly #perNetwork = new Map<string, number>();
 
   /** With `tls` the server speaks HTTPS only. */
-  constructor(exchanger: Exchanger, tls?: TlsTexts) {
+  static async create(exchanger: Exchanger, tls?: TlsTexts): Promise<HttpServer> {
+    return new HttpServer(exchanger, await createNodeServer(tls, exchanger.limits));
+  }
+
+  private constructor(exchanger: Exchanger, server: Server | HttpsServer) {
     this.#exchanger = exchanger;
-    this.#server = createNodeServer(tls, exchanger.limits);
+    this.#server = server;
     const receive = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
       exchanger.receive(incoming, outgoing);
     this.#server
@@ -68,7 +72,7 @@ export class HttpServer {
    * @throws what node:tls throws where the two do not fit each other; then the former ones stay in use
    */
   renewTls(tls: TlsTexts): void {
-    invariant(this.#server instanceof HttpsServer, 'only a server that speaks TLS has a certificate');
+    invariant('setSecureContext' in this.#server, 'only a server that speaks TLS has a certificate');
     this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
   }
 
@@ -137,7 +141,7 @@ const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'it took too long to arrive'],
 };
 
-function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Server {
+async function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Promise<Server | HttpsServer> {
   const options = {
     maxHeaderSize: bounds.fieldsBytesMax,
     headersTimeout: bounds.headersTimeoutMs,
@@ -150,10 +154,9 @@ function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Server {
     requireHostHeader: false,
     noDelay: true,
   };
-  const server =
-    tls === undefined
-      ? createHttpServer(options)
-      : createHttpsServer({ ...options, ...tls, minVersion: tlsVersionMin, handshakeTimeout: bounds.headersTimeoutMs });
+  const secure = { ...options, ...tls, minVersion: tlsVersionMin, handshakeTimeout: bounds.headersTimeoutMs } as const;
+  // Whoever speaks no TLS does not wait for it to be loaded.
+  const server = tls === undefined ? createServer(options) : (await import('node:https')).createServer(secure);
   server.maxConnections = bounds.connectionsMax;
   // Node drops fields beyond this number silently; the head check bounds them aloud.
   server.maxHeadersCount = 0;

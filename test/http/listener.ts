@@ -63,6 +63,6 @@ export async function startListener(options: Partial<ExchangerOptions> = {}, tls
     },
     ...options,
   });
-  const server = new HttpServer(exchanger, tls);
+  const server = await HttpServer.create(exchanger, tls);
   return { server, exchanger, port: await server.listen(0, '127.0.0.1'), answered };
 }
