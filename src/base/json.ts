@@ -123,34 +123,32 @@ class JsonReader {
   }
 
   #object(depth: number): JsonObject {
-    this.#open(depth);
     const members = new Map<string, JsonValue>();
-    while (this.#token !== '}') {
-      if (members.size > 0) this.#expect(',', 'expected "," or "}"');
+    this.#list('}', depth, () => {
       if (!this.#token.startsWith('"')) throw this.#error('expected a member name');
       const name = String(this.#parsed());
       if (members.has(name)) throw this.#error('duplicate member name');
       this.#step();
       this.#expect(':', 'expected ":"');
       members.set(name, this.#value(depth));
-    }
-    this.#step();
+    });
     return Object.fromEntries(members);
   }
 
   #array(depth: number): JsonValue[] {
-    this.#open(depth);
-    const array: JsonValue[] = [];
-    while (this.#token !== ']') {
-      if (array.length > 0) this.#expect(',', 'expected "," or "]"');
-      array.push(this.#value(depth));
-    }
-    this.#step();
-    return array;
+    const elements: JsonValue[] = [];
+    this.#list(']', depth, () => elements.push(this.#value(depth)));
+    return elements;
   }
 
-  #open(depth: number): void {
+  /** From bracket to bracket. */
+  #list(close: '}' | ']', depth: number, take: () => void): void {
     if (depth > limits.jsonDepthMax) throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
+    this.#step();
+    for (let isFirst = true; this.#token !== close; isFirst = false) {
+      if (!isFirst) this.#expect(',', `expected "," or "${close}"`);
+      take();
+    }
     this.#step();
   }
 
@@ -212,10 +210,6 @@ function exactNumber(lexeme: string): number {
  * equal digits mean equal numbers: another power of ten would be another double.
  */
 function significand(decimal: string): string {
-  const digits = decimal.replace(/[eE].*/, '').replace(/[-.]/g, '');
-  let start = 0;
-  let end = digits.length;
-  while (digits[start] === '0') start += 1;
-  while (end > start && digits[end - 1] === '0') end -= 1;
-  return digits.slice(start, end);
+  // Zeros at the end are looked at from their first one only: from each, it would take the square of their number.
+  return decimal.replace(/[eE].*/, '').replace(/[-.]/g, '').replace(/^0+|(?<!0)0+$/g, '');
 }
