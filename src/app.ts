@@ -16,8 +16,7 @@ import { faultLog, logFault, openData, type Data, type DataOptions } from './dat
 import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
-import type { Handle, Request } from './http/message.ts';
-import { createRequestIds } from './http/request-id.ts';
+import { createRequestIds, type Handle, type Request } from './http/message.ts';
 import { HttpServer, type TlsTexts } from './http/server.ts';
 import type { CollectionResource } from './resources/collection.ts';
 import type { Users } from './resources/users.ts';

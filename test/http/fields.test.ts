@@ -7,7 +7,7 @@ import { isNetwork, parseTrustedProxies, plainAddress, resolveCaller } from '../
 import { corsFields, isCrossSite, isPreflight } from '../../src/http/cross-site.ts';
 import { Fields, readCookie, repeatedField, serializeCookie } from '../../src/http/fields.ts';
 import { parseQuery } from '../../src/http/head.ts';
-import { createRequestIds } from '../../src/http/request-id.ts';
+import { createRequestIds } from '../../src/http/message.ts';
 
 function fields(named: Record<string, string>): Fields {
   return new Fields(Object.entries(named).flat());

@@ -2,8 +2,7 @@ import { refusal } from '../../src/api/replies.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
-import { apiFields, type Handle, type Reply, type Request } from '../../src/http/message.ts';
-import { createRequestIds } from '../../src/http/request-id.ts';
+import { apiFields, createRequestIds, type Handle, type Reply, type Request } from '../../src/http/message.ts';
 import { Router } from '../../src/http/router.ts';
 import { HttpServer, type TlsTexts } from '../../src/http/server.ts';
 
