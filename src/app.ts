@@ -10,10 +10,10 @@ import { serviceHandlers, type Services, type Unready } from './api/service-hand
 import { everybody } from './auth/access.ts';
 import { Tokens } from './auth/tokens.ts';
 import { CairnError, invariant } from './base/errors.ts';
+import { isLoopback, parseTrustedProxies } from './base/network.ts';
 import { createSlices } from './base/slices.ts';
 import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
 import { faultLog, logFault, openData, type Data, type DataOptions } from './data.ts';
-import { isLoopback, parseTrustedProxies } from './http/caller.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import { createRequestIds, type Handle, type Request } from './http/message.ts';

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
-import { isLoopback } from './http/caller.ts';
+import { isLoopback } from './base/network.ts';
 import type { TlsTexts } from './http/server.ts';
 import { choice, integer, option, optional, readAll, text, UsageError, type Option } from './options.ts';
 import { settings } from './settings.ts';

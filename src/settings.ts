@@ -1,6 +1,6 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { limits } from './base/limits.ts';
-import { isNetwork } from './http/caller.ts';
+import { isNetwork } from './base/network.ts';
 import { choice, duration, integer, isOrigin, list, option, readAll, size, toggle, type Values } from './options.ts';
 
 const connections = integer('COUNT', 1, 1_000_000);

@@ -1,8 +1,8 @@
 import { anonymous, everybody, type Principal } from '../auth/access.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
-import { hostOf, isLoopback } from '../http/caller.ts';
-import { isCrossSite, isSafe } from '../http/cross-site.ts';
+import { isLoopback } from '../base/network.ts';
+import { hostOf, isCrossSite, isSafe } from '../http/cross-site.ts';
 import { readCookie, serializeCookie } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
 import type { StartedSession } from '../resources/sessions.ts';

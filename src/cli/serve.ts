@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { createApp, type App } from '../app.ts';
+import { isLoopback } from '../base/network.ts';
 import { systemClock } from '../base/system.ts';
 import { options, readTls, unknownVariables, type Config } from '../config.ts';
-import { isLoopback } from '../http/caller.ts';
 import { createLog, silentLog, standardOutput, type Log } from '../log.ts';
 import { errorCode, replaceFile } from '../store/files.ts';
 import { NodeFiles } from '../store/node-files.ts';

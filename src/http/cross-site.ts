@@ -24,6 +24,11 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
   return authority !== undefined && authority.toLowerCase() === host?.toLowerCase();
 }
 
+/** The host of a `Host` field without its port and brackets (RFC 3986 §3.2.2), in lower case. */
+export function hostOf(authority: string): string {
+  return authority.toLowerCase().replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+}
+
 const exposed = 'ETag, Link, Location, Retry-After, X-Total-Count';
 const accepted = 'Authorization, Content-Type, If-Match, If-None-Match, Prefer';
 

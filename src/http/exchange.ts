@@ -4,10 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CairnError } from '../base/errors.ts';
 import type { Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
-import type { Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Reply, Request, StreamedBody } from './message.ts';
+import type { Caller, Reply, Request, StreamedBody } from './message.ts';
 
 /** What all exchanges share: what is asked and told of each. */
 export interface ExchangeContext {

@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { plainAddress, resolveCaller, type Caller, type TrustedProxies } from './caller.ts';
+import { plainAddress, type TrustedProxies } from '../base/network.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
-import { apiFields, type Handle, type Refuse, type Reply } from './message.ts';
+import { apiFields, resolveCaller, type Caller, type Handle, type Refuse, type Reply } from './message.ts';
 
 /** What is remembered of a socket between its requests. */
 class Connection {

@@ -6,8 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { networkOf } from '../base/network.ts';
-import { plainAddress } from './caller.ts';
+import { networkOf, plainAddress } from '../base/network.ts';
 import type { Exchanger } from './exchanger.ts';
 
 /** A certificate chain and its private key as PEM texts. */

@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 import { systemClock } from '../../src/base/system.ts';
-import { parseTrustedProxies } from '../../src/http/caller.ts';
+import { parseTrustedProxies } from '../../src/base/network.ts';
 import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply } from '../../src/http/message.ts';

@@ -3,11 +3,11 @@ import { test } from 'node:test';
 
 import { CairnError } from '../../src/base/errors.ts';
 import { checkContentType, negotiate, parsePrefer } from '../../src/http/accept.ts';
-import { isNetwork, parseTrustedProxies, plainAddress, resolveCaller } from '../../src/http/caller.ts';
+import { isNetwork, parseTrustedProxies, plainAddress } from '../../src/base/network.ts';
 import { corsFields, isCrossSite, isPreflight } from '../../src/http/cross-site.ts';
 import { Fields, readCookie, repeatedField, serializeCookie } from '../../src/http/fields.ts';
 import { parseQuery } from '../../src/http/head.ts';
-import { createRequestIds } from '../../src/http/message.ts';
+import { createRequestIds, resolveCaller } from '../../src/http/message.ts';
 
 function fields(named: Record<string, string>): Fields {
   return new Fields(Object.entries(named).flat());
