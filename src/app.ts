@@ -17,7 +17,7 @@ import { faultLog, logFault, openData, type Data, type DataOptions } from './dat
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import { createRequestIds, type Handle, type Request } from './http/message.ts';
-import { HttpServer, type TlsTexts } from './http/server.ts';
+import { createHttpServer, type HttpServer, type TlsTexts } from './http/server.ts';
 import type { CollectionResource } from './resources/collection.ts';
 import type { Users } from './resources/users.ts';
 import type { Store } from './store/store.ts';
@@ -119,7 +119,7 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
     /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
     async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
       invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
-      const server = await HttpServer.create(exchanger, tls);
+      const server = await createHttpServer(exchanger, tls);
       invariant(!exchanger.draining, 'an app that is closed does not listen');
       servers.push(server);
       return server.listen(port, host);

@@ -5,7 +5,7 @@ import { CairnError } from './base/errors.ts';
 import { systemClock, systemRandom } from './base/system.ts';
 import { Exchanger } from './http/exchanger.ts';
 import { apiFields, createRequestIds, type Handle, type Reply } from './http/message.ts';
-import { HttpServer } from './http/server.ts';
+import { createHttpServer, type HttpServer } from './http/server.ts';
 import type { Log, RequestEntry } from './log.ts';
 import { auditEvents } from './resources/audit.ts';
 import { packageVersion } from './version.ts';
@@ -22,7 +22,7 @@ export function createOperations(log: Log) {
     async listen(app: ObservedApp, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
       const nextId = createRequestIds(systemRandom);
-      server = await HttpServer.create(new Exchanger({ handle, refuse: refusal, clock: systemClock, nextId }));
+      server = await createHttpServer(new Exchanger({ handle, refuse: refusal, clock: systemClock, nextId }));
       return server.listen(port, host);
     },
     close: async () => void (await server?.drain(0)),

@@ -80,7 +80,7 @@ export class Exchanger {
   }
 
   /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
-  receive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void {
+  readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void => {
     const connection = this.#connectionOf(incoming.socket);
     if (connection.closing) return;
     const exchange = new Exchange(incoming, outgoing, connection.peer, this.#context, awaitsContinue);
@@ -90,7 +90,7 @@ export class Exchanger {
     if (connection.waiting.length < this.limits.pipelinedRequestsMax) return;
     connection.paused = true;
     connection.socket.pause();
-  }
+  };
 
   /** Takes what makes a connection unreadable: answers it after all that came before it, and ends the connection. */
   receiveFailure(socket: Socket, failure: CairnError, fields: readonly string[] = []): void {

@@ -17,51 +17,43 @@ export interface TlsTexts {
 
 const tlsVersionMin = 'TLSv1.2';
 
-/** An HTTP/1.1 listener: bounded in what it takes in, and answering whatever comes with a reply or a closed door. */
-export class HttpServer {
-  readonly #server: Server | HttpsServer;
-  readonly #exchanger: Exchanger;
-  readonly #sockets = new Set<Socket>();
-  readonly #perNetwork = new Map<string, number>();
+export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;
 
-  /** With `tls` the server speaks HTTPS only. */
-  static async create(exchanger: Exchanger, tls?: TlsTexts): Promise<HttpServer> {
-    return new HttpServer(exchanger, await createNodeServer(tls, exchanger.limits));
-  }
-
-  private constructor(exchanger: Exchanger, server: Server | HttpsServer) {
-    this.#exchanger = exchanger;
-    this.#server = server;
-    const receive = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-      exchanger.receive(incoming, outgoing);
-    this.#server
-      .on('request', receive)
-      .on('checkExpectation', receive)
-      .on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) =>
-        exchanger.receive(incoming, outgoing, true),
-      )
-      .on('connect', (_incoming: IncomingMessage, socket: Socket) => {
-        // Node lets go of such a socket altogether, errors included.
-        socket.on('error', () => socket.destroy()).resume();
-        const refusal = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
-        exchanger.receiveFailure(socket, refusal, ['Allow', '']);
-      })
-      .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#receiveError(error, socket))
-      // A TLS socket is counted when it connects, before its handshake has cost anything.
-      .on('connection', (socket: Socket) => this.#admit(socket))
-      // Whoever is idle makes room for whoever is not.
-      .on('drop', () => {
-        exchanger.refused += 1;
-        this.#server.closeIdleConnections();
-      })
-      // An accept that fails, with no descriptor left perhaps, concerns one caller and not the server.
-      .on('error', () => undefined);
-  }
+/**
+ * An HTTP/1.1 listener: bounded in what it takes in, and answering whatever comes with a reply or a closed door. With
+ * `tls` it speaks HTTPS only.
+ */
+export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
+  const server = await createNodeServer(tls, exchanger.limits);
+  const sockets = new Set<Socket>();
+  const perNetwork = new Map<string, number>();
+  server
+    .on('request', exchanger.receive)
+    .on('checkExpectation', exchanger.receive)
+    .on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      exchanger.receive(incoming, outgoing, true),
+    )
+    .on('connect', (_incoming: IncomingMessage, socket: Socket) => {
+      // Node lets go of such a socket altogether, errors included.
+      socket.on('error', () => socket.destroy()).resume();
+      const refusal = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
+      exchanger.receiveFailure(socket, refusal, ['Allow', '']);
+    })
+    .on('clientError', receiveError)
+    // A TLS socket is counted when it connects, before its handshake has cost anything.
+    .on('connection', admit)
+    // Whoever is idle makes room for whoever is not.
+    .on('drop', () => {
+      exchanger.refused += 1;
+      server.closeIdleConnections();
+    })
+    // An accept that fails, with no descriptor left perhaps, concerns one caller and not the server.
+    .on('error', () => undefined);
 
   /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
-  async listen(port: number, host: string): Promise<number> {
-    await once(this.#server.listen({ port, host, backlog: backlogMax }), 'listening');
-    const address: AddressInfo | string | null = this.#server.address();
+  async function listen(port: number, host: string): Promise<number> {
+    await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
+    const address: AddressInfo | string | null = server.address();
     invariant(typeof address === 'object' && address !== null, 'a server that listens on TCP has an address');
     return address.port;
   }
@@ -70,9 +62,9 @@ export class HttpServer {
    * New connections are met with this certificate; those that are open stay as they are.
    * @throws what node:tls throws where the two do not fit each other; then the former ones stay in use
    */
-  renewTls(tls: TlsTexts): void {
-    invariant('setSecureContext' in this.#server, 'only a server that speaks TLS has a certificate');
-    this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
+  function renewTls(tls: TlsTexts): void {
+    invariant('setSecureContext' in server, 'only a server that speaks TLS has a certificate');
+    server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
   }
 
   /**
@@ -80,54 +72,56 @@ export class HttpServer {
    * ends its connection; then nothing new is accepted, idle connections are closed, and the requests in flight are
    * answered. Resolves when the last connection is closed, with the number of those that `timeoutMs` cut off.
    */
-  async drain(graceMs: number, timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
-    this.#exchanger.draining = true;
+  async function drain(graceMs: number, timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
+    exchanger.draining = true;
     await delay(graceMs);
     let cutOff = 0;
-    const closed = new Promise((resolve) => this.#server.close(resolve));
-    this.#server.closeIdleConnections();
-    for (const socket of this.#sockets) {
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeIdleConnections();
+    for (const socket of sockets) {
       if (socket.bytesRead === 0) socket.destroy();
     }
     const timer = setTimeout(() => {
-      cutOff = this.#sockets.size;
-      for (const socket of this.#sockets) socket.destroy();
+      cutOff = sockets.size;
+      for (const socket of sockets) socket.destroy();
     }, timeoutMs);
     await closed;
     clearTimeout(timer);
     return cutOff;
   }
 
-  #admit(socket: Socket): void {
+  function admit(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     const network = networkOf(address);
-    const count = (this.#perNetwork.get(network) ?? 0) + 1;
-    const { proxies, limits } = this.#exchanger;
+    const count = (perNetwork.get(network) ?? 0) + 1;
+    const { proxies, limits } = exchanger;
     if (count > limits.connectionsPerAddressMax && !proxies(address)) {
-      this.#exchanger.refused += 1;
+      exchanger.refused += 1;
       return void socket.destroy();
     }
-    this.#perNetwork.set(network, count);
-    this.#sockets.add(socket);
-    this.#exchanger.connections += 1;
+    perNetwork.set(network, count);
+    sockets.add(socket);
+    exchanger.connections += 1;
     socket.once('close', () => {
-      this.#sockets.delete(socket);
-      this.#exchanger.connections -= 1;
-      const left = (this.#perNetwork.get(network) ?? 1) - 1;
-      if (left === 0) this.#perNetwork.delete(network);
-      else this.#perNetwork.set(network, left);
+      sockets.delete(socket);
+      exchanger.connections -= 1;
+      const left = (perNetwork.get(network) ?? 1) - 1;
+      if (left === 0) perNetwork.delete(network);
+      else perNetwork.set(network, left);
     });
   }
 
-  #receiveError(error: NodeJS.ErrnoException, socket: Socket): void {
+  function receiveError(error: NodeJS.ErrnoException, socket: Socket): void {
     const code = error.code ?? '';
     // Bytes that follow "Connection: close" are no request, and the reply before them ends the connection.
     if (code === 'HPE_CLOSED_CONNECTION') return;
     // Nobody is there any more, or never spoke TLS.
     if (!socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code)) return void socket.destroy();
     const [known, what] = failures[code] ?? ['malformed_request', 'its request line or a field is malformed'];
-    this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
+    exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
   }
+
+  return { listen, renewTls, drain };
 }
 
 /** Connections that the system keeps until they are accepted; in a flood, the next one would wait for a second. */

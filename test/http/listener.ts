@@ -4,7 +4,7 @@ import { systemClock } from '../../src/base/system.ts';
 import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
 import { apiFields, createRequestIds, type Handle, type Reply, type Request } from '../../src/http/message.ts';
 import { Router } from '../../src/http/router.ts';
-import { HttpServer, type TlsTexts } from '../../src/http/server.ts';
+import { createHttpServer, type HttpServer, type TlsTexts } from '../../src/http/server.ts';
 
 export function text(body: string): Reply {
   return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
@@ -62,6 +62,6 @@ export async function startListener(options: Partial<ExchangerOptions> = {}, tls
     },
     ...options,
   });
-  const server = await HttpServer.create(exchanger, tls);
+  const server = await createHttpServer(exchanger, tls);
   return { server, exchanger, port: await server.listen(0, '127.0.0.1'), answered };
 }
