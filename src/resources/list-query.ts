@@ -151,20 +151,21 @@ function readFields(shape: Shape, value: string | undefined): readonly string[] 
   if (value === undefined) return undefined;
   const allowed = readableNames(shape);
   const names = value.split(',');
-  if (names.every((name) => allowed.includes(name)) && new Set(names).size === names.length) return names;
+  if (areSome(names, allowed)) return names;
   throw refusal('fields', `must name fields once each, separated by commas; there are ${allowed.join(', ')}`);
+}
+
+/** Whether these are some of `allowed`, each of them once. */
+function areSome(names: readonly string[], allowed: readonly string[]): boolean {
+  return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
 }
 
 function readSort(shape: Shape, value: string): SortTerm[] {
   const allowed = sortableNames(shape);
-  const terms = value.split(',').map((term) => {
-    const descending = term.startsWith('-');
-    return { name: descending ? term.slice(1) : term, descending };
-  });
+  const terms = value.split(',').map((term) => ({ name: term.replace(/^-/, ''), descending: term.startsWith('-') }));
   const names = terms.map(({ name }) => name);
-  const good = names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
-  if (!good || names.length > limits.sortTermsMax) {
-    const most = limits.sortTermsMax;
+  const most = limits.sortTermsMax;
+  if (!areSome(names, allowed) || names.length > most) {
     const order = `up to ${most} of ${allowed.join(', ')}, with commas between them`;
     throw refusal('sort', `must name ${order}; "-" reverses one`);
   }
@@ -197,7 +198,7 @@ function readFilter(shape: Shape, parameter: string, parts: readonly string[]): 
 const operatorsOf = ({ kind }: Rule): readonly Operator[] => operatorsByKind[kind] ?? operatorNames;
 
 const ofNumbers: readonly Operator[] = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
-/** Texts have them all. */
+/** Texts have them all, since a part of one may be looked for; so what is asked for need not be a value of the field. */
 const operatorsByKind: Partial<Record<Rule['kind'], readonly Operator[]>> = {
   boolean: ['eq', 'ne'],
   choice: ['eq', 'ne', 'in'],
@@ -208,34 +209,21 @@ const operatorsByKind: Partial<Record<Rule['kind'], readonly Operator[]>> = {
 
 /** The operand as a value of the field. It need not keep the field's bounds: to ask for prices below 0 is no error. */
 function readOperand(rule: Rule, parameter: string, value: string): Scalar {
-  switch (rule.kind) {
-    case 'number':
-    case 'integer': {
-      const number = parseJsonNumber(value);
-      if (!Number.isFinite(number)) throw refusal(parameter, 'must be a number, as JSON and a double can hold it');
-      return number;
-    }
-    case 'boolean':
-      if (value !== 'true' && value !== 'false') throw refusal(parameter, 'must be true or false');
-      return value === 'true';
-    case 'choice':
-    case 'timestamp': {
-      const fault = faultOf(rule, value);
-      if (fault !== undefined) throw refusal(parameter, fault.detail);
-      return value;
-    }
-    default:
-      return value;
+  const { kind } = rule;
+  if (kind === 'number' || kind === 'integer') {
+    const number = parseJsonNumber(value);
+    if (Number.isFinite(number)) return number;
+    throw refusal(parameter, 'must be a number, as JSON and a double can hold it');
   }
+  const operand = kind === 'boolean' && (value === 'true' || value === 'false') ? value === 'true' : value;
+  const fault = operatorsByKind[kind] && faultOf(rule, operand);
+  if (fault !== undefined) throw refusal(parameter, fault.detail);
+  return operand;
 }
 
 function filterParameter(name: string, rule: Rule, operator: Operator): QueryParameter {
-  const { type, enum: values, format } = ruleSchema(rule);
-  const schema: JsonObject = {
-    ...(type !== undefined && { type }),
-    ...(values !== undefined && { enum: values }),
-    ...(format === 'date-time' && { format }),
-  };
+  const typing = Object.entries(ruleSchema(rule)).filter(([word]) => ['type', 'enum', 'format'].includes(word));
+  const schema: JsonObject = Object.fromEntries(typing);
   return {
     name: operator === 'eq' ? name : `${name}:${operator}`,
     description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,

@@ -102,9 +102,7 @@ export function misfitOf(shape: Shape): (record: JsonObject) => string | undefin
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;
 
-function hasType({ rule }: Field, value: unknown): boolean {
-  if (rule.kind === 'number' || rule.kind === 'integer') return Number.isFinite(value);
-  if (rule.kind === 'boolean') return typeof value === 'boolean';
-  if (rule.kind === 'choice') return typeof value === 'string' && rule.values.includes(value);
-  return typeof value === 'string';
+function hasType({ rule, example }: Field, value: unknown): boolean {
+  if (typeof value === 'number' && !Number.isFinite(value)) return false;
+  return typeof value === typeof example && (rule.kind !== 'choice' || rule.values.some((one) => one === value));
 }

@@ -28,28 +28,13 @@ export const textPattern = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2
 /** What `value` breaks in `rule`, or `undefined`. No value is coerced, and no detail quotes one. */
 export function faultOf(rule: Rule, value: JsonValue): Fault | undefined {
   switch (rule.kind) {
-    case 'text':
-      if (typeof value !== 'string') return notA('string');
-      return lengthFault(value, rule.min, rule.max) ?? characterFault(value);
-    case 'email':
-      return typeof value === 'string' ? emailFault(value) : notA('string');
-    case 'password':
-      return typeof value === 'string' ? passwordFault(value, rule.min, rule.bytesMax) : notA('string');
     case 'number':
-      return typeof value === 'number' ? numberFault(value, rule.min, rule.max) : notA('number');
     case 'integer':
-      if (typeof value !== 'number') return notA('whole number');
-      return numberFault(value, rule.min, rule.max) ?? (Number.isInteger(value) ? undefined : notA('whole number'));
+      return typeof value === 'number' ? numberFault(rule, value) : notA(numberNames[rule.kind]);
     case 'boolean':
-      return typeof value === 'boolean' ? undefined : { code: 'wrong_type', detail: 'must be true or false' };
-    case 'choice':
-      if (typeof value !== 'string') return notA('string');
-      return rule.values.includes(value) ? undefined : fault('not_allowed', `must be one of ${rule.values.join(', ')}`);
-    case 'timestamp':
-      if (typeof value !== 'string') return notA('string');
-      return isTimestamp(value) ? undefined : fault('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
+      return typeof value === 'boolean' ? undefined : fault('wrong_type', 'must be true or false');
     default:
-      return unreachable(rule);
+      return typeof value === 'string' ? textFault(rule, value) : notA('string');
   }
 }
 
@@ -72,17 +57,43 @@ function fault(code: string, detail: string): Fault {
 
 const notA = (type: string): Fault => fault('wrong_type', `must be a ${type}`);
 
-function numberFault(value: number, min: number, max: number): Fault | undefined {
+type NumberRule = Extract<Rule, { readonly kind: 'number' | 'integer' }>;
+const numberNames = { number: 'number', integer: 'whole number' } as const;
+
+function numberFault({ kind, min, max }: NumberRule, value: number): Fault | undefined {
   if (Number.isNaN(value)) return fault('inexact', 'must have no more digits than a double-precision number keeps');
   if (!Number.isFinite(value)) return fault('not_finite', 'must be a finite number');
   if (value < min) return fault('too_small', `must be at least ${min}`);
   if (value > max) return fault('too_large', `must be at most ${max}`);
-  return undefined;
+  return kind === 'number' || Number.isInteger(value) ? undefined : notA(numberNames[kind]);
 }
+
+function textFault(rule: Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>, value: string): Fault | undefined {
+  switch (rule.kind) {
+    case 'text':
+      return lengthFault(value, rule.min, rule.max) ?? characterFault(value);
+    case 'email':
+      if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
+      return emailGrammar.test(value) ? undefined : fault('not_an_email', 'must be an e-mail address');
+    case 'password':
+      if (isShorter(value, rule.min)) return lengthFault(value, rule.min, Infinity);
+      return Buffer.byteLength(value) > rule.bytesMax ? tooLong(`${rule.bytesMax} bytes`) : surrogateFault(value);
+    case 'choice':
+      return rule.values.includes(value) ? undefined : fault('not_allowed', `must be one of ${rule.values.join(', ')}`);
+    case 'timestamp':
+      // Only the form that `Date.toISOString` gives, so that the order of the texts is the order of the moments.
+      if (value.length === 24 && new Date(value).toJSON() === value) return undefined;
+      return fault('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
+    default:
+      return unreachable(rule);
+  }
+}
+
+const tooLong = (most: string): Fault => fault('too_long', `must be at most ${most} long`);
 
 function lengthFault(value: string, min: number, max: number): Fault | undefined {
   if (isShorter(value, min)) return fault('too_short', `must be at least ${characters(min)} long`);
-  if (!isShorter(value, max + 1)) return fault('too_long', `must be at most ${characters(max)} long`);
+  if (!isShorter(value, max + 1)) return tooLong(characters(max));
   return undefined;
 }
 
@@ -101,25 +112,9 @@ function characterFault(value: string): Fault | undefined {
   if (plainAscii.test(value)) return undefined;
   if (controlCharacter.test(value)) return fault('control_character', 'must not contain control characters');
   if (bidiCharacter.test(value)) return fault('bidi_character', 'must not contain bidirectional control characters');
-  if (loneSurrogate.test(value)) return fault('lone_surrogate', 'must not contain half of a surrogate pair');
-  return undefined;
+  return surrogateFault(value);
 }
 
-function emailFault(value: string): Fault | undefined {
-  if (value.length > emailLengthMax) return fault('too_long', `must be at most ${characters(emailLengthMax)} long`);
-  return emailGrammar.test(value) ? undefined : fault('not_an_email', 'must be an e-mail address');
-}
-
-function passwordFault(value: string, min: number, bytesMax: number): Fault | undefined {
-  if (isShorter(value, min)) return fault('too_short', `must be at least ${characters(min)} long`);
-  if (Buffer.byteLength(value) > bytesMax) return fault('too_long', `must be at most ${bytesMax} bytes long`);
-  if (loneSurrogate.test(value)) return fault('lone_surrogate', 'must not contain half of a surrogate pair');
-  return undefined;
-}
-
-/** Only the form that `Date.toISOString` gives, so that the order of the texts is the order of the moments. */
-function isTimestamp(value: string): boolean {
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value)) return false;
-  const date = new Date(value);
-  return !Number.isNaN(date.valueOf()) && date.toISOString() === value;
+function surrogateFault(value: string): Fault | undefined {
+  return loneSurrogate.test(value) ? fault('lone_surrogate', 'must not contain half of a surrogate pair') : undefined;
 }
