@@ -109,6 +109,7 @@ export function openData(options: DataOptions) {
     },
   };
 
+  const audit: Audit = (event, details) => log.security(event, details);
   const { scryptCost: costExponent, passwordLengthMin: lengthMin } = settings;
   const passwords = createPasswords({ random, costExponent, lengthMin });
   const sessions = createSessions(store, {
@@ -120,9 +121,9 @@ export function openData(options: DataOptions) {
     },
     perUserMax: settings.sessionsPerUser,
     ring: () => keys.ring,
+    audit,
   });
   const throttle = new Throttle({ clock, random });
-  const audit: Audit = (event, details) => log.security(event, details);
   const write = hookedWrite(store, hooks, (error) => logFault(log, 'The hook afterWrite failed', error));
   const users = createUsers({ store, write, sessions, passwords, throttle, audit });
   const itemResource = createCollection(items, store, write);

@@ -8,13 +8,13 @@ import type { Request } from '../http/message.ts';
 import type { CollectionResource } from '../resources/collection.ts';
 import { dashboardWriter } from '../resources/dashboard.ts';
 import type { Origin, Sessions } from '../resources/sessions.ts';
-import type { Credentials, SignIn } from '../resources/sign-in.ts';
+import type { SignIn } from '../resources/sign-in.ts';
 import { userFields, type Users } from '../resources/users.ts';
 import { accept } from '../schema/check.ts';
 import { representationOf } from '../schema/representation.ts';
 import { cookieOf, noCookie, sessionCookie } from './authenticate.ts';
 import { isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
-import { preferredType, type Call, type Handler } from './route.ts';
+import { preferredType, type Handler } from './route.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
 import { credentialsFields, logoutFields, revocationFields } from './schemas.ts';
 
@@ -51,7 +51,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     async logout({ request, body }) {
       const { everywhere = false } = accept(logoutFields, body, { kind: 'create' });
       const secret = readCookie(request.fields, sessionCookie);
-      if (secret !== undefined) await signIn.end(secret, everywhere, request.address);
+      if (secret !== undefined) await sessions.end(secret, everywhere, request.address);
       return noContent(['Set-Cookie', noCookie]);
     },
 
@@ -64,10 +64,11 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     },
 
     async createToken({ request, body }) {
-      const grant = grantIn(body);
       const origin = originOf(request);
-      const { secret, user } =
-        typeof grant === 'string' ? await signIn.refresh(grant, origin) : await signIn.start(grant, 'refresh', origin);
+      const isRefresh = isJsonObject(body) && Object.hasOwn(body, 'refresh_token');
+      const { secret, user } = isRefresh
+        ? await signIn.refresh(accept(revocationFields, body, { kind: 'create' }).refresh_token, origin)
+        : await signIn.start(accept(credentialsFields, body, { kind: 'create' }), 'refresh', origin);
       const { token, expiresIn } = tokens.issue({ userId: user.id, role: user.role });
       const answer = { access_token: token, token_type: 'Bearer', expires_in: expiresIn, refresh_token: secret };
       return unstoredReply(201, JSON.stringify(answer));
@@ -75,7 +76,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
 
     async revokeToken({ request, body }) {
       const { refresh_token: token } = accept(revocationFields, body, { kind: 'create' });
-      await signIn.revoke(token, request.address);
+      await sessions.revoke(token, request.address);
       return noContent();
     },
 
@@ -104,13 +105,6 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       throw new CairnError(reason, 'Cannot take requests: the server is not ready for them');
     },
   };
-}
-
-/** A refresh token, or e-mail address and password. @throws CairnError `validation_failed` */
-function grantIn(body: Call['body']): string | Credentials {
-  const byToken = isJsonObject(body) && Object.hasOwn(body, 'refresh_token');
-  if (byToken) return accept(revocationFields, body, { kind: 'create' }).refresh_token;
-  return accept(credentialsFields, body, { kind: 'create' });
 }
 
 /** @throws CairnError `invalid_query` */

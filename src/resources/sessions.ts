@@ -9,6 +9,7 @@ import { misfitOf } from '../schema/check.ts';
 import { choice, integer, optional, text, type Input } from '../schema/field.ts';
 import { faultOf } from '../schema/rules.ts';
 import type { Store, StoredRecord, Transaction } from '../store/store.ts';
+import type { Audit } from './audit.ts';
 
 /** Times are shown as dates whose years have four digits (RFC 3339 §5.6). */
 const time = integer({ min: 0, max: Date.UTC(9999, 0) });
@@ -48,9 +49,6 @@ export interface StartedSession {
   readonly lifetimeSeconds: number;
 }
 
-/** What a refresh came to. `ended`: the family has just been ended, because a token was used again. */
-export type Refreshed = StartedSession | { readonly ended: SessionRecord } | undefined;
-
 export interface SessionOptions {
   readonly clock: Clock;
   readonly random: Random;
@@ -59,10 +57,12 @@ export interface SessionOptions {
   readonly perUserMax: number;
   /** The keys of the moment, which derive the successors of refresh tokens. */
   readonly ring: () => KeyRing;
+  readonly audit: Audit;
 }
 
 /** The sessions of all users. Which user a session's `userId` is, and what they may do, is not known here. */
-export function createSessions(store: Store, { clock, random, lifetimes, perUserMax, ring }: SessionOptions) {
+export function createSessions(store: Store, options: SessionOptions) {
+  const { clock, random, lifetimes, perUserMax, ring, audit } = options;
   const misfit = misfitOf(sessionFields);
   const records = store.collection<SessionRecord>({
     name: 'sessions',
@@ -93,40 +93,59 @@ export function createSessions(store: Store, { clock, random, lifetimes, perUser
   }
 
   /**
-   * Exchanges a refresh token for its successor; `undefined` for one that is good for nothing. The caller is answered
-   * when this is durable: or else a crash would make the successor look stolen.
+   * Exchanges a refresh token for its successor; `undefined` for one that is good for nothing. One that was used before
+   * ends the family: it may be stolen. The caller is answered when this is durable: or else a crash would make the
+   * successor look stolen. @throws what `Store.write` throws
    */
-  function refresh(transaction: Transaction, token: string, { address, agent }: Origin): Refreshed {
-    const session = family(transaction, token);
-    if (session?.tokenHash === undefined) return undefined;
-    const now = clock.now();
-    const tokenHash = secretHash(token);
-    const lifetimeSeconds = lifetimes.refresh.maxSeconds;
-    switch (decideRefresh(session, tokenHash, endOf(session), now)) {
-      case 'rotate': {
+  async function refresh(token: string, { address, agent }: Origin): Promise<StartedSession | undefined> {
+    const outcome = await store.write((transaction) => {
+      const session = family(transaction, token);
+      if (session?.tokenHash === undefined) return undefined;
+      const now = clock.now();
+      const tokenHash = secretHash(token);
+      const lifetimeSeconds = lifetimes.refresh.maxSeconds;
+      const decision = decideRefresh(session, tokenHash, endOf(session), now);
+      if (decision === 'rotate') {
         const secret = successorOf(token, ring());
         const next = { tokenHash: secretHash(secret), previousHash: tokenHash, lastSeenAt: now };
         const rotated = { ...session, ...next, address, agent: short(agent) };
         return { secret, session: transaction.replace(records, session.id, rotated), lifetimeSeconds };
       }
-      case 'repeat': {
+      if (decision === 'repeat') {
         const secret = successorAgain(token, session.tokenHash, ring());
         return secret === undefined ? undefined : { secret, session, lifetimeSeconds };
       }
-      case 'reuse':
-        transaction.remove(records, session.id);
-        return { ended: session };
-      case 'ended':
-        transaction.remove(records, session.id);
-        return undefined;
-    }
+      transaction.remove(records, session.id);
+      return decision === 'reuse' ? { reused: session } : undefined;
+    });
+    if (outcome?.reused === undefined) return outcome;
+    const { userId, id: sessionId } = outcome.reused;
+    audit('refresh_token_reused', { userId, sessionId, address });
+    return undefined;
   }
 
-  /** Ends the family of a refresh token, whichever of its tokens it is, and returns it if there is one. */
-  function revoke(transaction: Transaction, token: string): SessionRecord | undefined {
-    const session = family(transaction, token);
-    if (session !== undefined) transaction.remove(records, session.id);
-    return session;
+  /**
+   * Ends the family of a refresh token, whichever of its tokens it is. What is none, or has ended, is let pass
+   * (RFC 7009 §2.2).
+   */
+  async function revoke(token: string, address: string): Promise<void> {
+    const ended = await store.write((transaction) => {
+      const session = family(transaction, token);
+      if (session !== undefined) transaction.remove(records, session.id);
+      return session;
+    });
+    if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id, address });
+  }
+
+  /** Ends the session of the cookie with this secret, or all of its user's; nothing happens where it has ended. */
+  async function end(secret: string, everywhere: boolean, address: string): Promise<void> {
+    const session = resume(secret);
+    if (session === undefined) return;
+    await store.write((transaction) => {
+      if (everywhere) endAll(transaction, session.userId);
+      else transaction.remove(records, session.id);
+    });
+    audit('logout', { userId: session.userId, sessionId: session.id, everywhere, address });
   }
 
   /** The live session of the cookie with this secret, noted as seen now; `undefined` when there is none. */
@@ -207,7 +226,7 @@ export function createSessions(store: Store, { clock, random, lifetimes, perUser
     seen.catch(() => {});
   }
 
-  return { records, start, refresh, revoke, resume, read, of, write, endOf, endAll };
+  return { records, start, refresh, revoke, end, resume, read, of, write, endOf, endAll };
 }
 
 export type Sessions = ReturnType<typeof createSessions>;

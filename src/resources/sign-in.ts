@@ -41,28 +41,14 @@ export function createSignIn({ store, users, sessions, passwords, audit }: Parts
   }
 
   /**
-   * Exchanges a refresh token for its successor. One that was used before ends the family: it may be stolen.
+   * Exchanges a refresh token for its successor.
    * @throws CairnError `invalid_credentials`, and what `Store.write` throws
    */
   async function refresh(token: string, origin: Origin): Promise<SignedIn> {
-    const refreshed = await store.write((transaction) => {
-      const outcome = sessions.refresh(transaction, token, origin);
-      if (outcome === undefined || 'ended' in outcome) return outcome;
-      const user = transaction.get(users.records, outcome.session.userId);
-      return user && { ...outcome, user };
-    });
-    if (refreshed !== undefined && 'secret' in refreshed) return refreshed;
-    if (refreshed !== undefined) {
-      const { id: sessionId, userId } = refreshed.ended;
-      audit('refresh_token_reused', { userId, sessionId, address: origin.address });
-    }
+    const refreshed = await sessions.refresh(token, origin);
+    const user = refreshed && users.records.get(refreshed.session.userId);
+    if (refreshed !== undefined && user !== undefined) return { ...refreshed, user };
     throw new CairnError('invalid_credentials', 'Cannot refresh: the refresh token is not valid');
-  }
-
-  /** Ends the family of a refresh token. What is none, or has ended, is let pass (RFC 7009 §2.2). */
-  async function revoke(token: string, address: string): Promise<void> {
-    const ended = await store.write((transaction) => sessions.revoke(transaction, token));
-    if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id, address });
   }
 
   /** Who holds the cookie with this secret, with the role that they have now. @throws CairnError `invalid_session` */
@@ -73,17 +59,6 @@ export function createSignIn({ store, users, sessions, passwords, audit }: Parts
       throw new CairnError('invalid_session', 'Cannot accept the session: it has ended, so sign in again');
     }
     return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
-  }
-
-  /** Ends the session of the cookie with this secret, or all of its user's; nothing happens where it has ended. */
-  async function end(secret: string, everywhere: boolean, address: string): Promise<void> {
-    const session = sessions.resume(secret);
-    if (session === undefined) return;
-    await store.write((transaction) => {
-      if (everywhere) sessions.endAll(transaction, session.userId);
-      else transaction.remove(sessions.records, session.id);
-    });
-    audit('logout', { userId: session.userId, sessionId: session.id, everywhere, address });
   }
 
   /** The sessions of one user: oneself, or for an administrator anybody. @throws CairnError `insufficient_scope` */
@@ -132,7 +107,7 @@ export function createSignIn({ store, users, sessions, passwords, audit }: Parts
     }
   }
 
-  return { start, refresh, revoke, resume, end, sessionsOf, endOne };
+  return { start, refresh, resume, sessionsOf, endOne };
 }
 
 export type SignIn = ReturnType<typeof createSignIn>;
