@@ -10,7 +10,7 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
 import { authenticate, type Authenticators } from './authenticate.ts';
 import { problems } from './problems.ts';
-import { noContent, refusal, refuseVersion, seeOther } from './replies.ts';
+import { noContent, refusal, refuseVersion } from './replies.ts';
 import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
 import type { Call, Handler, Route, RouteBody } from './route.ts';
 
@@ -91,31 +91,31 @@ export function createDispatch(options: DispatchOptions): Handle {
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {
     if (!(error instanceof CairnError)) {
       onBug(error, request);
-      return refusal(internal, request.id);
+      return withCors(refusal(internal, request.id), request);
     }
     const route = match.kind === 'found' ? match.value.route : undefined;
     const { status } = problems[error.code];
     const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
-    if (wantsPage && (status === 401 || status === 403)) return seeOther(route.signInAt);
+    if (wantsPage && (status === 401 || status === 403)) {
+      return withCors(noContent(['Location', route.signInAt], 303), request);
+    }
     const isType = error.code === 'unsupported_media_type' && route?.body !== undefined;
-    return refusal(error, request.id, isType ? takenInstead(route.body, request) : []);
+    return withCors(refusal(error, request.id, isType ? takenInstead(route.body, request) : []), request);
   }
 
-  async function settle(reply: Promise<Reply>, request: Request, match: Match<Endpoint>): Promise<Reply> {
-    try {
-      return withCors(await reply, request, allowedOrigins);
-    } catch (error) {
-      return withCors(refuse(error, request, match), request, allowedOrigins);
-    }
+  function withCors(reply: Reply, { fields }: Request): Reply {
+    if (allowedOrigins.size === 0) return reply;
+    return { ...reply, fields: [...reply.fields, ...corsFields(fields, allowedOrigins)] };
   }
 
   return function dispatch(request) {
     const match = router.match(request.method, request.target);
     try {
       const reply = answer(request, match);
-      return reply instanceof Promise ? settle(reply, request, match) : withCors(reply, request, allowedOrigins);
+      if (!(reply instanceof Promise)) return withCors(reply, request);
+      return reply.then((made) => withCors(made, request), (error: unknown) => refuse(error, request, match));
     } catch (error) {
-      return withCors(refuse(error, request, match), request, allowedOrigins);
+      return refuse(error, request, match);
     }
   };
 }
@@ -153,9 +153,4 @@ function otherMethod(request: Request, { allow }: MethodNotAllowed): Reply {
 function takenInstead(body: RouteBody, { fields }: Request): readonly string[] {
   if (fields.get('content-encoding') !== undefined) return ['Accept-Encoding', 'identity'];
   return [body.purpose === 'patch' ? 'Accept-Patch' : 'Accept', mediaTypesOf(body).join(', ')];
-}
-
-function withCors(reply: Reply, { fields }: Request, allowedOrigins: ReadonlySet<string>): Reply {
-  if (allowedOrigins.size === 0) return reply;
-  return { ...reply, fields: [...reply.fields, ...corsFields(fields, allowedOrigins)] };
 }

@@ -33,13 +33,8 @@ export function unstoredReply(status: 200 | 201, body: string, fields: readonly 
   return { status, fields: [...unstoredJson, ...fields], body };
 }
 
-export function noContent(fields: readonly string[] = [], status: 204 | 201 = 204): Reply {
+export function noContent(fields: readonly string[] = [], status: 204 | 201 | 303 = 204): Reply {
   return { status, fields: [...unstored, ...fields], body: undefined };
-}
-
-/** 303 (RFC 9110 §15.4.4): a browser is sent to another page. */
-export function seeOther(location: string): Reply {
-  return { status: 303, fields: [...unstored, 'Location', location], body: undefined };
 }
 
 /** Problem details (RFC 9457) for an error, with the challenge or the time to wait that belongs to it. */

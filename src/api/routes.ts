@@ -1,7 +1,6 @@
 import type { Access } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
-import type { CollectionDeclaration } from '../resources/collection.ts';
-import { items } from '../resources/items.ts';
+import { items, type CollectionDeclaration } from '../resources/collection.ts';
 import { fieldsParameter, listParameters } from '../resources/list-query.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
 import { optional, password, type Shape } from '../schema/field.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
-import { items } from '../resources/items.ts';
+import { items } from '../resources/collection.ts';
 import { userFields } from '../resources/users.ts';
 import { boolean, choice, id, integer, password, text, timestamp, type Shape } from '../schema/field.ts';
 import { optional, readOnly, writeOnly } from '../schema/field.ts';

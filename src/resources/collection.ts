@@ -2,7 +2,7 @@ import { notFound, type Access, type Principal } from '../auth/access.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import { accept, misfitOf } from '../schema/check.ts';
-import { id, type Shape } from '../schema/field.ts';
+import { id, number, text, type Shape } from '../schema/field.ts';
 import { contradictionOf } from '../schema/rules.ts';
 import type { Store, StoredRecord, Transaction } from '../store/store.ts';
 import type { HookedWrite } from './hooks.ts';
@@ -84,6 +84,16 @@ export function defineCollection(
   declared.add(checked);
   return checked;
 }
+
+/** Things with a price, in whatever unit the installation uses. */
+export const items = defineCollection({
+  name: 'items',
+  singular: 'item',
+  fields: {
+    name: text({ min: 1, max: 200, example: 'Lamp' }),
+    price: number({ min: 0, max: 1e12, example: 24.5 }),
+  },
+});
 
 /**
  * What a caller requires of the record that a write replaces, decided inside the transaction, where no other write can

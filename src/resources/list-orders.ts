@@ -27,18 +27,13 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   };
 }
 
-/** Reads from a record what is compared. */
+/** Reads from a record what is compared; e-mail addresses are compared as they are held to be unique. */
 export function reader(shape: Shape, name: string): (record: object) => Scalar | undefined {
-  if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
+  const isEmail = shape[name]?.rule.kind === 'email';
   return (record) => {
     const value = fieldValue(record, name);
-    return value === undefined ? undefined : keyOf(shape, name, value);
+    return isEmail && value !== undefined ? emailKey(String(value)) : value;
   };
-}
-
-/** E-mail addresses are compared as they are held to be unique. */
-export function keyOf(shape: Shape, name: string, value: Scalar): Scalar {
-  return shape[name]?.rule.kind === 'email' ? emailKey(String(value)) : value;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Field, Rule, Shape } from '../schema/field.ts';
 import { ruleSchema } from '../schema/json-schema.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/representation.ts';
 import { faultOf } from '../schema/rules.ts';
-import { keyOf, reader, type SortTerm } from './list-orders.ts';
+import { reader, type SortTerm } from './list-orders.ts';
 
 interface Filter {
   readonly name: string;
@@ -257,7 +257,7 @@ function readCursor(shape: Shape, sort: readonly SortTerm[], filters: readonly F
 export function matcher(shape: Shape, filters: readonly Filter[]): (record: object) => boolean {
   const tests = filters.map(({ name, operator, operands }) => {
     const read = reader(shape, name);
-    const keys = operands.map((operand) => keyOf(shape, name, operand));
+    const keys = operands.flatMap((operand) => read({ [name]: operand }) ?? []);
     const passes = operators[operator].test(keys[0] ?? '', new Set(keys));
     return (record: object): boolean => {
       const value = read(record);

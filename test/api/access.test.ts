@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 
 import { routeTable } from '../../src/api/routes.ts';
 import type { Route } from '../../src/api/route.ts';
-import { items } from '../../src/resources/items.ts';
+import { items } from '../../src/resources/collection.ts';
 import { projectDirectory } from '../source.ts';
 import { cookieIn, openTestApp } from '../support/app.ts';
 
