@@ -2,21 +2,27 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { BetweenGroups, Journal, JournalOptions } from './journal.ts';
 import type { StoreStatus, Transaction } from './store.ts';
-import { countsOf, type AnyTable, type Change } from './table.ts';
+import { countsOf, type AnyTable } from './table.ts';
 import { PendingTransaction } from './transaction.ts';
 
 /** Commits that become durable together. */
 interface Group {
   readonly commits: string[];
-  readonly changes: Change[];
-  /** A method takes what any of the writes results in. */
-  readonly waiting: { readonly result: unknown; resolve(result: unknown): void; reject(error: Error): void }[];
+  readonly writes: Write[];
   bytes: number;
+}
+
+interface Write extends Pick<PendingTransaction, 'changes'> {
+  readonly result: unknown;
+  resolve(result: unknown): void;
+  reject(error: Error): void;
 }
 
 export interface CommitterParts extends Pick<JournalOptions, 'clock' | 'onNotice'> {
   readonly journal: Journal;
   readonly tables: ReadonlyMap<string, AnyTable>;
+  /** Of the last commit that is in the tables. */
+  readonly sequence: number;
   /** Nothing more is written: a sync or the undoing of a write failed, or the lock is lost. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -38,7 +44,7 @@ export class Committer {
   #running = false;
   readonly #between: (() => Promise<void>)[] = [];
   /** Of the last transaction that ran; it may still be pending. */
-  #sequence = 0;
+  #sequence: number;
   #pendingBytes = 0;
   #stopped: (() => CairnError) | undefined;
   /** By transactions that do not remove, since the disk is full. */
@@ -48,7 +54,7 @@ export class Committer {
   /** Called when nothing waits any more. */
   #drained = (): void => undefined;
   /** Of the last commit that is durable and published. */
-  #published = 0;
+  #published: number;
   #groups = 0;
   #commits = 0;
   /** The disk is full; until it is not, only transactions that remove are tried. */
@@ -63,12 +69,8 @@ export class Committer {
 
   constructor(parts: CommitterParts) {
     this.#parts = parts;
-  }
-
-  /** Where to go on after a start. */
-  begin(sequence: number): void {
-    this.#published = sequence;
-    this.#sequence = sequence;
+    this.#published = parts.sequence;
+    this.#sequence = parts.sequence;
     this.#layAnew();
   }
 
@@ -125,10 +127,10 @@ export class Committer {
       const transaction = new PendingTransaction(this.#sequence + 1);
       const result = this.#decide(transaction, work);
       // Without changes of its own it may have seen what is pending: it waits for it, and shares its fate.
-      const changes = transaction.changes.length > 0;
-      const group = changes ? this.#join(transaction) : (this.#gathering.at(-1) ?? this.#inFlight);
+      const { changes } = transaction;
+      const group = changes.length > 0 ? this.#join(transaction) : (this.#gathering.at(-1) ?? this.#inFlight);
       if (group === undefined) resolve(result);
-      else group.waiting.push({ result, resolve, reject });
+      else group.writes.push({ changes, result, resolve, reject });
     });
   }
 
@@ -183,22 +185,21 @@ export class Committer {
     for (const { changes } of this.#unpublished) for (const change of changes) change.pending.lay(change);
   }
 
-  get #unpublished(): Group[] {
-    return this.#inFlight === undefined ? this.#gathering : [this.#inFlight, ...this.#gathering];
+  get #unpublished(): Write[] {
+    return [this.#inFlight, ...this.#gathering].flatMap((group) => group?.writes ?? []);
   }
 
-  #join({ encoded, changes }: PendingTransaction): Group {
+  #join({ encoded }: PendingTransaction): Group {
     let group = this.#gathering.at(-1);
     if (
       group === undefined ||
       group.commits.length >= limits.groupTransactionsMax ||
       group.bytes + encoded.length > limits.groupBytesMax
     ) {
-      group = { commits: [], changes: [], waiting: [], bytes: 0 };
+      group = { commits: [], writes: [], bytes: 0 };
       this.#gathering.push(group);
     }
     group.commits.push(`${encoded}]`);
-    for (const change of changes) group.changes.push(change);
     group.bytes += encoded.length;
     this.#sequence += 1;
     this.#pendingBytes += encoded.length;
@@ -236,15 +237,15 @@ export class Committer {
   }
 
   /** The callers go on when the disk has the next group. */
-  #commit({ changes, commits, bytes, waiting }: Group): void {
-    for (const change of changes) change.pending.publish(change);
+  #commit({ commits, bytes, writes }: Group): void {
+    for (const { changes } of writes) for (const change of changes) change.pending.publish(change);
     this.#published += commits.length;
     this.#commits += commits.length;
     this.#groups += 1;
     this.#pendingBytes -= bytes;
     this.#inFlight = undefined;
     if (this.#parts.journal.checkpointDue) this.#checkpointSoon();
-    for (const { result, resolve } of waiting) resolve(result);
+    for (const { result, resolve } of writes) resolve(result);
   }
 
   #checkpointSoon(): void {
@@ -286,12 +287,12 @@ export class Committer {
 
   /** Fails what is in flight and everything that was decided upon it. */
   #rejectAll(error: CairnError): void {
-    const groups = this.#unpublished;
+    const writes = this.#unpublished;
     this.#gathering = [];
     this.#inFlight = undefined;
     this.#sequence = this.#published;
     this.#pendingBytes = 0;
     this.#layAnew();
-    for (const group of groups) for (const { reject } of group.waiting) reject(error);
+    for (const { reject } of writes) reject(error);
   }
 }

@@ -29,13 +29,16 @@ export function openStore(given: StoreOptions): OpenStore {
   const options = { processes: systemProcesses, onNotice: () => undefined, onFailure: () => undefined, ...given };
   const { files } = options;
   const tables = new Map<string, AnyTable>();
-  const journal = files ? new FileJournal({ ...options, files }) : memoryJournal(options.random);
-  const committer = new Committer({ ...options, journal, tables });
-  let epoch: string | undefined;
+  let running: { readonly epoch: string; readonly committer: Committer } | undefined;
   let closing: Promise<void> | undefined;
 
+  function started() {
+    invariant(running !== undefined, 'the store is used before it has started');
+    return running;
+  }
+
   function collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R> {
-    invariant(epoch === undefined, 'a collection is registered after the start');
+    invariant(running === undefined, 'a collection is registered after the start');
     invariant(isCollectionName(definition.name), `"${definition.name}" is not a name for a collection`);
     invariant(!tables.has(definition.name), `the collection ${definition.name} is registered twice`);
     const table = new Table(definition);
@@ -45,20 +48,19 @@ export function openStore(given: StoreOptions): OpenStore {
 
   return {
     get epoch() {
-      invariant(epoch !== undefined, 'the store is used before it has started');
-      return epoch;
+      return started().epoch;
     },
     collection,
     async start() {
-      invariant(epoch === undefined, 'the store is started twice');
-      const opened = await journal.open(tables);
-      committer.begin(opened.sequence);
-      epoch = opened.epoch;
+      invariant(running === undefined, 'the store is started twice');
+      const journal = files ? new FileJournal({ ...options, files }) : memoryJournal(options.random);
+      const { epoch, sequence } = await journal.open(tables);
+      running = { epoch, committer: new Committer({ ...options, journal, tables, sequence }) };
     },
-    write: (work) => committer.write(work),
-    checkpoint: () => committer.checkpoint(),
-    close: () => (closing ??= epoch === undefined ? Promise.resolve() : committer.close()),
-    status: () => committer.status(),
+    write: (work) => started().committer.write(work),
+    checkpoint: () => started().committer.checkpoint(),
+    close: () => (closing ??= running?.committer.close() ?? Promise.resolve()),
+    status: () => started().committer.status(),
     freshTables: () => new Map(Array.from(tables, ([name, table]) => [name, table.fresh()])),
   };
 }
