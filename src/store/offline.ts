@@ -2,24 +2,21 @@ import { CairnError } from '../base/errors.ts';
 import { newEpoch } from './journal.ts';
 import { errorCode, readWhole, replaceFile, type Files } from './files.ts';
 import { JournalFile } from './journal-file.ts';
-import { journalNumbers } from './journal-format.ts';
-import { JournalReader } from './journal-reader.ts';
+import { JournalReader, journalNumbers } from './journal-format.ts';
 import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay, unfinishedName } from './recovery.ts';
 import { Room } from './room.ts';
 import { readSnapshot, snapshotName, viewTables } from './snapshot.ts';
-import { StoreDamageError, type StoreStatus } from './store.ts';
+import { StoreDamageError } from './store.ts';
 import { countsOf, type AnyTable } from './table.ts';
 
-/** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
-export interface Credentials {
-  readonly collections: readonly string[];
-  /** Files beside the store's own, such as keys. */
-  readonly files: readonly string[];
-}
-
 export interface OfflineOptions extends Omit<LockOptions, 'files'> {
-  readonly credentials: Credentials;
+  /** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
+  readonly credentials: {
+    readonly collections: readonly string[];
+    /** Files beside the store's own, such as keys. */
+    readonly files: readonly string[];
+  };
   /** Takes a few words for each step that may take long. */
   readonly onProgress?: (step: string) => void;
 }
@@ -106,19 +103,12 @@ export async function readStore(files: Files, makeTables: () => Map<string, AnyT
   }
 }
 
-export interface CheckReport {
-  /** Empty where a start would succeed. */
-  readonly damage: readonly StoreDamageError[];
-  /** What a start would say or do, one sentence each. */
-  readonly notices: readonly string[];
-  readonly collections: StoreStatus['collections'];
-}
-
 /**
  * Does what a start does, and writes nothing. Where a start would stop, it goes on and looks at each file by itself.
+ * `damage` is empty where a start would succeed; `notices` are what it would say or do, one sentence each.
  * @param makeTables makes the registered tables, empty
  */
-export async function checkFiles(files: Files, makeTables: () => Map<string, AnyTable>): Promise<CheckReport> {
+export async function checkFiles(files: Files, makeTables: () => Map<string, AnyTable>) {
   const damage = new Map<string, StoreDamageError>();
   const collect = (error: unknown): undefined => {
     if (!(error instanceof StoreDamageError)) throw error;
@@ -132,15 +122,14 @@ export async function checkFiles(files: Files, makeTables: () => Map<string, Any
       if (names.includes(snapshotName(table.name))) await readSnapshot(files, table.fresh()).catch(collect);
     }
     for (const number of journalNumbers(names)) await readThrough(files, number).catch(collect);
-    return { damage: [...damage.values()], notices: [], collections: [] };
   }
   const notices: string[] = [];
-  const { closed, sequence, torn } = store;
+  const { closed, sequence, torn } = store ?? { closed: true };
   if (!closed) notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
   if (torn !== undefined) {
     notices.push(`${torn.file}, byte ${torn.offset}: a write that was cut short, or is under way, is left out`);
   }
-  return { damage: [], notices, collections: countsOf(store.tables) };
+  return { damage: [...damage.values()], notices, collections: countsOf(store?.tables ?? new Map()) };
 }
 
 async function readThrough(files: Files, number: number): Promise<void> {

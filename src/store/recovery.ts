@@ -35,8 +35,9 @@
  */
 import { isJsonObject, type JsonValue } from '../base/json.ts';
 import type { Files } from './files.ts';
-import { journalName, journalNumbers, type LineBody, type ListedCollection, type Manifest } from './journal-format.ts';
-import { JournalReader } from './journal-reader.ts';
+import {
+  JournalReader, journalName, journalNumbers, type LineBody, type ListedCollection, type Manifest,
+} from './journal-format.ts';
 import { reserveName } from './room.ts';
 import { readSnapshot, snapshotName } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';

@@ -2,37 +2,31 @@ import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { readWhole, replaceFile, type Files } from './files.ts';
 import {
-  decodeFirst, decodeLine, journalName, journalNumbers, parseObject, type ListedCollection, type Manifest,
+  claimedChain, decodeFirst, decodeLine, isPadding, journalName, journalNumbers, lines, parseObject,
+  type ListedCollection, type Manifest,
 } from './journal-format.ts';
 import { newEpoch } from './journal.ts';
-import { claimedChain, isPadding, lines } from './journal-reader.ts';
-import { checkFiles, emptyTables, whileLocked, writeStore, type CheckReport, type OfflineOptions } from './offline.ts';
+import { checkFiles, emptyTables, whileLocked, writeStore, type OfflineOptions } from './offline.ts';
 import { applyChange, highestJournal } from './recovery.ts';
 import { parseHeader, snapshotName } from './snapshot.ts';
+import type { StoreDamageError } from './store.ts';
 import { carriedTable, countsOf, isCount, type AnyTable } from './table.ts';
 
 /** How far the next id jumps where it cannot be known which ids were given: none may ever mean two things. */
 const idsSkipped = 1_000_000;
 
-/** What was wrong (empty where nothing was, and then nothing was written), and what is there now. */
-export interface RepairReport extends CheckReport {
-  /** What could not be kept, with its file and byte. */
-  readonly lost: readonly string[];
-  /** Copies of the damaged files as they were. */
-  readonly aside: readonly string[];
-}
-
 /**
  * Keeps everything that can be read, hand edits included, and writes it anew with a new epoch. Files that are damaged
  * are copied aside first. Where anything is lost, credentials end: who they stand for may be lost. After a crash it can
- * be run again.
+ * be run again. Returns what was wrong (where `damage` is empty, nothing was written) and what is there now: `lost` is
+ * what could not be kept, with its file and byte, `aside` the copies of the damaged files as they were.
  * @throws LockedError; StoreDamageError for what is not repairable
  */
 export async function repairFiles(
   files: Files,
   makeTables: () => Map<string, AnyTable>,
   options: OfflineOptions,
-): Promise<RepairReport> {
+) {
   options.onProgress?.(`reading ${files.directory}`);
   return whileLocked(files, options, async () => {
     const found = await checkFiles(files, makeTables);
@@ -76,7 +70,7 @@ class Salvage {
   readonly lossy = new Set<string>();
   readonly #files: Files;
   readonly #names: readonly string[];
-  readonly #damage: CheckReport['damage'];
+  readonly #damage: readonly StoreDamageError[];
   /** As the newest manifest says it; `through` as the snapshot says. */
   readonly #collections = new Map<string, ListedCollection>();
   /** `undefined` where the newest journal's first line is damaged, or there is none. */
@@ -86,7 +80,7 @@ class Salvage {
   /** Whether all ids that were ever given are known. */
   #idsKnown = true;
 
-  constructor(files: Files, tables: Map<string, AnyTable>, names: readonly string[], damage: CheckReport['damage']) {
+  constructor(files: Files, tables: Map<string, AnyTable>, names: readonly string[], damage: StoreDamageError[]) {
     this.#damage = damage;
     this.#files = files;
     this.tables = tables;
