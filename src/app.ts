@@ -63,6 +63,9 @@ export async function createApp(options: AppOptions = {}) {
       nextId: createRequestIds(random),
       handle: dispatchOver({ ...data, tokens, unready }, options, clock, onFault),
       refuse: refusal,
+      proxies: parseTrustedProxies(settings.trustedProxies),
+      unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
+      limits: settings,
       onFailure: onFault,
       onAnswered({ id, method, route, userId }, status, bytes, durationMs) {
         log.request({ id, method, route, status, durationMs, bytes, userId });
@@ -107,13 +110,7 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
   let stops = false;
   const handle: Handle = (request) =>
     stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : given.handle(request);
-  const exchanger = new Exchanger({
-    ...given,
-    handle,
-    proxies: parseTrustedProxies(settings.trustedProxies),
-    unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
-    limits: settings,
-  });
+  const exchanger = new Exchanger({ ...given, handle });
   const servers: HttpServer[] = [];
   return {
     /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { refusal } from './api/replies.ts';
 import type { App } from './app.ts';
 import { CairnError } from './base/errors.ts';
+import { parseTrustedProxies } from './base/network.ts';
 import { systemClock, systemRandom } from './base/system.ts';
 import { Exchanger } from './http/exchanger.ts';
 import { apiFields, createRequestIds, type Handle, type Reply } from './http/message.ts';
@@ -21,8 +22,9 @@ export function createOperations(log: Log) {
     /** @throws what binding throws */
     async listen(app: ObservedApp, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
-      const nextId = createRequestIds(systemRandom);
-      server = await createHttpServer(new Exchanger({ handle, refuse: refusal, clock: systemClock, nextId }));
+      const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
+      const exchanger = new Exchanger({ handle, refuse: refusal, proxies, clock: systemClock, nextId });
+      server = await createHttpServer(exchanger);
       return server.listen(port, host);
     },
     close: async () => void (await server?.drain(0)),

@@ -28,7 +28,7 @@ class Connection {
   /** Why nothing more can be read; told after the replies to what came before. */
   failure: { readonly error: CairnError; readonly fields: readonly string[] } | undefined;
 
-  constructor(socket: Socket, proxies: TrustedProxies) {
+  constructor(socket: Socket, { proxies }: ExchangerOptions) {
     this.socket = socket;
     this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
     this.isProxy = proxies(this.peer.address);
@@ -38,7 +38,7 @@ class Connection {
 export interface ExchangerOptions extends Omit<ExchangeContext, 'limits' | 'arriving'> {
   readonly handle: Handle;
   readonly refuse: Refuse;
-  readonly proxies?: TrustedProxies | undefined;
+  readonly proxies: TrustedProxies;
   /** Targets that are answered under any load, such as `/livez`. */
   readonly unshed?: ReadonlySet<string> | undefined;
   /** Bounds other than those of `limits`. */
@@ -58,8 +58,7 @@ const asteriskReply: Reply = { status: 204, fields: apiFields, body: undefined }
  * number of servers may share one.
  */
 export class Exchanger {
-  readonly limits: Limits;
-  readonly proxies: TrustedProxies;
+  readonly context: ExchangerOptions & ExchangeContext;
   /** Requests whose reply waits for something. */
   inFlight = 0;
   /** Those that `HttpServer`s hold, and those that found one of the caps reached. */
@@ -68,26 +67,21 @@ export class Exchanger {
   /** While it is set, every reply ends its connection. */
   draining = false;
   readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
-  readonly #options: ExchangerOptions;
-  readonly #context: ExchangeContext;
   readonly #connections = new WeakMap<Socket, Connection>();
 
   constructor(options: ExchangerOptions) {
-    this.limits = { ...limits, ...options.limits };
-    this.proxies = options.proxies ?? (() => false);
-    this.#options = options;
-    this.#context = { ...options, limits: this.limits, arriving: { requests: 0, bytes: 0 } };
+    this.context = { ...options, limits: { ...limits, ...options.limits }, arriving: { requests: 0, bytes: 0 } };
   }
 
   /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
   readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void => {
     const connection = this.#connectionOf(incoming.socket);
     if (connection.closing) return;
-    const exchange = new Exchange(incoming, outgoing, connection.peer, this.#context, awaitsContinue);
+    const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, awaitsContinue);
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
     // Node itself would read on, and hand over pipelined requests without end.
-    if (connection.waiting.length < this.limits.pipelinedRequestsMax) return;
+    if (connection.waiting.length < this.context.limits.pipelinedRequestsMax) return;
     connection.paused = true;
     connection.socket.pause();
   };
@@ -104,7 +98,7 @@ export class Exchanger {
 
   #connectionOf(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
-    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.proxies)));
+    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.context)));
     return connection;
   }
 
@@ -117,7 +111,8 @@ export class Exchanger {
       connection.closing = true;
       exchange.check();
       connection.closing = false;
-      if (connection.isProxy) Object.assign(exchange, resolveCaller(connection.peer, exchange.fields, this.proxies));
+      const { isProxy, peer } = connection;
+      if (isProxy) Object.assign(exchange, resolveCaller(peer, exchange.fields, this.context.proxies));
       reply = this.#handle(exchange);
     } catch (error) {
       reply = this.#refuse(error, exchange);
@@ -135,16 +130,16 @@ export class Exchanger {
   #handle(exchange: Exchange): Reply | Promise<Reply> {
     if (exchange.target === '*') return asteriskReply;
     // Who sends slowly costs a connection, and keeps nobody else out.
-    const waiting = this.inFlight - this.#context.arriving.requests;
-    const isShed = waiting >= this.limits.requestsInFlightMax;
-    if (isShed && this.#options.unshed?.has(exchange.target) !== true) throw overloaded;
-    return this.#options.handle(exchange);
+    const waiting = this.inFlight - this.context.arriving.requests;
+    const isShed = waiting >= this.context.limits.requestsInFlightMax;
+    if (isShed && this.context.unshed?.has(exchange.target) !== true) throw overloaded;
+    return this.context.handle(exchange);
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
-    if (error instanceof CairnError) return this.#options.refuse(error, exchange.id);
-    this.#options.onFailure?.(error, exchange);
-    return this.#options.refuse(internal, exchange.id);
+    if (error instanceof CairnError) return this.context.refuse(error, exchange.id);
+    this.context.onFailure?.(error, exchange);
+    return this.context.refuse(internal, exchange.id);
   }
 
   /**
@@ -153,7 +148,7 @@ export class Exchanger {
    * processor's caches). A lone caller would only wait.
    */
   #reply(connection: Connection, exchange: Exchange, reply: Reply): void {
-    if (this.connections < this.limits.gatheringConnectionsMin) return this.#send(connection, exchange, reply);
+    if (this.connections < this.context.limits.gatheringConnectionsMin) return this.#send(connection, exchange, reply);
     connection.busy = true;
     if (this.#gathered.push({ connection, exchange, reply }) > 1) return;
     setImmediate(() => {
@@ -169,14 +164,14 @@ export class Exchanger {
   }
 
   #send(connection: Connection, exchange: Exchange, reply: Reply): void {
-    const isFull = connection.requests >= this.limits.requestsPerConnectionMax;
+    const isFull = connection.requests >= this.context.limits.requestsPerConnectionMax;
     if (isFull || this.draining || exchange.isLast(reply)) connection.closing = true;
     let sending: Promise<void> | undefined;
     try {
       sending = exchange.send(reply, connection.closing);
     } catch (error) {
       // Node refuses a field that cannot stand on the wire; nothing of the reply has been sent then.
-      this.#options.onFailure?.(error, exchange);
+      this.context.onFailure?.(error, exchange);
       exchange.abandon();
     }
     if (sending === undefined) return;
@@ -198,7 +193,7 @@ export class Exchanger {
     }
     if (connection.closing) {
       waiting.length = 0;
-    } else if (connection.paused && waiting.length < this.limits.pipelinedRequestsMax) {
+    } else if (connection.paused && waiting.length < this.context.limits.pipelinedRequestsMax) {
       connection.paused = false;
       connection.socket.resume();
     }
@@ -214,7 +209,7 @@ export class Exchanger {
     }
     connection.closing = true;
     if (!socket.writable) return void socket.destroy();
-    const { status, body, fields } = this.#options.refuse(failure.error, this.#options.nextId());
+    const { status, body, fields } = this.context.refuse(failure.error, this.context.nextId());
     const content = typeof body === 'string' ? body : '';
     const length = ['Content-Length', String(Buffer.byteLength(content))];
     // What never became a request has no `ServerResponse` of its own.
@@ -222,7 +217,7 @@ export class Exchanger {
     outgoing.assignSocket(socket);
     outgoing.writeHead(status, [...fields, ...failure.fields, ...length, 'Connection', 'close']).end(content);
     socket.end();
-    const timer = setTimeout(() => socket.destroy(), this.limits.lingerTimeoutMs).unref();
+    const timer = setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
     socket.once('close', () => clearTimeout(timer));
   }
 }

@@ -24,7 +24,7 @@ export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;
  * `tls` it speaks HTTPS only.
  */
 export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
-  const server = await createNodeServer(tls, exchanger.limits);
+  const server = await createNodeServer(tls, exchanger.context.limits);
   const sockets = new Set<Socket>();
   const perNetwork = new Map<string, number>();
   server
@@ -94,7 +94,7 @@ export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
     const address = plainAddress(socket.remoteAddress ?? '');
     const network = networkOf(address);
     const count = (perNetwork.get(network) ?? 0) + 1;
-    const { proxies, limits } = exchanger;
+    const { proxies, limits } = exchanger.context;
     if (count > limits.connectionsPerAddressMax && !proxies(address)) {
       exchanger.refused += 1;
       return void socket.destroy();

@@ -583,7 +583,7 @@ test('the caller is whom a trusted proxy names, and HSTS is sent to those on TLS
 
 test("an embedder's own server hands requests over, and a test needs no port", async (context) => {
   const nextId = (): string => 'id';
-  const exchanger = new Exchanger({ handle: createHandle(), refuse, clock: systemClock, nextId });
+  const exchanger = new Exchanger({ handle: createHandle(), refuse, proxies: () => false, clock: systemClock, nextId });
   const server = createServer((incoming, outgoing) => exchanger.receive(incoming, outgoing));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   context.after(() => server.close());

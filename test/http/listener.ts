@@ -55,6 +55,7 @@ export async function startListener(options: Partial<ExchangerOptions> = {}, tls
   const exchanger = new Exchanger({
     handle: createHandle(),
     refuse: refusal,
+    proxies: () => false,
     clock: systemClock,
     nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
     onAnswered(request, status, bytes, durationMs) {
