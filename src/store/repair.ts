@@ -80,7 +80,7 @@ class Salvage {
   /** Whether all ids that were ever given are known. */
   #idsKnown = true;
 
-  constructor(files: Files, tables: Map<string, AnyTable>, names: readonly string[], damage: StoreDamageError[]) {
+  constructor(files: Files, tables: Map<string, AnyTable>, names: string[], damage: StoreDamageError[]) {
     this.#damage = damage;
     this.#files = files;
     this.tables = tables;
