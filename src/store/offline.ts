@@ -11,7 +11,7 @@ import { StoreDamageError } from './store.ts';
 import { countsOf, type AnyTable } from './table.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files'> {
-  /** What lets callers in: it is backed up, and comes to life again neither by a restore nor by a repair with losses. */
+  /** What lets callers in: it is backed up, but comes back neither by a restore nor by a repair with losses. */
   readonly credentials: {
     readonly collections: readonly string[];
     /** Files beside the store's own, such as keys. */
