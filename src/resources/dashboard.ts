@@ -29,7 +29,7 @@ export function dashboardWriter(
       ...(role === 'admin' && { users: users.records.size }),
       sessions: sessions.of(userId).length,
     });
-    const session = sessions.write(sessions.read(sessionId), sessionId);
+    const session = sessions.write(sessions.foundLive(sessions.records.get(sessionId)), sessionId);
     return `{"user":${user},"counts":${counts},"recentItems":[${writeRecent()}],"session":${session}}`;
   };
 }

@@ -82,8 +82,8 @@ export function createSessions(store: Store, options: SessionOptions) {
     const hash = secretHash(secret);
     const hashes = kind === 'cookie' ? { lookupHash: hash } : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
     const now = clock.now();
-    const own = transaction.members(records, 'user', userId);
-    const tooMany = own.slice(0, Math.max(0, own.length + 1 - perUserMax));
+    const live = transaction.members(records, 'user', userId).filter((session) => endOf(session) > now);
+    const tooMany = live.slice(0, Math.max(0, live.length + 1 - perUserMax));
     for (const { id } of tooMany) transaction.remove(records, id);
     sweepOne(transaction, now);
     const { address } = origin;
@@ -157,9 +157,8 @@ export function createSessions(store: Store, options: SessionOptions) {
     return session;
   }
 
-  /** The session with this id, unless it has ended. @throws CairnError `not_found` */
-  function read(id: number): SessionRecord {
-    const session = records.get(id);
+  /** What was found, unless it has ended. @throws CairnError `not_found` */
+  function foundLive(session: SessionRecord | undefined): SessionRecord {
     if (session === undefined || endOf(session) <= clock.now()) throw notFound();
     return session;
   }
@@ -226,7 +225,7 @@ export function createSessions(store: Store, options: SessionOptions) {
     seen.catch(() => {});
   }
 
-  return { records, start, refresh, revoke, end, resume, read, of, write, endOf, endAll };
+  return { records, start, refresh, revoke, end, resume, foundLive, of, write, endOf, endAll };
 }
 
 export type Sessions = ReturnType<typeof createSessions>;

@@ -1,7 +1,6 @@
 import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
-import { found } from './collection.ts';
 import type { Origin, SessionRecord, StartedSession } from './sessions.ts';
 import type { UserRecord, Users, UsersParts } from './users.ts';
 
@@ -73,7 +72,7 @@ export function createSignIn({ store, users, sessions, passwords, audit }: Parts
   async function endOne(principal: Principal, sessionId: number, address: string): Promise<void> {
     const ended = await store.write((transaction) => {
       users.checkActor(transaction, principal);
-      const session = found(transaction.get(sessions.records, sessionId));
+      const session = sessions.foundLive(transaction.get(sessions.records, sessionId));
       if (principal.role !== 'admin' && principal.userId !== session.userId) throw notFound();
       transaction.remove(sessions.records, sessionId);
       return session;

@@ -397,6 +397,24 @@ test('a user has so many sessions at most, and loses the oldest', async (t) => {
   assert.deepEqual(answers.map(({ status }) => status), [401, 401, 200, 200, 200]);
 });
 
+test('a session that has ended takes the place of no live one, and cannot be ended again', async (t) => {
+  const { ask, clock, cookie, family, refresh } = await setUp(t, { sessionsPerUser: 3 });
+  const token = await family();
+  await cookie('member');
+  const fields = { cookie: await cookie('member') };
+  const idle = sessionsIn(await ask('GET', '/sessions', { fields })).at(-1);
+  clock.advance(13 * 3600);
+  const refreshed = await refresh(token);
+  const refused = await ask('DELETE', `/sessions/${idle?.id}`, { fields: bearerIn(refreshed) });
+  assert.deepEqual([idle?.current, refused.status], [true, 404]);
+  await cookie('member');
+  assert.deepEqual(sessionsIn(await ask('GET', '/sessions', { fields: bearerIn(refreshed) })).map(({ kind }) => kind), [
+    'refresh',
+    'cookie',
+  ]);
+  assert.equal((await refresh(refreshTokenIn(refreshed))).status, 201);
+});
+
 test('sessions that have ended are not shown, and leave when new ones come', async (t) => {
   const { app, ask, clock, cookie } = await setUp(t);
   for (let index = 0; index < 10; index += 1) await cookie('member');
