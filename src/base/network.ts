@@ -3,7 +3,8 @@ import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 /** The network that one caller may have all of: the address itself, of IPv6 the first 64 bits (RFC 4291 §2.5.4). */
 export function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
-  if (!isIPv6(plain)) return address;
+  // Looked at first, since the check of Node.js takes 3 ms when it is first made.
+  if (!plain.includes(':') || !isIPv6(plain)) return address;
   // A URL has it in one spelling (RFC 5952), without IPv4 at its end.
   const halves = new URL(`http://[${plain}]`).hostname.slice(1, -1).split('::');
   const [before = [], after = []] = halves.map((half) => half.split(':').filter((group) => group !== ''));
