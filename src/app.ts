@@ -165,9 +165,9 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
   const collectionEndpoints = (routed: RoutedCollection, resource: Users | CollectionResource): Endpoint[] =>
     bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));
   const resources = [items, ...others];
-  const declarations = resources.map(({ declaration }) => declaration);
   let described: ReturnType<typeof describe> | undefined;
-  const description = () => (described ??= describe(routeTable(declarations, settings)));
+  const description = () =>
+    (described ??= describe(routeTable(resources.map(({ declaration }) => declaration), settings)));
   return createDispatch({
     ...services,
     required: settings.auth === 'required',

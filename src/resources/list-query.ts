@@ -198,7 +198,7 @@ function readFilter(shape: Shape, parameter: string, parts: readonly string[]): 
 const operatorsOf = ({ kind }: Rule): readonly Operator[] => operatorsByKind[kind] ?? operatorNames;
 
 const ofNumbers: readonly Operator[] = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
-/** Texts have them all, since a part of one may be looked for; so what is asked for need not be a value of the field. */
+/** Texts have them all, since a part of one may be looked for; what is asked for need not be a value of the field. */
 const operatorsByKind: Partial<Record<Rule['kind'], readonly Operator[]>> = {
   boolean: ['eq', 'ne'],
   choice: ['eq', 'ne', 'in'],
