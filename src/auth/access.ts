@@ -6,13 +6,6 @@ export type Role = 'admin' | 'member';
 /** The two roles, for checks of untrusted input. */
 export const roles: readonly Role[] = ['admin', 'member'];
 
-/** Nobody in particular: no credentials were sent, or the route never looks at them. */
-export interface Anonymous {
-  readonly kind: 'anonymous';
-  readonly userId?: undefined;
-  readonly role?: undefined;
-}
-
 /** A user known by a bearer token; nothing was looked up, so the user may have changed since it was signed. */
 export interface TokenBearer {
   readonly kind: 'bearer';
@@ -28,12 +21,13 @@ export interface SessionHolder {
   readonly sessionId: number;
 }
 
-/** The authenticated actor of a request, or anonymous. */
-export type Principal = Anonymous | TokenBearer | SessionHolder;
-
 export type User = TokenBearer | SessionHolder;
 
-export const anonymous: Anonymous = { kind: 'anonymous' };
+/** Nobody in particular: no credentials were sent, or the route never looks at them. */
+export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;
+
+/** The authenticated actor of a request, or anonymous. */
+export type Principal = User | typeof anonymous;
 
 /** Whoever calls where authentication is switched off. No user has this id, and no token may have it. */
 export const everybody: TokenBearer = { kind: 'bearer', userId: 0, role: 'admin' };
