@@ -1,11 +1,9 @@
 import type { Access } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import type { QueryParameter } from '../resources/list-query.ts';
-import { jsonSchema } from '../schema/json-schema.ts';
+import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
 import { problems } from './problems.ts';
 import { mediaTypesOf, problemsOf, type Route, type RouteBody } from './route.ts';
-import { arraySchema, objectSchema } from './schemas.ts';
 
 /**
  * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. A schema
@@ -64,7 +62,7 @@ const problemMembers: { readonly [name: string]: JsonObject } = {
   detail: { type: 'string', description: 'What is wrong with this very request.' },
   instance: { type: 'string', format: 'uri', description: 'The id of the request.' },
   code: { type: 'string', enum: codes, description: 'Stable; the last part of `type`.' },
-  errors: arraySchema({ $ref: '#/components/schemas/Issue' }),
+  errors: { type: 'array', items: { $ref: '#/components/schemas/Issue' } },
 };
 
 const problemSchema: JsonObject = {
@@ -118,8 +116,11 @@ function securityOf(access: Access): JsonValue {
   return access === 'optional' ? [{}, { bearer: [] }, session] : [{ bearer: [] }, session];
 }
 
-function parametersOf({ path, query, conditional, requireIfMatch, method, prefer }: Route): JsonObject[] {
-  const parameters = query?.map(queryParameter) ?? [];
+function parametersOf({ path, query = [], conditional, requireIfMatch = false, method, prefer }: Route): JsonObject[] {
+  const parameters: JsonObject[] = query.map(({ name, description, schema }) => {
+    const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
+    return { name, in: 'query', description, schema, ...commaSeparated };
+  });
   if (path.includes('{id}')) {
     const schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
     parameters.unshift({ name: 'id', in: 'path', required: true, schema, example: 1 });
@@ -127,15 +128,10 @@ function parametersOf({ path, query, conditional, requireIfMatch, method, prefer
   if (conditional === true) {
     const otherwise = method === 'GET' ? 'Answer 304 if it is this.' : 'Go on only if it is not this; else 412.';
     const ifMatch = fieldParameter('If-Match', 'Go on only if it is this; else 412.');
-    parameters.push(fieldParameter('If-None-Match', otherwise), { ...ifMatch, required: requireIfMatch === true });
+    parameters.push(fieldParameter('If-None-Match', otherwise), { ...ifMatch, required: requireIfMatch });
   }
   if (prefer !== undefined) parameters.push(fieldParameter('Prefer', `Known is \`${prefer}\` (RFC 7240).`));
   return parameters;
-}
-
-function queryParameter({ name, description, schema }: QueryParameter): JsonObject {
-  const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
-  return { name, in: 'query', description, schema, ...commaSeparated };
 }
 
 function fieldParameter(name: string, description: string): JsonObject {
@@ -143,10 +139,10 @@ function fieldParameter(name: string, description: string): JsonObject {
 }
 
 function requestBody(body: RouteBody): JsonObject {
-  const { purpose, or, optional = false } = body;
-  const schemaOf = ({ shape, title }: Pick<RouteBody, 'shape' | 'title'>) => ({ title, ...jsonSchema(shape, purpose) });
-  const schema: JsonObject = or === undefined ? schemaOf(body) : { oneOf: [schemaOf(body), schemaOf(or)] };
-  const sent = Object.entries(body.shape).filter(([, field]) => field.access !== 'read-only');
+  const { title, shape, purpose, or, optional = false } = body;
+  const own = resourceSchema(title, shape, purpose);
+  const schema = or === undefined ? own : { oneOf: [own, resourceSchema(or.title, or.shape, purpose)] };
+  const sent = Object.entries(shape).filter(([, field]) => field.access !== 'read-only');
   const shown = purpose === 'patch' ? sent.slice(0, 1) : sent;
   const media = { schema, example: Object.fromEntries(shown.map(([name, field]) => [name, field.example])) };
   return { required: !optional, content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])) };

@@ -4,10 +4,10 @@ import { items, type CollectionDeclaration } from '../resources/collection.ts';
 import { fieldsParameter, listParameters } from '../resources/list-query.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
 import { optional, password, type Shape } from '../schema/field.ts';
+import { resourceSchema } from '../schema/json-schema.ts';
 import type { Route } from './route.ts';
-import { arraySchema, credentialsFields, dashboardSchema, healthSchema } from './schemas.ts';
-import { logoutFields, recordSchema, revocationFields, selectableSchema, sessionSchema } from './schemas.ts';
-import { startedSessionSchema, tokenSchema } from './schemas.ts';
+import { credentialsFields, dashboardSchema, healthSchema, logoutFields } from './schemas.ts';
+import { revocationFields, sessionSchema, startedSessionSchema, tokenSchema } from './schemas.ts';
 
 /** The route table: what can be asked for, by whom, and what comes back. Nothing here knows how it is done. */
 
@@ -69,7 +69,7 @@ export const serviceRoutes = {
     summary: "List one's own sessions, or for an administrator those of the user that `userId` names",
     access: 'user',
     query: [{ name: 'userId', description: 'Whose; for administrators.', schema: { type: 'integer', minimum: 1 } }],
-    reply: { status: 200, schema: arraySchema(sessionSchema) },
+    reply: { status: 200, schema: { type: 'array', items: sessionSchema } },
     problems: ['insufficient_scope'],
   },
   removeSession: {
@@ -165,8 +165,8 @@ export function collectionRoutes(
   const { name, singular, fields, access, changeFields = fields, changeHeaders = [], problems = {} } = collection;
   const [all, one] = [`/${name}`, `/${name}/{id}`];
   const title = capitalized(singular);
-  const schema = recordSchema(title, fields);
-  const selectable = selectableSchema(title, fields);
+  const schema = resourceSchema(title, fields);
+  const selectable = { anyOf: [schema, resourceSchema(`${title}Selection`, fields, 'selection')] };
   const writing = (operation: CollectionOperation) => ({
     access: access[operation],
     problems: ['write_refused', ...(problems[operation] ?? [])] as const,
@@ -190,7 +190,7 @@ export function collectionRoutes(
       conditional: true,
       query: listParameters(fields),
       prefer: 'count=exact',
-      reply: { status: 200, schema: arraySchema(selectable), headers: ['ETag', 'Link', 'X-Total-Count'] },
+      reply: { status: 200, schema: { type: 'array', items: selectable }, headers: ['ETag', 'Link', 'X-Total-Count'] },
     },
     create: {
       ...writing('create'),

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../base/json.ts';
 import { items } from '../resources/collection.ts';
 import { userFields } from '../resources/users.ts';
-import { boolean, choice, id, integer, password, text, timestamp, type Shape } from '../schema/field.ts';
+import { boolean, choice, id, integer, password, text, timestamp } from '../schema/field.ts';
 import { optional, readOnly, writeOnly } from '../schema/field.ts';
-import { jsonSchema } from '../schema/json-schema.ts';
+import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
 
 /** The shapes of what is exchanged beside records: sign-in, tokens, sessions, the dashboard. */
 
@@ -20,9 +20,9 @@ export const revocationFields = {
 
 export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
 
-export const userSchema: JsonObject = recordSchema('User', userFields);
+export const userSchema: JsonObject = resourceSchema('User', userFields);
 
-export const sessionSchema: JsonObject = recordSchema('Session', {
+export const sessionSchema: JsonObject = resourceSchema('Session', {
   id: id(),
   userId: readOnly(integer({ min: 1 })),
   kind: readOnly(choice(['cookie', 'refresh'], { description: 'A browser, or a program with a refresh token.' })),
@@ -34,38 +34,17 @@ export const sessionSchema: JsonObject = recordSchema('Session', {
   current: readOnly(boolean({ description: 'Whether this request came with it.' })),
 });
 
-/** An object with exactly these members, those named in `optionalMembers` perhaps absent. */
-export function objectSchema(
-  title: string,
-  properties: { readonly [name: string]: JsonObject },
-  optionalMembers: readonly string[] = [],
-): JsonObject {
-  const required = Object.keys(properties).filter((name) => !optionalMembers.includes(name));
-  return { title, type: 'object', properties, required, additionalProperties: false };
-}
-
-export function arraySchema(items: JsonObject): JsonObject {
-  return { type: 'array', items };
-}
-
-export function recordSchema(title: string, shape: Shape): JsonObject {
-  return { title, ...jsonSchema(shape, 'representation') };
-}
-
-/** A record, whole or under `fields=`. */
-export function selectableSchema(title: string, shape: Shape): JsonObject {
-  return { anyOf: [recordSchema(title, shape), { title: `${title}Selection`, ...jsonSchema(shape, 'selection') }] };
-}
-
 const count: JsonObject = { type: 'integer', minimum: 0 };
-const dateTime: JsonObject = { type: 'string', format: 'date-time' };
 
-export const startedSessionSchema = objectSchema('StartedSession', { user: userSchema, expiresAt: dateTime });
+export const startedSessionSchema = objectSchema('StartedSession', {
+  user: userSchema,
+  expiresAt: { type: 'string', format: 'date-time' },
+});
 
 export const dashboardSchema = objectSchema('Dashboard', {
   user: userSchema,
   counts: objectSchema('Counts', { items: count, users: count, sessions: count }, ['users']),
-  recentItems: arraySchema(recordSchema('Item', items.fields)),
+  recentItems: { type: 'array', items: resourceSchema('Item', items.fields) },
   session: sessionSchema,
 });
 

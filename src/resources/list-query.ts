@@ -84,11 +84,9 @@ export function parseListQuery(shape: Shape, query: Query): ListQuery {
 
 /** Reads the one parameter that a single record takes, `fields`; refuses any other. */
 export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] | undefined {
-  for (const [parameter, values] of query) {
-    if (parameter !== 'fields') throw refusal(parameter, 'is not a parameter here; allowed is fields');
-    if (values.length > 1) throw refusal(parameter, 'is given more than once');
-  }
-  return readFields(shape, query.get('fields')?.[0]?.join(','));
+  const other = [...query.keys()].find((parameter) => parameter !== 'fields');
+  if (other !== undefined) throw refusal(other, 'is not a parameter here; allowed is fields');
+  return parseListQuery(shape, query).fields;
 }
 
 /** The cursor of the page that begins after `record`; it fits only the same sort and filters. */
@@ -198,7 +196,7 @@ function readFilter(shape: Shape, parameter: string, parts: readonly string[]): 
 const operatorsOf = ({ kind }: Rule): readonly Operator[] => operatorsByKind[kind] ?? operatorNames;
 
 const ofNumbers: readonly Operator[] = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
-/** Texts have them all, since a part of one may be looked for; what is asked for need not be a value of the field. */
+/** Texts have them all: what is asked for may be a part of one, and need not be a value of the field. */
 const operatorsByKind: Partial<Record<Rule['kind'], readonly Operator[]>> = {
   boolean: ['eq', 'ne'],
   choice: ['eq', 'ne', 'in'],

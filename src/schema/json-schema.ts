@@ -7,17 +7,20 @@ import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
 export type Purpose = 'representation' | 'selection' | 'create' | 'replace' | 'patch';
 
 /** JSON Schema 2020-12 for a resource of this shape. Lengths there are code points too (Validation §6.3.1). */
-export function jsonSchema(shape: Shape, purpose: Purpose): JsonObject {
+export function resourceSchema(title: string, shape: Shape, purpose: Purpose = 'representation'): JsonObject {
   const isShown = purpose === 'representation' || purpose === 'selection';
   const leftOut = isShown ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
   const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut);
-  const required = members.filter(([, field]) => isRequired(field, purpose)).map(([name]) => name);
-  return {
-    type: 'object',
-    properties: Object.fromEntries(members.map(([name, field]) => [name, fieldSchema(field, purpose)])),
-    ...(required.length > 0 && { required }),
-    additionalProperties: false,
-  };
+  const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
+  const properties = Object.fromEntries(members.map(([name, field]) => [name, fieldSchema(field, purpose)]));
+  return objectSchema(title, properties, optional);
+}
+
+/** An object with exactly these members, those named in `optional` perhaps absent. */
+export function objectSchema(title: string, properties: JsonObject, optional: readonly string[] = []): JsonObject {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  const needed = required.length > 0 && { required };
+  return { title, type: 'object', properties, ...needed, additionalProperties: false };
 }
 
 /** The schema of one field's value, as a body or a representation has it. */

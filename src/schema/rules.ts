@@ -1,12 +1,9 @@
-import { unreachable } from '../base/errors.ts';
+import { unreachable, type Issue } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Field, Rule } from './field.ts';
 
 /** Why a value breaks a rule: an issue that does not know yet where it is. */
-export interface Fault {
-  readonly code: string;
-  readonly detail: string;
-}
+type Fault = Omit<Issue, 'pointer'>;
 
 /** The longest address that SMTP carries (RFC 5321 §4.5.3.1.3). */
 export const emailLengthMax = 254;

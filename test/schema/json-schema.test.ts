@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as fields from '../../src/schema/field.ts';
-import { jsonSchema, type Purpose } from '../../src/schema/json-schema.ts';
+import { resourceSchema, type Purpose } from '../../src/schema/json-schema.ts';
 import { emailPattern } from '../../src/schema/rules.ts';
 import { fieldValue, readableNames, representationWriter } from '../../src/schema/representation.ts';
 
@@ -17,7 +17,7 @@ const user = {
 
 /** The names of the properties, those that are required with a "!". */
 function outline(purpose: Purpose): string {
-  const { properties, required = [] } = jsonSchema(user, purpose);
+  const { properties, required = [] } = resourceSchema('Any', user, purpose);
   assert.ok(Array.isArray(required));
   return Object.keys(properties ?? {}).map((name) => (required.includes(name) ? `${name}!` : name)).join(' ');
 }
@@ -33,12 +33,12 @@ describe('the JSON Schema of a resource', () => {
 
   test('allows nothing else', () => {
     for (const purpose of ['representation', 'selection', 'create', 'replace', 'patch'] as const) {
-      assert.equal(jsonSchema(user, purpose)['additionalProperties'], false);
+      assert.equal(resourceSchema('Any', user, purpose)['additionalProperties'], false);
     }
   });
 
   test('states every rule', () => {
-    assert.deepEqual(jsonSchema(user, 'create')['properties'], {
+    assert.deepEqual(resourceSchema('Any', user, 'create')['properties'], {
       name: {
         type: 'string',
         minLength: 1,
@@ -59,20 +59,21 @@ describe('the JSON Schema of a resource', () => {
         examples: ['correct horse battery staple'],
       },
     });
-    assert.deepEqual(jsonSchema({ on: fields.boolean(), weight: fields.number() }, 'create')['properties'], {
+    assert.deepEqual(resourceSchema('Any', { on: fields.boolean(), weight: fields.number() }, 'create')['properties'], {
       on: { type: 'boolean', examples: [true] },
       weight: { type: 'number', examples: [0] },
     });
   });
 
   test('lets a patch remove an optional field, and no other', () => {
-    const { properties } = jsonSchema({ a: user.age, b: user.name, c: user.seenAt, d: user.password }, 'patch');
+    const { age: a, name: b, seenAt: c, password: d } = user;
+  const { properties } = resourceSchema('Any', { a, b, c, d }, 'patch');
     assert.deepEqual(
       Object.entries(properties ?? {}).map(([name, property]) => [name, property.type]),
       [['a', ['integer', 'null']], ['b', 'string'], ['c', 'string'], ['d', 'string']],
     );
     const size = fields.optional(fields.choice(['s', 'l']));
-    assert.deepEqual(jsonSchema({ size }, 'patch')['properties'], {
+    assert.deepEqual(resourceSchema('Any', { size }, 'patch')['properties'], {
       size: { type: ['string', 'null'], enum: ['s', 'l', null], examples: ['s'] },
     });
   });
@@ -85,7 +86,7 @@ describe('the JSON Schema of a resource', () => {
 });
 
 function fieldSchema(name: string): object {
-  const { properties } = jsonSchema(user, 'create');
+  const { properties } = resourceSchema('Any', user, 'create');
   const schema = Object.entries(properties ?? {}).find(([property]) => property === name)?.[1];
   assert.ok(typeof schema === 'object');
   return schema;
