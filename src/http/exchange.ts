@@ -6,7 +6,7 @@ import type { Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Caller, Reply, Request, StreamedBody } from './message.ts';
+import type { Caller, Reply, Request, StreamedBody, Told } from './message.ts';
 
 /** What all exchanges share: what is asked and told of each. */
 export interface ExchangeContext {
@@ -14,10 +14,10 @@ export interface ExchangeContext {
   /** Makes request ids (`createRequestIds`). */
   readonly nextId: () => string;
   /**
-   * Told of every reply to a request, for a log and for metrics, when the system has all of it or never will have.
-   * `bytes` are of content, as sent; `durationMs` runs from the end of the request's fields.
+   * Told of every reply, for a log and for metrics, when the system has all of it or never will have. `bytes` are of
+   * content, as sent; `durationMs` runs from the end of the request's fields. What was no request has no method.
    */
-  readonly onAnswered?: ((request: Request, status: number, bytes: number, durationMs: number) => void) | undefined;
+  readonly onAnswered?: ((request: Told, status: number, bytes: number, durationMs: number) => void) | undefined;
   /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
   readonly limits: Limits;

@@ -209,14 +209,17 @@ export class Exchanger {
     }
     connection.closing = true;
     if (!socket.writable) return void socket.destroy();
-    const { status, body, fields } = this.context.refuse(failure.error, this.context.nextId());
+    const id = this.context.nextId();
+    const { status, body, fields } = this.context.refuse(failure.error, id);
     const content = typeof body === 'string' ? body : '';
-    const length = ['Content-Length', String(Buffer.byteLength(content))];
+    const bytes = Buffer.byteLength(content);
     // What never became a request has no `ServerResponse` of its own.
     const outgoing = new ServerResponse(new IncomingMessage(socket));
     outgoing.assignSocket(socket);
-    outgoing.writeHead(status, [...fields, ...failure.fields, ...length, 'Connection', 'close']).end(content);
+    const framing = ['Content-Length', String(bytes), 'Connection', 'close'];
+    outgoing.writeHead(status, [...fields, ...failure.fields, ...framing]).end(content);
     socket.end();
+    this.context.onAnswered?.({ id, method: '', target: '' }, status, bytes, 0);
     const timer = setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
     socket.once('close', () => clearTimeout(timer));
   }

@@ -30,6 +30,9 @@ export interface Request {
   userId?: number | undefined;
 }
 
+/** What is told of a request for a log. */
+export type Told = Pick<Request, 'id' | 'method' | 'target' | 'route' | 'userId'>;
+
 /** A body that is made while it is sent; the sender waits for a slow reader and calls `return` when one leaves. */
 export type StreamedBody = AsyncIterable<string>;
 

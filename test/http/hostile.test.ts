@@ -250,11 +250,16 @@ test('a target is handed on as it was sent, and an id is made for it', async () 
   assert.match(one?.request.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
-test('an error carries the id under which it is logged', async () => {
-  listener.answered.length = 0;
-  const client = new RawClient(listener.port).send(`GET /nowhere ${host}Connection: close\r\n\r\n`);
-  const problem: unknown = JSON.parse((await client.reply()).body);
-  await client.rest();
-  assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
-  assert.equal(problem.instance, `urn:uuid:${listener.answered[0]?.request.id}`);
+test('an error carries the id under which it is logged, also where what came was no request', async () => {
+  const heads = ['GET /nowhere HTTP/1.1', 'GET / HTTP/1.1\r\nX : y', 'CONNECT a:1 HTTP/1.1', 'nonsense'];
+  for (const head of heads) {
+    listener.answered.length = 0;
+    const client = new RawClient(listener.port).send(`${head}\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    const { status, body } = await client.reply();
+    const problem: unknown = JSON.parse(body);
+    await client.rest();
+    assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
+    const told = listener.answered.map((one) => [`urn:uuid:${one.request.id}`, one.status, one.bytes]);
+    assert.deepEqual(told, [[problem.instance, status, body.length]], head);
+  }
 });
