@@ -225,7 +225,7 @@ export class Committer {
       if (group === undefined) break;
       this.#inFlight = group;
       try {
-        await this.#parts.journal.append(this.#published + 1, group.commits);
+        await this.#parts.journal.append(group.commits);
         // Something else may have failed meanwhile; then these callers know that the outcome is unknown.
         if (this.#inFlight === group) this.#commit(group);
       } catch (error) {

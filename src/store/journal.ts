@@ -7,7 +7,7 @@ import { groupBody, journalName, type Line, type Manifest } from './journal-form
 import { acquireLock, type Lock, type LockOptions } from './lock.ts';
 import { findStore, replay } from './recovery.ts';
 import { reserveName, Room } from './room.ts';
-import { viewTables, type Checkpoint } from './snapshot.ts';
+import { viewTables, writeSnapshots, type Checkpoint } from './snapshot.ts';
 import type { AnyTable } from './table.ts';
 
 /** Runs `work` between two groups: none is in flight while it runs. */
@@ -47,10 +47,10 @@ export function memoryJournal(random: Random): Journal {
 export class FileJournal {
   readonly #options: JournalOptions;
   readonly #files: Files;
+  readonly #tables: Map<string, AnyTable>;
   readonly #room: Room;
   #lock: Lock | undefined;
   #journal: JournalFile | undefined;
-  #tables: ReadonlyMap<string, AnyTable> = new Map();
   #collections: Manifest['collections'] = new Map();
   #sequence = 0;
   /** The journals since the last checkpoint, the current one left out. */
@@ -61,14 +61,16 @@ export class FileJournal {
   #failure: unknown;
   #status = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
 
-  constructor(options: JournalOptions) {
+  /** Its tables are empty until it is open. */
+  constructor(options: JournalOptions, tables: Map<string, AnyTable>) {
     this.#options = options;
     this.#files = options.files;
+    this.#tables = tables;
     this.#room = new Room(options.files, options.random, options.reserveBytes ?? limits.reserveBytes);
   }
 
   /** Fills the tables with what is durable, and gets ready to append after its last commit: `sequence`, or 0. */
-  async open(tables: Map<string, AnyTable>): Promise<{ readonly epoch: string; readonly sequence: number }> {
+  async open(): Promise<{ readonly epoch: string; readonly sequence: number }> {
     const { onNotice } = this.#options;
     try {
       await this.#files.prepare();
@@ -76,7 +78,7 @@ export class FileJournal {
         onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
       }
       this.#lock = await this.#room.twice(() => acquireLock(this.#options));
-      return await this.#recover(tables);
+      return await this.#recover();
     } catch (error) {
       await this.#journal?.discard();
       await this.#lock?.release();
@@ -86,20 +88,19 @@ export class FileJournal {
   }
 
   /**
-   * Makes one group durable: commits with the sequence numbers `sequence`, `sequence` + 1, … Called again only when
-   * the last call has settled.
+   * Makes one group durable: the commits that follow the last one. Called again only when the last call has settled.
    * @throws CairnError `storage_full` when nothing was written and what was put aside is given to later groups; after
    *   any other error the outcome is unknown and nothing may be appended any more
    */
-  async append(sequence: number, commits: readonly string[]): Promise<void> {
+  async append(commits: readonly string[]): Promise<void> {
     const started = this.#options.clock.elapsed();
     await this.#guard(async (journal) => {
-      await journal.append(groupBody(sequence, commits));
+      await journal.append(groupBody(this.#sequence + 1, commits));
       // Whoever replaced us meanwhile may not have seen this group.
       this.#holdLock();
     });
     this.#status.appendMs += this.#options.clock.elapsed() - started;
-    this.#sequence = sequence + commits.length - 1;
+    this.#sequence += commits.length;
   }
 
   /** Whether the journal has outgrown the snapshots. */
@@ -109,12 +110,12 @@ export class FileJournal {
 
   /** Whether there is room again after `storage_full`: then some is put aside again. */
   hasRoom(): Promise<boolean> {
-    return this.#room.save(this.#journal?.size ?? 0);
+    return this.#room.save(this.#current.size);
   }
 
   /**
-   * Writes everything up to `sequence` (asked for between two groups) to snapshots. An error of the disk that loses
-   * nothing is reported as a notice; after any thrown error nothing may be appended any more.
+   * Writes everything, as it is between two groups, to snapshots. An error of the disk that loses nothing is reported
+   * as a notice; after any thrown error nothing may be appended any more.
    */
   async checkpoint(between: BetweenGroups): Promise<void> {
     if (this.#allInSnapshots) return;
@@ -122,14 +123,12 @@ export class FileJournal {
     const started = clock.elapsed();
     try {
       const old = this.#current;
-      const { write, collections } = await between(() => this.#rotate());
+      const checkpoint = await between(() => this.#rotate());
       if (old !== this.#current) await old.end();
-      const bytes = await write(
-        (from, to) => this.#guard(() => this.#files.rename(from, to)),
-        (written) => (this.#room.snapshotBytes = written),
-      );
+      const publish: Files['rename'] = (from, to) => this.#guard(() => this.#files.rename(from, to));
+      const bytes = await writeSnapshots(this.#files, this.#room, checkpoint, publish);
       await this.#guard(() => this.#files.syncDirectory());
-      this.#collections = collections;
+      this.#collections = checkpoint.collections;
       await this.#retire(this.#older);
       this.#older = [];
       this.#room.olderBytes = 0;
@@ -146,17 +145,16 @@ export class FileJournal {
 
   /** Marks a clean stop (unless something failed) and lets everything go. */
   async close(clean: boolean): Promise<void> {
+    const old = this.#current;
     try {
       if (clean && this.#allInSnapshots) {
-        const old = this.#current;
         await this.#beginNext({ closed: true, predecessor: undefined });
-        await old.close();
         await this.#retire([old.name]);
       }
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
     }
-    await this.#journal?.close();
+    for (const journal of new Set([old, this.#current])) await journal.close();
     await this.#lock?.release();
     await this.#files.close();
   }
@@ -175,23 +173,22 @@ export class FileJournal {
   }
 
   get #bytes(): number {
-    return this.#room.olderBytes + (this.#journal?.size ?? 0);
+    return this.#room.olderBytes + this.#current.size;
   }
 
-  async #recover(tables: Map<string, AnyTable>) {
-    const found = await findStore(this.#files, tables);
+  async #recover() {
+    const found = await findStore(this.#files, this.#tables);
     const { after, collections, epoch = newEpoch(this.#options.random) } = found;
     this.#room.left = found.temporary;
     const manifest = { journal: found.journal + 1, closed: false, epoch, after, predecessor: undefined, collections };
     const journal = await JournalFile.begin(this.#files, manifest, this.#room);
     this.#journal = journal;
-    const { sequence, commits, closed, torn } = await replay(found, tables, (body) => journal.copy(body));
+    const { sequence, commits, closed, torn } = await replay(found, this.#tables, (body) => journal.copy(body));
     if (torn !== undefined) await this.#keepTorn(torn);
     this.#holdLock();
     await journal.publish();
     await this.#files.syncDirectory();
     await this.#retire(found.obsolete);
-    this.#tables = tables;
     this.#collections = collections;
     this.#sequence = sequence;
     this.#checkpointAt = Math.max(found.snapshotBytes, limits.checkpointBytesMin);
@@ -222,7 +219,7 @@ export class FileJournal {
     const { epoch, journal } = this.#current.manifest;
     // Without a sync, the name of the new one may not be there after a crash: the one before was ours, too.
     const durable = journal - (this.#files.syncsDirectories ? 0 : 1);
-    return viewTables(this.#files, this.#tables.values(), { epoch, through: this.#sequence, journal: durable });
+    return viewTables(this.#tables.values(), epoch, this.#sequence, durable);
   }
 
   /** Begins and publishes the next journal, and goes on in it. What fails before it has its name loses nothing. */

@@ -6,7 +6,7 @@ import { JournalReader, journalNumbers } from './journal-format.ts';
 import { acquireLock, lockName, type LockOptions } from './lock.ts';
 import { findStore, replay, unfinishedName } from './recovery.ts';
 import { Room } from './room.ts';
-import { readSnapshot, snapshotName, viewTables } from './snapshot.ts';
+import { readSnapshot, snapshotName, viewTables, writeSnapshots } from './snapshot.ts';
 import { StoreDamageError } from './store.ts';
 import { countsOf, type AnyTable } from './table.ts';
 
@@ -158,9 +158,11 @@ export async function writeStore(
   { random, onProgress = () => undefined }: OfflineOptions,
 ): Promise<void> {
   onProgress(`writing ${files.directory}`);
-  const { collections, write } = viewTables(files, tables.values(), { epoch, through: sequence, journal: 0 });
-  await write((from, to) => files.rename(from, to));
+  const room = new Room(files, random, 0);
+  const checkpoint = viewTables(tables.values(), epoch, sequence, 0);
+  await writeSnapshots(files, room, checkpoint, (from, to) => files.rename(from, to));
+  const { collections } = checkpoint;
   const manifest = { journal, closed: true, epoch, after: sequence, predecessor: undefined, collections };
-  const last = await JournalFile.begin(files, manifest, new Room(files, random, 0));
+  const last = await JournalFile.begin(files, manifest, room);
   await last.publish().then(() => files.syncDirectory()).finally(() => last.close());
 }

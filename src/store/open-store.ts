@@ -53,8 +53,8 @@ export function openStore(given: StoreOptions): OpenStore {
     collection,
     async start() {
       invariant(running === undefined, 'the store is started twice');
-      const journal = files ? new FileJournal({ ...options, files }) : memoryJournal(options.random);
-      const { epoch, sequence } = await journal.open(tables);
+      const journal = files ? new FileJournal({ ...options, files }, tables) : memoryJournal(options.random);
+      const { epoch, sequence } = await journal.open();
       running = { epoch, committer: new Committer({ ...options, journal, tables, sequence }) };
     },
     write: (work) => started().committer.write(work),

@@ -17,6 +17,7 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { readChunks, writeAll, writeSynced, type Files } from './files.ts';
 import { parseObject, refuseNewer, type Manifest } from './journal-format.ts';
+import type { Room } from './room.ts';
 import { StoreDamageError, type StoredRecord, type View } from './store.ts';
 import { isCount, type AnyTable } from './table.ts';
 
@@ -35,63 +36,47 @@ export function snapshotName(collection: string): string {
 export type Checkpoint = ReturnType<typeof viewTables>;
 
 /** Views `tables` as they are now. `journal`: the number of a durable one of ours; 0 where there is none. */
-export function viewTables(
-  files: Files,
-  tables: Iterable<AnyTable>,
-  { epoch, through, journal }: { readonly epoch: string; readonly through: number; readonly journal: number },
-) {
-  const sources = Array.from(tables, (table) => ({ name: table.name, nextId: table.nextId, view: table.view() }));
+export function viewTables(tables: Iterable<AnyTable>, epoch: string, through: number, journal: number) {
+  const views = Array.from(tables, (table) => ({ name: table.name, nextId: table.nextId, ...table.view() }));
   /** What a manifest lists from now on. */
   const collections: Manifest['collections'] = new Map(
-    sources.map(({ name, nextId }) => [name, { through, file: true, nextId }]),
+    views.map(({ name, nextId }) => [name, { through, file: true, nextId }]),
   );
-
-  /**
-   * Writes one snapshot after the other to a temporary file, synced, that `publish` renames: so the room that the older
-   * one took is free for the next. `onBytes` is told how large the temporary file is, 0 when there is none any more.
-   * Returns the size of all in bytes.
-   */
-  async function write(publish: Files['rename'], onBytes = (_: number): void => undefined) {
-    let bytes = 0;
-    try {
-      for (const { name, nextId, view } of sources) {
-        const header = { format: snapshotFormat, collection: name, epoch, through, revision: view.revision, nextId };
-        // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
-        const temporary = `${snapshotName(name)}.${journal}.tmp`;
-        bytes += await writeSnapshot(files, temporary, header, view, onBytes);
-        await publish(temporary, snapshotName(name));
-        onBytes(0);
-      }
-      return bytes;
-    } finally {
-      onBytes(0);
-    }
-  }
-
-  return { collections, write };
+  return { epoch, through, journal, views, collections };
 }
 
 /**
- * Writes a collection's snapshot to the file `temporary`, synced and read back; the caller renames it. Gives way to
- * requests after each slice. Returns the snapshot's size in bytes.
+ * Writes one snapshot after the other to a temporary file, synced and read back, that `publish` renames: so the room
+ * that the older one took is free for the next. Gives way to requests after each slice. Returns the size of all in bytes.
  */
-async function writeSnapshot(
-  files: Files,
-  temporary: string,
-  header: JsonObject,
-  view: View<StoredRecord>,
-  onBytes: (bytes: number) => void,
-): Promise<number> {
+export async function writeSnapshots(files: Files, room: Room, checkpoint: Checkpoint, publish: Files['rename']) {
+  const { epoch, through, journal, views } = checkpoint;
+  let bytes = 0;
+  try {
+    for (const { name, revision, nextId, ...view } of views) {
+      // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
+      const temporary = `${snapshotName(name)}.${journal}.tmp`;
+      const header = { format: snapshotFormat, collection: name, epoch, through, revision, nextId };
+      await writeSnapshot(files, room, temporary, header, view);
+      bytes += room.snapshotBytes;
+      await publish(temporary, snapshotName(name));
+      room.snapshotBytes = 0;
+    }
+    return bytes;
+  } finally {
+    room.snapshotBytes = 0;
+  }
+}
+
+async function writeSnapshot(files: Files, room: Room, temporary: string, header: JsonObject, view: Records) {
   const hash = createHash('sha256');
-  let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
     for (const text of encodeSlices(header, view, () => hash.copy().digest('hex'))) {
       const bytes = Buffer.from(text);
       hash.update(bytes);
-      await writeAll(file, bytes, size);
-      size += bytes.length;
-      onBytes(size);
-      if (size % bytesPerSync < bytes.length) await file.sync();
+      await writeAll(file, bytes, room.snapshotBytes);
+      room.snapshotBytes += bytes.length;
+      if (room.snapshotBytes % bytesPerSync < bytes.length) await file.sync();
     }
     await file.sync();
     const read = createHash('sha256');
@@ -99,14 +84,15 @@ async function writeSnapshot(
     if (read.digest('hex') === hash.digest('hex')) return;
     throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
   });
-  return size;
 }
 
+type Records = Pick<View<StoredRecord>, 'size' | 'blocks'>;
+
 /** `digest`: of all that was yielded before. */
-function* encodeSlices(header: JsonObject, view: View<StoredRecord>, digest: () => string) {
+function* encodeSlices(header: JsonObject, { size, blocks }: Records, digest: () => string) {
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
-  for (const records of view.blocks) {
+  for (const records of blocks) {
     for (const record of records) {
       text += separator + JSON.stringify(record);
       separator = ',\n';
@@ -116,7 +102,7 @@ function* encodeSlices(header: JsonObject, view: View<StoredRecord>, digest: () 
     }
   }
   yield separator === '' ? text : `${text}\n`;
-  yield encodeFooter(view.size, digest());
+  yield encodeFooter(size, digest());
 }
 
 /**
