@@ -47,7 +47,7 @@ export function viewTables(tables: Iterable<AnyTable>, epoch: string, through: n
 
 /**
  * Writes one snapshot after the other to a temporary file, synced and read back, that `publish` renames: so the room
- * that the older one took is free for the next. Gives way to requests after each slice. Returns the size of all in bytes.
+ * that the older one took is free for the next. Gives way to requests after each slice. Returns the bytes of all.
  */
 export async function writeSnapshots(files: Files, room: Room, checkpoint: Checkpoint, publish: Files['rename']) {
   const { epoch, through, journal, views } = checkpoint;
