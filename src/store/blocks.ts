@@ -16,6 +16,8 @@ export class Blocks<R extends StoredRecord> {
   /** By ascending ids, and none is empty. */
   #blocks = new Map<number, Block<R>>();
   #views = 0;
+  /** What the last view has, until something is written. */
+  #viewed: readonly (readonly R[])[] | undefined;
 
   get(id: number): R | undefined {
     const records = this.#blocks.get(blockKey(id))?.records;
@@ -40,8 +42,8 @@ export class Blocks<R extends StoredRecord> {
     const block = this.#blocks.get(key);
     const index = block === undefined ? -1 : position(block.records, id);
     if (block === undefined || index < 0) return;
-    if (block.records.length === 1) this.#blocks.delete(key);
-    else this.#writable(block).splice(index, 1);
+    this.#writable(block).splice(index, 1);
+    if (block.records.length === 0) this.#blocks.delete(key);
     this.size -= 1;
   }
 
@@ -55,8 +57,9 @@ export class Blocks<R extends StoredRecord> {
   }
 
   view(revision: number): View<R> {
-    this.#views += 1;
-    return { size: this.size, revision, blocks: [...this.#blocks.values()].map(({ records }) => records) };
+    if (this.#viewed === undefined) this.#views += 1;
+    this.#viewed ??= [...this.#blocks.values()].map(({ records }) => records);
+    return { size: this.size, revision, blocks: this.#viewed };
   }
 
   #begin(key: number): Block<R> {
@@ -69,6 +72,7 @@ export class Blocks<R extends StoredRecord> {
   }
 
   #writable(block: Block<R>): R[] {
+    this.#viewed = undefined;
     if (block.stamp < this.#views) {
       block.records = block.records.slice();
       block.stamp = this.#views;
