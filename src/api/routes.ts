@@ -1,6 +1,6 @@
 import type { Access } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
-import { items, type CollectionDeclaration } from '../resources/collection.ts';
+import { items, type CollectionAccess, type CollectionDeclaration } from '../resources/collection.ts';
 import { fieldsParameter, listParameters } from '../resources/list-query.ts';
 import { userChangeFields, userFields } from '../resources/users.ts';
 import { optional, password, type Shape } from '../schema/field.ts';
@@ -108,8 +108,7 @@ export const serviceRoutes = {
 export type ServiceOperation = keyof typeof serviceRoutes;
 
 /** What every collection offers; users are one too. */
-const collectionOperations = ['list', 'create', 'read', 'replace', 'patch', 'remove'] as const;
-export type CollectionOperation = (typeof collectionOperations)[number];
+export type CollectionOperation = keyof CollectionAccess;
 
 /** A collection as its routes see it. */
 export interface RoutedCollection extends Omit<CollectionDeclaration, 'access'> {
@@ -244,10 +243,8 @@ export function routeTable(
 ): ReadonlyMap<string, Route> {
   const table = new Map<string, Route>();
   for (const collection of [routedUsers(options), ...collections]) {
-    const routes = collectionRoutes(collection, options);
-    for (const operation of collectionOperations) {
-      const named = operation === 'list' ? collection.name : collection.singular;
-      table.set(operation + capitalized(named), routes[operation]);
+    for (const [operation, route] of Object.entries(collectionRoutes(collection, options))) {
+      table.set(operation + capitalized(operation === 'list' ? collection.name : collection.singular), route);
     }
   }
   for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);

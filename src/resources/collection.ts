@@ -9,15 +9,19 @@ import type { HookedWrite } from './hooks.ts';
 
 /** Who may do what with a collection's records. Only what changes a record looks at its owner. */
 export type CollectionAccess = {
-  readonly [operation in 'list' | 'create' | 'read']: ReadAccess;
-} & {
-  readonly [operation in (typeof changes)[number]]: ReadAccess | 'owner';
+  readonly [operation in keyof typeof standardAccess]: (typeof standardAccess)[operation] | (typeof anyAccess)[number];
 };
-type ReadAccess = (typeof readAccess)[number];
 
-const changes = ['replace', 'patch', 'remove'] as const;
+const standardAccess = {
+  list: 'user',
+  create: 'user',
+  read: 'user',
+  replace: 'owner',
+  patch: 'owner',
+  remove: 'owner',
+} as const;
 /** Only a user can be `self`. */
-const readAccess = ['public', 'optional', 'user', 'admin', 'session'] as const satisfies readonly Access[];
+const anyAccess = ['public', 'optional', 'user', 'admin', 'session'] as const satisfies readonly Access[];
 
 /** A collection as data: routes, validation, storage and the OpenAPI document are all derived from it. */
 export interface CollectionDeclaration {
@@ -42,14 +46,6 @@ const reservedSingulars =
   'user session startedSession token tokens credentials grant revocation logout dashboard counts health issue problem';
 /** What it calls the bodies and selections of another collection. */
 const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch|Selection)$/;
-const standardAccess: CollectionAccess = {
-  list: 'user',
-  create: 'user',
-  read: 'user',
-  replace: 'owner',
-  patch: 'owner',
-  remove: 'owner',
-};
 const declared = new WeakSet<CollectionDeclaration>();
 
 /**
@@ -76,8 +72,8 @@ export function defineCollection(
     invariant(contradiction === undefined, `"${field}" in "${name}" has ${contradiction}`);
   }
   for (const [operation, who] of Object.entries(access ?? {})) {
-    const owned = changes.some((change) => change === operation) ? ['owner'] : [];
-    const known = Object.hasOwn(standardAccess, operation) && [...readAccess, ...owned].some((one) => one === who);
+    const standard = Object.entries(standardAccess).find(([known]) => known === operation)?.[1];
+    const known = standard !== undefined && [standard, ...anyAccess].some((one) => one === who);
     invariant(known, `"${operation}" in "${name}" cannot be for "${who}"`);
   }
   const checked = { name, singular, fields: { id: id(), ...fields }, access: { ...standardAccess, ...access } };
