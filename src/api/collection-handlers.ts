@@ -3,7 +3,7 @@ import type { Breathe } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
-import { found, type CollectionResource } from '../resources/collection.ts';
+import { found, type CollectionResource, type Target } from '../resources/collection.ts';
 import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
 import { lister } from '../resources/list.ts';
 import type { Users } from '../resources/users.ts';
@@ -11,7 +11,7 @@ import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { cookieOf } from './authenticate.ts';
 import { entityTag, isUnchanged, noContent, notModified, preconditionOf, shown } from './replies.ts';
-import type { Handler } from './route.ts';
+import type { Call, Handler } from './route.ts';
 import type { CollectionOperation, RoutedCollection } from './routes.ts';
 
 export interface CollectionHandlerOptions {
@@ -30,13 +30,14 @@ export function collectionHandlers(
   const write = representationWriter(fields);
   const read = lister<StoredRecord>(fields, resource.records, breathe);
 
-  const change =
-    (kind: 'replace' | 'patch'): Handler =>
-    async ({ request, principal, id, body }) => {
-      const precondition = preconditionOf(request, epoch(), requireIfMatch);
-      const { record, renewed } = await resource.change(principal, id, body, kind, precondition, request.address);
-      return written(request, 200, record, renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)]);
-    };
+  function targetOf({ request, principal, id }: Call): Target {
+    return { principal, id, precondition: preconditionOf(request, epoch(), requireIfMatch), address: request.address };
+  }
+
+  async function change(kind: 'replace' | 'patch', call: Call): Promise<Reply> {
+    const { record, renewed } = await resource.change(targetOf(call), kind, call.body);
+    return written(call.request, 200, record, renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)]);
+  }
 
   /** The record as it was written; without content for whoever has what it sent, and needs no copy (RFC 7240 §4.2). */
   function written(request: Request, status: 200 | 201, record: StoredRecord, fields: readonly string[]): Reply {
@@ -89,11 +90,11 @@ export function collectionHandlers(
       return shown(200, tag, (names === undefined ? write : representationWriter(fields, names))(record));
     },
 
-    replace: change('replace'),
-    patch: change('patch'),
+    replace: (call) => change('replace', call),
+    patch: (call) => change('patch', call),
 
-    async remove({ request, principal, id }) {
-      await resource.remove(principal, id, preconditionOf(request, epoch(), requireIfMatch), request.address);
+    async remove(call) {
+      await resource.remove(targetOf(call));
       return noContent();
     },
   };

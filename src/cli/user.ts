@@ -72,7 +72,8 @@ async function change(
     if (user === undefined) {
       throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
     }
-    const { record } = await users.change(everybody, user.id, await read(), 'patch', unconditional);
+    const target = { principal: everybody, id: user.id, precondition: unconditional };
+    const { record } = await users.change(target, 'patch', await read());
     return `${told(record)}\n`;
   });
 }

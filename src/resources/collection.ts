@@ -105,6 +105,14 @@ export interface Precondition {
 /** Requires nothing. */
 export const unconditional: Precondition = { demand: () => {}, check: () => {} };
 
+/** A record that is to be written: who asks for it, from where, and what they require of it. */
+export interface Target {
+  readonly principal: Principal;
+  readonly id: number;
+  readonly precondition: Precondition;
+  readonly address?: string;
+}
+
 /** @throws CairnError `not_found` where there is no such record */
 export function found<R extends StoredRecord>(record: R | undefined): R {
   if (record === undefined) throw notFound();
@@ -134,27 +142,21 @@ export function createCollection(declaration: CollectionDeclaration, store: Stor
   }
 
   /** Replaces (PUT) or patches (PATCH) a record. @throws CairnError in the order that `Precondition` tells */
-  async function change(
-    principal: Principal,
-    id: number,
-    body: JsonValue,
-    kind: 'replace' | 'patch',
-    precondition: Precondition,
-  ): Promise<{ record: Entry; renewed?: undefined }> {
+  async function change({ principal, id, precondition }: Target, kind: 'replace' | 'patch', body: JsonValue) {
     const { after } = await write(declaration, principal, (transaction) => {
-      const before = target(transaction, principal, access[kind], id);
+      const before = changeable(transaction, principal, access[kind], id);
       precondition.demand();
       const input = accept(fields, body, { kind, stored: before });
       precondition.check(before.revision);
       return { before, after: transaction.replace(records, id, { ownerId: before.ownerId, ...input }) };
     });
-    return { record: after };
+    return { record: after, renewed: undefined };
   }
 
   /** @throws CairnError in the order that `Precondition` tells */
-  async function remove(principal: Principal, id: number, precondition: Precondition): Promise<void> {
+  async function remove({ principal, id, precondition }: Target): Promise<void> {
     await write(declaration, principal, (transaction) => {
-      const before = target(transaction, principal, access.remove, id);
+      const before = changeable(transaction, principal, access.remove, id);
       precondition.demand();
       precondition.check(before.revision);
       transaction.remove(records, id);
@@ -163,7 +165,7 @@ export function createCollection(declaration: CollectionDeclaration, store: Stor
   }
 
   /** The record that is to be changed. @throws CairnError `not_found`, `not_owner` */
-  function target(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
+  function changeable(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
     const entry = found(transaction.get(records, id));
     if (access !== 'owner' || principal.role === 'admin' || principal.userId === entry.ownerId) return entry;
     throw new CairnError('not_owner', `Cannot change the ${singular}: somebody else created it`);

@@ -8,7 +8,7 @@ import { accept, invalid, misfitOf } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text } from '../schema/field.ts';
 import { UniqueKeyError, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
 import type { Audit } from './audit.ts';
-import { found, type Precondition } from './collection.ts';
+import { found, type Target } from './collection.ts';
 import type { HookedWrite, Written } from './hooks.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 
@@ -76,14 +76,8 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
    * changes their own password from a session gets a new one, `renewed`.
    * @throws CairnError in the order that `Precondition` tells; also `last_admin`, `email_taken`, `overloaded`
    */
-  async function change(
-    principal: Principal,
-    userId: number,
-    body: JsonValue,
-    kind: 'replace' | 'patch',
-    precondition: Precondition,
-    address?: string,
-  ): Promise<{ record: UserRecord; renewed: StartedSession | undefined }> {
+  async function change(target: Target, kind: 'replace' | 'patch', body: JsonValue) {
+    const { principal, id: userId, precondition, address } = target;
     const seen = found(records.get(userId));
     precondition.demand();
     const own = principal.userId === userId;
@@ -115,12 +109,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
   }
 
   /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
-  async function remove(
-    principal: Principal,
-    userId: number,
-    precondition: Precondition,
-    address?: string,
-  ): Promise<void> {
+  async function remove({ principal, id: userId, precondition, address }: Target): Promise<void> {
     await writeAs(principal, (transaction) => {
       const before = found(transaction.get(records, userId));
       precondition.demand();
