@@ -132,10 +132,13 @@ export class Exchange implements Request {
         reject(failure);
       };
       const onData = (chunk: Buffer): void => {
-        if (length + chunk.length > bytesMax) return settle(tooLarge(bytesMax));
+        const needed = length + chunk.length;
+        if (needed > bytesMax) return settle(tooLarge(bytesMax));
         if (arriving.bytes + chunk.length > limits.arrivingBytesMax) return settle(tooManyArrive);
-        body = length === 0 ? chunk : append(body, length, chunk);
-        length += chunk.length;
+        // Kept apart, chunks of one byte would take hundreds of bytes each.
+        if (needed > body.length) body = length === 0 ? chunk : Buffer.concat([body.subarray(0, length)], 2 * needed);
+        if (length > 0) chunk.copy(body, length);
+        length = needed;
         arriving.bytes += chunk.length;
       };
       this.#onFailure = settle;
@@ -267,13 +270,4 @@ export class Exchange implements Request {
 
 function isStreamed(body: Reply['body']): body is StreamedBody {
   return typeof body === 'object' && !Buffer.isBuffer(body);
-}
-
-/** Puts a chunk behind the first `length` bytes. Kept apart, chunks of one byte would take hundreds of bytes each. */
-function append(body: Buffer, length: number, chunk: Buffer): Buffer {
-  const needed = length + chunk.length;
-  const target = needed <= body.length ? body : Buffer.allocUnsafe(2 * needed);
-  if (target !== body) body.copy(target, 0, 0, length);
-  chunk.copy(target, length);
-  return target;
 }
