@@ -6,7 +6,7 @@ import type { Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Caller, Reply, Request, StreamedBody, Told } from './message.ts';
+import type { Caller, Reply, Request, StreamedBody } from './message.ts';
 
 /** What all exchanges share: what is asked and told of each. */
 export interface ExchangeContext {
@@ -17,7 +17,7 @@ export interface ExchangeContext {
    * Told of every reply, for a log and for metrics, when the system has all of it or never will have. `bytes` are of
    * content, as sent; `durationMs` runs from the end of the request's fields. What was no request has no method.
    */
-  readonly onAnswered?: ((request: Told, status: number, bytes: number, durationMs: number) => void) | undefined;
+  readonly onAnswered?: ((request: Request, status: number, bytes: number, durationMs: number) => void) | undefined;
   /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
   readonly limits: Limits;
@@ -48,6 +48,8 @@ export class Exchange implements Request {
   encrypted: boolean;
   route: string | undefined;
   userId: number | undefined;
+  /** Why this never became a request. */
+  readonly unread: CairnError | undefined;
   readonly #context: ExchangeContext;
   readonly #startedMs: number;
   /** Of the content, 0 where there is none; `undefined` where it is not told, and until the head is checked. */
@@ -65,6 +67,7 @@ export class Exchange implements Request {
     peer: Caller,
     context: ExchangeContext,
     awaitsContinue: boolean,
+    unread?: CairnError,
   ) {
     this.id = context.nextId();
     this.incoming = incoming;
@@ -77,10 +80,12 @@ export class Exchange implements Request {
     this.#context = context;
     this.#startedMs = context.clock.elapsed();
     this.#awaitsContinue = awaitsContinue;
+    this.unread = unread;
   }
 
-  /** Checks the head and takes over what it comes down to. @throws what `checkHead` throws */
+  /** Checks the head and takes over what it comes down to. @throws `unread`, and what `checkHead` throws */
   check(): void {
+    if (this.unread !== undefined) throw this.unread;
     const head = checkHead(this, this.incoming.httpVersion);
     this.target = head.target;
     this.#contentLength = head.contentLength;

@@ -25,8 +25,8 @@ class Connection {
   readonly waiting: Exchange[] = [];
   /** Whether so many wait that no more are read. */
   paused = false;
-  /** Why nothing more can be read; told after the replies to what came before. */
-  failure: { readonly error: CairnError; readonly fields: readonly string[] } | undefined;
+  /** Whether nothing more can be read: why not is told after the replies to what came before. */
+  failed = false;
 
   constructor(socket: Socket, { proxies }: ExchangerOptions) {
     this.socket = socket;
@@ -86,14 +86,27 @@ export class Exchanger {
     connection.socket.pause();
   };
 
-  /** Takes what makes a connection unreadable: answers it after all that came before it, and ends the connection. */
-  receiveFailure(socket: Socket, failure: CairnError, fields: readonly string[] = []): void {
+  /**
+   * Takes what makes a connection unreadable: answers it in its turn, as if it were a request, and ends the connection.
+   */
+  receiveFailure(socket: Socket, failure: CairnError): void {
     const connection = this.#connectionOf(socket);
-    if (connection.closing || connection.failure !== undefined) return;
-    connection.failure = { error: failure, fields };
+    if (connection.closing || connection.failed) return;
+    connection.failed = true;
     const last = connection.waiting.at(-1) ?? connection.current;
-    if (last?.isArriving === true) last.fail(failure);
-    else if (!connection.busy) this.#answerFailure(connection);
+    if (last?.isArriving === true) return last.fail(failure);
+    const incoming = Object.assign(new IncomingMessage(socket), { complete: true });
+    const outgoing = new ServerResponse(incoming).once('finish', () => {
+      socket.end();
+      setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
+    });
+    // Node gives the socket to its own replies only, to each when the one before has let it go.
+    const take = (): void => void (socket.writable ? outgoing.assignSocket(socket) : socket.destroy());
+    if (last?.outgoing.destroyed === false) last.outgoing.once('close', take);
+    else take();
+    const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, false, failure);
+    if (connection.busy) connection.waiting.push(exchange);
+    else this.#begin(connection, exchange);
   }
 
   #connectionOf(socket: Socket): Connection {
@@ -137,7 +150,9 @@ export class Exchanger {
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
-    if (error instanceof CairnError) return this.context.refuse(error, exchange.id);
+    // CONNECT: there is no resource of which another method could be allowed.
+    const allow = exchange.unread?.code === 'method_not_allowed' ? ['Allow', ''] : [];
+    if (error instanceof CairnError) return this.context.refuse(error, exchange.id, allow);
     this.context.onFailure?.(error, exchange);
     return this.context.refuse(internal, exchange.id);
   }
@@ -197,30 +212,5 @@ export class Exchanger {
       connection.paused = false;
       connection.socket.resume();
     }
-    if (!connection.busy && connection.failure !== undefined) this.#answerFailure(connection);
-  }
-
-  /** Tells why nothing more can be read, after the reply in hand if there is one. */
-  #answerFailure(connection: Connection): void {
-    const { socket, failure, current } = connection;
-    if (failure === undefined || connection.closing) return;
-    if (current?.outgoing.destroyed === false) {
-      return void current.outgoing.once('close', () => this.#answerFailure(connection));
-    }
-    connection.closing = true;
-    if (!socket.writable) return void socket.destroy();
-    const id = this.context.nextId();
-    const { status, body, fields } = this.context.refuse(failure.error, id);
-    const content = typeof body === 'string' ? body : '';
-    const bytes = Buffer.byteLength(content);
-    // What never became a request has no `ServerResponse` of its own.
-    const outgoing = new ServerResponse(new IncomingMessage(socket));
-    outgoing.assignSocket(socket);
-    const framing = ['Content-Length', String(bytes), 'Connection', 'close'];
-    outgoing.writeHead(status, [...fields, ...failure.fields, ...framing]).end(content);
-    socket.end();
-    this.context.onAnswered?.({ id, method: '', target: '' }, status, bytes, 0);
-    const timer = setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
-    socket.once('close', () => clearTimeout(timer));
   }
 }

@@ -30,9 +30,6 @@ export interface Request {
   userId?: number | undefined;
 }
 
-/** What is told of a request for a log. */
-export type Told = Pick<Request, 'id' | 'method' | 'target' | 'route' | 'userId'>;
-
 /** A body that is made while it is sent; the sender waits for a slow reader and calls `return` when one leaves. */
 export type StreamedBody = AsyncIterable<string>;
 
@@ -59,7 +56,7 @@ export const apiFields: readonly string[] = [
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 
 /** Makes the reply to a request that failed. */
-export type Refuse = (error: CairnError, requestId: string) => Reply;
+export type Refuse = (error: CairnError, requestId: string, fields?: readonly string[]) => Reply;
 
 /**
  * Names for requests: version 8 UUIDs (RFC 9562 §5.8) of 74 random bits that a process draws once, and a counter of

@@ -36,8 +36,7 @@ export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
     .on('connect', (_incoming: IncomingMessage, socket: Socket) => {
       // Node lets go of such a socket altogether, errors included.
       socket.on('error', () => socket.destroy()).resume();
-      const refusal = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
-      exchanger.receiveFailure(socket, refusal, ['Allow', '']);
+      exchanger.receiveFailure(socket, new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy'));
     })
     .on('clientError', receiveError)
     // A TLS socket is counted when it connects, before its handshake has cost anything.

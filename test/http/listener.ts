@@ -2,7 +2,7 @@ import { refusal } from '../../src/api/replies.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
-import { apiFields, createRequestIds, type Handle, type Reply, type Told } from '../../src/http/message.ts';
+import { apiFields, createRequestIds, type Handle, type Reply, type Request } from '../../src/http/message.ts';
 import { Router } from '../../src/http/router.ts';
 import { createHttpServer, type HttpServer, type TlsTexts } from '../../src/http/server.ts';
 
@@ -35,7 +35,7 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
 
 /** What a listener told of a reply. */
 interface Answered {
-  readonly request: Told;
+  readonly request: Request;
   readonly status: number;
   readonly bytes: number;
   readonly durationMs: number;
