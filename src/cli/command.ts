@@ -173,7 +173,12 @@ function parseCall(command: Command, words: readonly string[], terminal: Termina
 function readFlag(command: Command, word: string, rest: string[], flags: Map<string, string>): void {
   const [rawName = '', inline] = word.split(/=(.*)/s);
   const option = command.options.find(({ name }) => rawName === `--${name}`);
-  if (option === undefined) throw unknownOption(rawName, command);
+  if (option === undefined) {
+    const reason = /^--(secret|admin-password|password)$/.test(rawName)
+      ? 'secrets are never arguments, where others could see them; use the environment or a file'
+      : `there is no such option; see cairn ${command.name} --help`;
+    throw new UsageError(`Cannot use ${rawName}: ${reason}`);
+  }
   if (flags.has(option.name)) throw new UsageError(`Cannot use ${rawName}: it is given twice`);
   const isSwitch = option.placeholder === '';
   if (isSwitch && inline !== undefined) throw new UsageError(`Cannot use ${rawName}: it takes no value`);
@@ -183,13 +188,6 @@ function readFlag(command: Command, word: string, rest: string[], flags: Map<str
     throw new UsageError(`Cannot use ${rawName}: its value is missing; must be ${option.allowed}`);
   }
   flags.set(option.name, value);
-}
-
-function unknownOption(rawName: string, command: Command): UsageError {
-  const reason = /^--(secret|admin-password|password)$/.test(rawName)
-    ? 'secrets are never arguments, where others could see them; use the environment or a file'
-    : `there is no such option; see cairn ${command.name} --help`;
-  return new UsageError(`Cannot use ${rawName}: ${reason}`);
 }
 
 /** Operating errors of the machine; any other comes of what was asked for. */

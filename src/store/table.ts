@@ -118,7 +118,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** Publishes one change of the commit `sequence`: the record's new version, or that it is gone. */
   publish(id: number, record: R | undefined, sequence: number): void {
     const before = this.get(id);
-    for (const { published } of this.indexes.values()) published.move(id, before, record);
+    // A start comes here for every record: a loop over no index would take a quarter of its time.
+    if (this.indexes.size > 0) {
+      for (const { published } of this.indexes.values()) published.move(id, before, record);
+    }
     if (record === undefined) this.#blocks.remove(id);
     else this.#blocks.put(record);
     this.revision = sequence;
@@ -136,12 +139,19 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     if (typeof record !== 'object') {
       return `it does not fit the declaration of ${this.name}${record === undefined ? '' : `: record ${id} ${record}`}`;
     }
-    for (const [name, { unique, published }] of this.indexes) {
-      const taken = unique ? published.key(record) : undefined;
-      const holder = taken === undefined ? undefined : published.one(taken);
-      if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
-    }
+    const taken = this.indexes.size > 0 ? this.#takenIn(id, record) : undefined;
+    if (taken !== undefined) return new UniqueKeyError(this.name, taken).message;
     this.publish(id, record, this.revision);
+    return undefined;
+  }
+
+  /** The unique index where another record has the key of this one. */
+  #takenIn(id: number, record: R): string | undefined {
+    for (const [name, { unique, published }] of this.indexes) {
+      const key = unique ? published.key(record) : undefined;
+      const holder = key === undefined ? undefined : published.one(key);
+      if (holder !== undefined && holder !== id) return name;
+    }
     return undefined;
   }
 
