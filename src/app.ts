@@ -12,7 +12,7 @@ import { Tokens } from './auth/tokens.ts';
 import { CairnError, invariant } from './base/errors.ts';
 import { isLoopback, parseTrustedProxies } from './base/network.ts';
 import { createSlices } from './base/slices.ts';
-import { systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
+import { packageVersion, systemClock, systemRandom, type Clock, type Random } from './base/system.ts';
 import { faultLog, logFault, openData, type Data, type DataOptions } from './data.ts';
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
@@ -185,7 +185,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
 
 /** The OpenAPI document. Few ask for it, and much goes into it: that is loaded when the first one does. */
 async function describe(routes: ReturnType<typeof routeTable>): Promise<{ text: string; tag: string }> {
-  const [{ openApi }, { packageVersion }] = await Promise.all([import('./api/openapi.ts'), import('./version.ts')]);
+  const { openApi } = await import('./api/openapi.ts');
   const text = JSON.stringify(openApi(routes, packageVersion()));
   return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
 }

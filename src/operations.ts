@@ -3,13 +3,12 @@ import { refusal } from './api/replies.ts';
 import type { App } from './app.ts';
 import { CairnError } from './base/errors.ts';
 import { parseTrustedProxies } from './base/network.ts';
-import { systemClock, systemRandom } from './base/system.ts';
+import { packageVersion, systemClock, systemRandom } from './base/system.ts';
 import { Exchanger } from './http/exchanger.ts';
 import { apiFields, createRequestIds, type Handle, type Reply } from './http/message.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 import type { Log, RequestEntry } from './log.ts';
 import { auditEvents } from './resources/audit.ts';
-import { packageVersion } from './version.ts';
 
 type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
 

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { KeyRingError } from '../auth/keys.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
+import { packageVersion } from '../base/system.ts';
 import { options, readConfig, readOption, secrets } from '../config.ts';
 import type { Config, Environment, SecretName } from '../config.ts';
 import { UsageError, type Option } from '../options.ts';
@@ -67,7 +68,6 @@ export async function run(
   try {
     const [first = '', second = ''] = words;
     if (first === '--version') {
-      const { packageVersion } = await import('../version.ts');
       terminal.out(`cairn ${packageVersion()} on Node.js ${process.version}\n`);
       return exitCodes.done;
     }

@@ -1,7 +1,7 @@
 import { openApi } from '../api/openapi.ts';
 import { routeTable } from '../api/routes.ts';
+import { packageVersion } from '../base/system.ts';
 import { options } from '../config.ts';
-import { packageVersion } from '../version.ts';
 import type { Command } from './command.ts';
 import { dataCommands } from './data.ts';
 import { flags } from './flags.ts';

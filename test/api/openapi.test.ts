@@ -8,7 +8,7 @@ import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { settingsOf } from '../../src/settings.ts';
-import { packageVersion } from '../../src/version.ts';
+import { packageVersion } from '../../src/base/system.ts';
 import { runCommand } from '../cli/terminal.ts';
 import { openTestApp } from '../support/app.ts';
 import { resolve, violations } from '../support/json-schema.ts';
