@@ -57,7 +57,7 @@ export async function createApp(options: AppOptions = {}) {
   try {
     const { accessTokenLifetimeSeconds: lifetimeSeconds } = settings;
     const tokens = new Tokens({ ring: await keys.load(), clock, random, lifetimeSeconds });
-    const generatedPassword = await ensureAdministrator(users, options, random);
+    const generatedPassword = await ensureAdministrator(users, options.administrator, random);
     const exchange: ExchangerOptions = {
       clock,
       nextId: createRequestIds(random),
@@ -191,8 +191,7 @@ async function describe(routes: ReturnType<typeof routeTable>): Promise<{ text: 
 }
 
 /** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */
-async function ensureAdministrator(users: Users, options: AppOptions, random: Random): Promise<string | undefined> {
-  const { administrator } = options;
+async function ensureAdministrator(users: Users, administrator: AppOptions['administrator'], random: Random) {
   if (administrator === undefined || users.records.size > 0) return undefined;
   const generated = administrator.password === undefined ? random(18).toString('base64url') : undefined;
   const { email, password = generated ?? '' } = administrator;

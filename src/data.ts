@@ -109,8 +109,7 @@ export function openData(options: DataOptions) {
   };
 
   const audit: Audit = (event, details) => log.security(event, details);
-  const { scryptCost: costExponent, passwordLengthMin: lengthMin } = settings;
-  const passwords = createPasswords({ random, costExponent, lengthMin });
+  const passwords = createPasswords({ random, ...settings });
   const sessions = createSessions(store, {
     clock,
     random,

@@ -15,16 +15,16 @@ import { passwordIssues, type PasswordOwner } from './password-rules.ts';
 export interface PasswordOptions {
   readonly random: Random;
   /** N is 2 to this power, with r=8 and p=3: 15 is OWASP's choice, some 240 ms and 32 MiB. */
-  readonly costExponent: number;
+  readonly scryptCost: number;
   /** Code points. */
-  readonly lengthMin: number;
+  readonly passwordLengthMin: number;
 }
 
 const [saltBytes, hashBytes] = [16, 32];
 
 /** All of a process share one, because it bounds how many hashes run at once. */
-export function createPasswords({ random, costExponent, lengthMin }: PasswordOptions) {
-  const cost = { exponent: costExponent, r: 8, p: 3 };
+export function createPasswords({ random, scryptCost, passwordLengthMin }: PasswordOptions) {
+  const cost = { exponent: scryptCost, r: 8, p: 3 };
   const head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
   const nobody: ScryptHash = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   const waiting: (() => void)[] = [];
@@ -67,7 +67,7 @@ export function createPasswords({ random, costExponent, lengthMin }: PasswordOpt
 
   /** What is wrong with a password that `owner` wants to have. */
   const check = (password: string, owner: PasswordOwner): Issue[] =>
-    passwordIssues(normalise(password), owner, lengthMin);
+    passwordIssues(normalise(password), owner, passwordLengthMin);
 
   return { hash, verify, needsRehash, check };
 }

@@ -9,8 +9,12 @@ import { keyCommands } from './keys.ts';
 import { serve } from './serve.ts';
 import { userCommands } from './user.ts';
 
-/** What can be asked for, without a server. */
-const routeCommands: readonly Command[] = [
+/** All there are, in the order of the help. */
+export const commands: readonly Command[] = [
+  serve,
+  ...userCommands,
+  ...dataCommands,
+  ...keyCommands,
   {
     name: 'routes',
     summary: 'Shows the route table: method, path, who may, what it does',
@@ -37,14 +41,5 @@ const routeCommands: readonly Command[] = [
       terminal.out(`${JSON.stringify(openApi(routes, packageVersion()), null, 2)}\n`);
     },
   },
-];
-
-/** All there are, in the order of the help. */
-export const commands: readonly Command[] = [
-  serve,
-  ...userCommands,
-  ...dataCommands,
-  ...keyCommands,
-  ...routeCommands,
   flags,
 ];

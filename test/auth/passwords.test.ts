@@ -4,8 +4,8 @@ import { createPasswords, parsePhc, scrypt } from '../../src/auth/passwords.ts';
 import { testRandom } from './helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
-const setUp = (costExponent = 1, lengthMin = 15) =>
-  createPasswords({ random: testRandom('passwords'), costExponent, lengthMin });
+const setUp = (scryptCost = 1, passwordLengthMin = 15) =>
+  createPasswords({ random: testRandom('passwords'), scryptCost, passwordLengthMin });
 
 /** RFC 7914 §12: password, salt, N's exponent, r, p, and the first bytes of the hash. */
 const rfc7914 = [
@@ -82,7 +82,7 @@ test('two hashes run at once, 32 wait in turn, and one more is refused at once',
 });
 
 test('a hash that fails leaves its place to the next', async () => {
-  const passwords = createPasswords({ random: testRandom('x'), costExponent: 60, lengthMin: 15 });
+  const passwords = createPasswords({ random: testRandom('x'), scryptCost: 60, passwordLengthMin: 15 });
   for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x'));
 });
 
