@@ -46,8 +46,8 @@ export function collectionHandlers(
     return noContent(['ETag', tag, 'Preference-Applied', 'return=minimal', ...fields], status === 200 ? 204 : 201);
   }
 
-  /** What was answered to lists that are short, by their targets; it is good as long as the tag is the same. */
-  const replies = new Map<string, { readonly tag: string; readonly reply: Reply }>();
+  /** What was answered to lists that are short, by their tags and targets. */
+  const replies = new Map<string, Reply>();
 
   async function readList(target: string, asked: ListQuery, tag: string, withTotal: boolean): Promise<Reply> {
     const { body, next, total } = await read(asked, withTotal);
@@ -57,23 +57,20 @@ export function collectionHandlers(
     if (typeof body === 'string' && body.length <= limits.keptListLengthMax) {
       const [oldest] = replies.keys();
       if (oldest !== undefined && replies.size === limits.keptListsMax) replies.delete(oldest);
-      replies.set(keyOf(target, withTotal), { tag, reply });
+      replies.set(`${tag} ${target}`, reply);
     }
     return reply;
   }
-
-  const keyOf = (target: string, withTotal: boolean): string => `${withTotal ? 'counted' : ''} ${target}`;
 
   return {
     list({ request, query }) {
       const withTotal = prefers(request, 'count', 'exact');
       // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
-      const tag = entityTag(epoch(), resource.records.revision);
-      const known = replies.get(keyOf(request.target, withTotal));
-      // What is counted for the caller cannot be told by 304.
-      if (known?.tag === tag) return isUnchanged(request, tag) && !withTotal ? notModified(tag) : known.reply;
+      const tag = entityTag(epoch(), resource.records.revision, withTotal ? 'counted' : '');
+      const known = replies.get(`${tag} ${request.target}`);
+      if (known !== undefined) return isUnchanged(request, tag) ? notModified(tag) : known;
       const asked = parseListQuery(fields, parseQuery(query));
-      if (isUnchanged(request, tag) && !withTotal) return notModified(tag);
+      if (isUnchanged(request, tag)) return notModified(tag);
       return readList(request.target, asked, tag, withTotal);
     },
 
