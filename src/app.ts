@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { collectionHandlers } from './api/collection-handlers.ts';
 import { bind, createDispatch, type Endpoint } from './api/dispatch.ts';
 import { refusal } from './api/replies.ts';
-import { collectionRoutes, routedUsers, routeTable, serviceRoutes, type RoutedCollection } from './api/routes.ts';
+import { collectionRoutes, routedServices, routedUsers, routeTable, serviceRoutes } from './api/routes.ts';
+import type { RoutedCollection } from './api/routes.ts';
 import { serviceHandlers, type Services, type Unready } from './api/service-handlers.ts';
 import { everybody } from './auth/access.ts';
 import { Tokens } from './auth/tokens.ts';
@@ -166,8 +167,9 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));
   const resources = [items, ...others];
   let described: ReturnType<typeof describe> | undefined;
-  const description = () =>
-    (described ??= describe(routeTable(resources.map(({ declaration }) => declaration), settings)));
+  const { page: hasPage } = options;
+  const declarations = resources.map(({ declaration }) => declaration);
+  const description = () => (described ??= describe(routeTable(declarations, { ...settings, page: hasPage })));
   return createDispatch({
     ...services,
     required: settings.auth === 'required',
@@ -176,7 +178,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
     endpoints: [
       ...collectionEndpoints(routedUsers(settings), users),
       ...resources.flatMap((resource) => collectionEndpoints(resource.declaration, resource)),
-      ...bind(serviceRoutes, serviceHandlers({ ...services, page, description })),
+      ...bind(routedServices(options), serviceHandlers({ ...services, page, description })),
       ...pages,
     ],
     onBug,

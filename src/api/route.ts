@@ -117,7 +117,7 @@ const ofWrites = ['storage_full', 'store_failed', 'outcome_unknown', 'cross_site
 
 /** Every problem that a route can answer with: what its columns imply, and what the row says itself. */
 export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
-  const { access, method, path, body, conditional = false, requireIfMatch = false, reply, problems = [] } = route;
+  const { access, method, path, body, conditional = false, requireIfMatch = false, reply, signInAt, problems = [] } = route;
   const writes = method !== 'GET';
   const where = (holds: boolean, ...codes: readonly ErrorCode[]) => (holds ? codes : []);
   return new Set([
@@ -127,7 +127,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
     ...where(reply.schema !== undefined, 'not_acceptable'),
     ...where(body !== undefined, ...ofBodies),
     ...where(writes, ...ofWrites),
-    ...where(conditional || writes, 'precondition_failed'),
+    ...where(conditional || writes || signInAt !== undefined, 'precondition_failed'),
     ...where(requireIfMatch, 'precondition_required'),
     ...problems,
   ]);

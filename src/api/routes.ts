@@ -128,6 +128,13 @@ export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly passwordLengthMin?: number | undefined;
+  /** False: there is no page to show to a browser, or to sign in at. */
+  readonly page?: boolean | undefined;
+}
+
+export function routedServices({ page }: RouteOptions): { readonly [K in ServiceOperation]: Route } {
+  const { signInAt, ...dashboard } = serviceRoutes.dashboard;
+  return { ...serviceRoutes, dashboard: { ...dashboard, ...(page !== false && { signInAt }) } };
 }
 
 /** Users, for whom anybody may register where `registration` is open. */
@@ -247,6 +254,6 @@ export function routeTable(
       table.set(operation + capitalized(operation === 'list' ? collection.name : collection.singular), route);
     }
   }
-  for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
+  for (const [operationId, route] of Object.entries(routedServices(options))) table.set(operationId, route);
   return table;
 }

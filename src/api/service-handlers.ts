@@ -58,8 +58,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     dashboard(call) {
       const { request, principal } = call;
       invariant(principal.kind === 'session', 'the route takes a session');
-      const asPage = preferredType(serviceRoutes.dashboard, request) === 'text/html';
-      if (asPage && page !== undefined) return page(call);
+      if (page !== undefined && preferredType(serviceRoutes.dashboard, request) === 'text/html') return page(call);
       return unstoredReply(200, writeDashboard(principal));
     },
 

@@ -55,7 +55,7 @@ function load(name: string, isOpen: boolean) {
   const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const fields = [
-    ...['Cache-Control', 'no-cache', 'Vary', 'Accept', 'ETag', etag],
+    ...['Cache-Control', 'no-cache', 'Vary', 'Accept, Cookie', 'ETag', etag],
     ...['Content-Security-Policy', contentSecurityPolicy],
     ...['X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer'],
     ...['Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],

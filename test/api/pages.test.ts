@@ -23,6 +23,9 @@ test('the dashboard is a page for a signed-in browser, and JSON for everybody el
   const cookie = login.field('set-cookie')?.split(';')[0] ?? '';
   const page = await ask('GET', '/dashboard', { fields: { cookie, accept: 'text/html' } });
   assert.equal(page.field('content-type'), 'text/html; charset=utf-8');
+  assert.equal(page.field('vary'), 'Accept, Cookie');
+  const changed = await ask('GET', '/dashboard', { fields: { cookie, accept: 'text/html', 'if-match': '"x"' } });
+  assert.equal(changed.status, 412);
   const json = await ask('GET', '/dashboard', { fields: { cookie } });
   assert.equal(json.field('content-type'), 'application/json');
 });
@@ -33,7 +36,12 @@ test('a page is told whether anybody has to sign in', async (t) => {
   assert.match((await open.ask('GET', '/')).body, /^<!doctype html>\n<html data-auth="none" lang="en">/);
 });
 
-test('an app without a page has none', async (t) => {
-  const { ask } = await openTestApp(t, { page: false });
+test('an app without a page has none, and its dashboard is JSON for browsers too', async (t) => {
+  const { ask, cookie } = await openTestApp(t, { page: false });
   assert.equal((await ask('GET', '/')).status, 404);
+  const browser = { accept: 'text/html' };
+  assert.equal((await ask('GET', '/dashboard', { fields: browser })).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { ...browser, cookie: await cookie('admin') } })).status, 406);
+  const description = await ask('GET', '/openapi.json');
+  assert.doesNotMatch(description.body, /text\/html/);
 });
