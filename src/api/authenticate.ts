@@ -31,10 +31,9 @@ export interface Authenticators {
 
 /**
  * Who is calling. `Authorization`, where it is sent, decides alone: a bad token is refused even beside a good cookie.
- * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`, `misdirected_request`
+ * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
-  if (!by.required) refuseForeigners(request);
   const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
   if (isGuarded) refuseCrossSite(request, by.allowedOrigins);
   if (route.access === 'public') return anonymous;
@@ -58,10 +57,12 @@ function bearerToken(authorization: string): string {
 const scheme = 'bearer ';
 
 /**
- * A page of another site can give its own name this machine's address, and would then pass for a local one; and an
- * embedder's own server may be reached from other machines.
+ * Without authentication only this machine is answered, by a name of its own, whatever it asks for. A page of another
+ * site can give its own name this machine's address, and would then pass for a local one; and an embedder's own server
+ * may be reached from other machines.
+ * @throws CairnError `misdirected_request`
  */
-function refuseForeigners({ fields, address }: Request): void {
+export function refuseForeigners({ fields, address }: Request): void {
   if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address)) return;
   throw new CairnError('misdirected_request', 'Cannot answer without authentication: the host is not a loopback one');
 }

@@ -8,7 +8,7 @@ import { internal } from '../http/exchanger.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Found, type Match, type MethodNotAllowed } from '../http/router.ts';
-import { authenticate, type Authenticators } from './authenticate.ts';
+import { authenticate, refuseForeigners, type Authenticators } from './authenticate.ts';
 import { problems } from './problems.ts';
 import { noContent, refusal, refuseVersion } from './replies.ts';
 import { mediaTypesOf, patchTypes, preferredType } from './route.ts';
@@ -49,6 +49,7 @@ export function createDispatch(options: DispatchOptions): Handle {
   );
 
   function answer(request: Request, match: Match<Endpoint>): Reply | Promise<Reply> {
+    if (!options.required) refuseForeigners(request);
     if (match.kind === 'not-found') throw notFound();
     if (match.kind === 'method-not-allowed') return otherMethod(request, match);
     const { route, handle } = match.value;

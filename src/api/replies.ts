@@ -87,8 +87,8 @@ export function preconditionOf({ fields }: Request, epoch: string, required: boo
 
 /** Refuses a write for one version of what has none: to ignore the condition would be to write in spite of it. */
 export function refuseVersion({ fields }: Request): void {
-  const named = fields.get('if-match');
-  if (named === undefined || named === '*') return;
+  const { ifMatch } = readPreconditions(fields);
+  if (ifMatch === undefined || ifMatch.includes('*')) return;
   throw new CairnError('precondition_failed', 'Cannot go on: If-Match names a version, and this request is for none');
 }
 

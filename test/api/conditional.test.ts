@@ -94,6 +94,8 @@ test('RFC 9110 §13.1.1: what has no version is not written for one', async (t) 
     await ask('POST', '/logout', { fields: session }),
   ];
   for (const { status, code } of refused) assert.deepEqual([status, code], [412, 'precondition_failed']);
+  const malformed = await ask('POST', '/items', { fields: { ...fields, 'if-match': 'x' }, json: lamp });
+  assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
   assert.equal((await ask('GET', '/items', { fields: { authorization: fields.authorization } })).body, '[]');
   assert.equal((await ask('GET', '/dashboard', { fields: session })).status, 200);
   assert.equal((await ask('POST', '/items', { fields: { ...fields, 'if-match': '*' }, json: lamp })).status, 201);

@@ -208,10 +208,10 @@ test('auth=none: every caller is an administrator, of this machine and no other 
   }
   const foreign = ['cairn.example', 'localhost.evil.example', '127.0.0.1.evil.example', '192.0.2.1', '0.0.0.0'];
   for (const host of foreign) {
-    for (const target of ['/users', '/livez', '/login']) {
-      const method = target === '/login' ? 'POST' : 'GET';
+    for (const asked of ['GET /users', 'GET /livez', 'POST /login', 'GET /login', 'OPTIONS /items', 'GET /nowhere']) {
+      const [method = '', target = ''] = asked.split(' ');
       const answer = await ask(method, target, { fields: { host }, ...(method === 'POST' && { json: {} }) });
-      assert.deepEqual([answer.status, answer.code], [421, 'misdirected_request'], `${target} at ${host}`);
+      assert.deepEqual([answer.status, answer.code], [421, 'misdirected_request'], `${asked} at ${host}`);
     }
   }
   const json = { name: 'Lamp', price: 1 };
