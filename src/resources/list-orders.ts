@@ -61,7 +61,7 @@ interface Sorted<R extends StoredRecord> {
 }
 
 interface Order<R extends StoredRecord> {
-  sorted?: Sorted<R> | undefined;
+  sorted?: Sorted<R>;
   /** What brings it up to the present, after all that was under way before. */
   work?: Promise<Blocks<R>>;
 }
@@ -80,27 +80,23 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe:
     const order = known ?? {};
     orders.delete(name);
     orders.set(name, order);
-    const [oldest] = orders;
-    if (oldest !== undefined && orders.size > limits.sortedOrdersMax) {
-      orders.delete(oldest[0]);
-      oldest[1].sorted = undefined;
-    }
+    const [oldest = name] = orders.keys();
+    if (orders.size > limits.sortedOrdersMax) orders.delete(oldest);
     const isMissing = orScan && order.sorted === undefined;
-    if (!isMissing || (known !== undefined && order.work === undefined)) order.work = bringUp(name, order, compare);
+    if (!isMissing || (known !== undefined && order.work === undefined)) order.work = bringUp(order, compare);
     return isMissing ? undefined : order.work;
   }
 
-  async function bringUp(name: string, order: Order<R>, compare: Compare): Promise<Blocks<R>> {
+  async function bringUp(order: Order<R>, compare: Compare): Promise<Blocks<R>> {
     const view = source.view();
     await order.work;
     const { sorted } = order;
     if (sorted?.view.revision === view.revision) return sorted.blocks;
-    const records = view.blocks;
     const isNear = sorted !== undefined && view.revision - sorted.view.revision <= view.size / 8;
-    const old = isNear ? sorted.view.blocks : [];
-    const work = isNear ? resort(sorted.blocks, old, records, compare, breathe) : sort(records, compare, breathe);
-    const blocks = await work;
-    if (orders.get(name) === order) order.sorted = { blocks, view };
+    const blocks = isNear
+      ? await resort(sorted.blocks, sorted.view.blocks, view.blocks, compare, breathe)
+      : await sort(view.blocks, compare, breathe);
+    order.sorted = { blocks, view };
     return blocks;
   }
 
