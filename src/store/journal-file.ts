@@ -31,18 +31,22 @@ export class JournalFile {
     this.#room = room;
     this.manifest = manifest;
     this.name = journalName(manifest.journal);
-    this.#add(manifestBody(manifest));
   }
 
   /** Begins a journal, under its temporary name. */
   static async begin(files: Files, manifest: Manifest, room: Room): Promise<JournalFile> {
     const file = await files.open(temporaryName(journalName(manifest.journal)), 'journal');
-    return new JournalFile(files, file, manifest, room);
+    const journal = new JournalFile(files, file, manifest, room);
+    await journal.copy(manifestBody(manifest));
+    return journal;
   }
 
   /** Adds a line before the journal is published. */
   async copy(body: LineBody): Promise<void> {
-    this.#add(body);
+    const { bytes, chain } = encodeLine(body, this.chain);
+    this.chain = chain;
+    this.#copied.push(bytes);
+    this.#copiedBytes += bytes.length;
     if (this.#copiedBytes >= copyBytes) await this.#writeCopied();
   }
 
@@ -99,13 +103,6 @@ export class JournalFile {
   /** Everything is synced by now: whether the system closes the file well is all the same. */
   async close(): Promise<void> {
     await this.#file.close().catch(() => undefined);
-  }
-
-  #add(body: LineBody): void {
-    const { bytes, chain } = encodeLine(body, this.chain);
-    this.chain = chain;
-    this.#copied.push(bytes);
-    this.#copiedBytes += bytes.length;
   }
 
   async #writeCopied(): Promise<void> {
