@@ -118,11 +118,13 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
     async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
       invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
       const server = await createHttpServer(exchanger, tls);
-      invariant(!exchanger.draining, 'an app that is closed does not listen');
+      const bound = await server.listen(port, host);
       servers.push(server);
-      return server.listen(port, host);
+      if (exchanger.draining) await server.drain(0, 0);
+      invariant(!exchanger.draining, 'an app that is closed does not listen');
+      return bound;
     },
-    /** Meets new connections with another certificate. @throws what node:tls throws; then the former one stays */
+    /** Meets new TLS connections with another certificate. @throws what node:tls throws; then the former one stays */
     renewTls(tls: TlsTexts): void {
       for (const server of servers) server.renewTls(tls);
     },

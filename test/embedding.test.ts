@@ -329,14 +329,16 @@ test('close gives up on what never comes when its time is over', async (t) => {
 test('an app that is closed answers nothing but that it is', async () => {
   const app = await createApp({ auth: 'none' });
   await app.inject(lamp);
-  await Promise.all([app.close(), app[Symbol.asyncDispose]()]);
+  const closed = { name: 'InvariantError', message: /closed/ };
+  const late = assert.rejects(app.listen({ port: 0, host: '127.0.0.1' }), closed, 'it was closed while it bound');
+  await Promise.all([app.close(), app[Symbol.asyncDispose](), late]);
   const refused = await app.inject({ target: '/items/1' });
   assert.equal(refused.status, 503);
   assert.match(refused.body, /"code":"draining"/);
   assert.equal((await app.inject(lamp)).status, 503);
   assert.equal((await app.inject({ target: '/readyz' })).status, 503);
   assert.equal((await app.inject({ target: '/livez' })).status, 200);
-  await assert.rejects(app.listen({ port: 0, host: '127.0.0.1' }), { name: 'InvariantError', message: /closed/ });
+  await assert.rejects(app.listen({ port: 0, host: '127.0.0.1' }), closed);
   await app.close();
 });
 

@@ -10,6 +10,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { greetedBy, makeCertificate } from './certificates.ts';
 import { RawClient } from './raw.ts';
 import { createHandle, startListener, text } from './listener.ts';
+import { createApp } from '../../src/app.ts';
 import type { Handle } from '../../src/http/message.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
@@ -108,4 +109,20 @@ test('TLS: who speaks plain HTTP, or nonsense, is let go, and others are served'
   const agent = new Agent({ rejectUnauthorized: false });
   assert.equal(await statusOf(port, agent), 200);
   agent.destroy();
+});
+
+test('TLS: an app renews those of its listeners that speak it, whichever came first', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));
+  if (first === undefined || second === undefined) return t.skip('there is no openssl here');
+  const app = await createApp();
+  t.after(() => app.close());
+  const host = '127.0.0.1';
+  const plain = await app.listen({ port: 0, host });
+  const secure = await app.listen({ port: 0, host, tls: first });
+  await app.listen({ port: 0, host });
+  await assert.rejects(app.listen({ port: plain, host, tls: first }), { code: 'EADDRINUSE' });
+  app.renewTls(second);
+  assert.equal(await greetedBy(secure), 'second');
 });
