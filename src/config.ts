@@ -38,7 +38,8 @@ export const options = {
 
 /** What must not be seen by others on the machine: environment, or a file named by the environment, never a flag. */
 export const secrets = {
-  CAIRN_SECRET: 'signing key, from 32 to 1024 bytes; without it one is made and kept in the data directory',
+  CAIRN_SECRET: `signing key, from ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes; ` +
+    'without it one is made and kept in the data directory',
   CAIRN_ADMIN_PASSWORD: 'password of the administrator that the first start makes; without it one is generated',
 } as const;
 export type SecretName = keyof typeof secrets;

@@ -90,7 +90,6 @@ test('no import cycles, those of types included', () => {
 
 test('every file is reached from main.ts or index.ts', () => {
   const roots = ['src/main.ts', 'src/index.ts'];
-  if (!roots.every((root) => byPath.has(root))) return;
   const reached = new Set(roots);
   for (const path of reached) {
     for (const target of ownImports(byPath.get(path))) reached.add(target);

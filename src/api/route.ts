@@ -117,8 +117,9 @@ const ofWrites = ['storage_full', 'store_failed', 'outcome_unknown', 'cross_site
 
 /** Every problem that a route can answer with: what its columns imply, and what the row says itself. */
 export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
-  const { access, method, path, body, conditional = false, requireIfMatch = false, reply, signInAt, problems = [] } = route;
+  const { access, method, path, body, requireIfMatch = false, reply, problems = [] } = route;
   const writes = method !== 'GET';
+  const hasTag = route.conditional === true || route.signInAt !== undefined;
   const where = (holds: boolean, ...codes: readonly ErrorCode[]) => (holds ? codes : []);
   return new Set([
     ...always,
@@ -127,7 +128,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
     ...where(reply.schema !== undefined, 'not_acceptable'),
     ...where(body !== undefined, ...ofBodies),
     ...where(writes, ...ofWrites),
-    ...where(conditional || writes || signInAt !== undefined, 'precondition_failed'),
+    ...where(hasTag || writes, 'precondition_failed'),
     ...where(requireIfMatch, 'precondition_required'),
     ...problems,
   ]);

@@ -1,11 +1,9 @@
 /**
- * Every bound of the server in one place, named with its unit. An operator's options override some of them
- * (`src/config.ts`); the README's table of limits is made from the same names.
+ * What callers and files can make the server take, keep or wait for, named with units; a few are the defaults of
+ * options (`src/settings.ts`, which has the others). What only shapes how something is done stands where it is done.
  */
 export const limits = {
-  /** The largest request body, before any decoding. */
-  bodyBytesMax: 1024 * 1024,
-  /** The same for whoever has not signed in, so that all such bodies that arrive at a time fit into memory. */
+  /** The largest request body of whoever has not signed in, so that all that arrive at a time fit into memory. */
   anonymousBodyBytesMax: 64 * 1024,
   /** How deep a JSON body may nest: `[]` is 1. */
   jsonDepthMax: 32,
@@ -13,7 +11,7 @@ export const limits = {
   jsonValuesMax: 10_000,
 
   // Requests and connections (src/http)
-  /** The request line and all fields together; Node's parser answers 431 beyond it. */
+  /** The request line and all fields together; beyond it 431. */
   fieldsBytesMax: 16 * 1024,
   /** Of one request; beyond it 431. */
   fieldsCountMax: 100,
@@ -57,8 +55,6 @@ export const limits = {
   keyBytesMin: 32,
   keyBytesMax: 1024,
   passwordBytesMax: 1024,
-  /** Code points. */
-  passwordLengthMin: 8,
   /** At once; a third one would delay the store's syncs, which share the threads. */
   passwordHashesMax: 2,
   /** Hashes that wait for their turn: some 4 s at the usual cost; beyond it 503. */

@@ -1,5 +1,6 @@
 import { invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 
 /**
  * Fields as data that can be looked at: `check.ts` validates by them, `json-schema.ts` describes them. A shape names
@@ -81,7 +82,7 @@ export function email(options: Options<string> = {}): Plain<string> {
 export function password(
   options: Options<string> & { readonly min?: number; readonly bytesMax?: number } = {},
 ): Field<string, 'required', 'write-only'> {
-  const { min = 1, bytesMax = 1024 } = options;
+  const { min = 1, bytesMax = limits.passwordBytesMax } = options;
   const example = 'correct horse battery staple'.padEnd(min, ' and so on');
   return writeOnly(field({ kind: 'password', min, bytesMax }, example, options));
 }
