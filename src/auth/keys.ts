@@ -33,7 +33,10 @@ export interface Key extends JwsKey {
   readonly successorMac: (token: string) => string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /** When it stopped signing, in milliseconds since the epoch; `undefined` for the key that signs. */
+  /**
+   * When another took its place in the file, in milliseconds since the epoch: a server signs with it until it is told.
+   * `undefined` for the key that signs.
+   */
   readonly retiredAt: number | undefined;
 }
 
@@ -56,15 +59,15 @@ export function newKeyRing(random: Random, now: number): KeyRing {
 }
 
 /** A new random key signs from now on; the one before retires, and keys whose tokens have all ended leave. */
-export function rotateKeyRing(ring: KeyRing, random: Random, now: number, lifetimeSeconds: number): KeyRing {
+export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
   const older = ring.keys.map((key) => (key.retiredAt === undefined ? { ...key, retiredAt: now } : key));
-  const kept = older.filter((key) => now < verifiesUntil(key, lifetimeSeconds));
+  const kept = older.filter((key) => now < verifiesUntil(key));
   return { keys: [makeKey(random(limits.keyBytesMin), now, undefined), ...kept] };
 }
 
-/** When the last token of `key` has ended, in milliseconds since the epoch, if they lived for `lifetimeSeconds`. */
-export function verifiesUntil({ retiredAt = Infinity }: Key, lifetimeSeconds: number): number {
-  return retiredAt + lifetimeSeconds * 1000;
+/** When nothing that `key` signed counts any more, in milliseconds since the epoch. */
+export function verifiesUntil({ retiredAt = Infinity }: Key): number {
+  return retiredAt + limits.retiredKeySecondsMax * 1000;
 }
 
 /** The content of the ring file. It holds the secrets. */

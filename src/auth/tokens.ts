@@ -10,7 +10,7 @@ export interface TokenOptions {
   readonly ring: KeyRing;
   readonly clock: Clock;
   readonly random: Random;
-  /** How long a token lives. Each verified one is refused after it, and a retired key leaves as long after. */
+  /** How long a token lives. */
   readonly lifetimeSeconds: number;
 }
 
@@ -53,12 +53,11 @@ export class Tokens {
   }
 
   #verifyNew(token: string): Claims | undefined {
-    const { lifetimeSeconds } = this.#options;
     const signed = verifyJws(token, this.#ring.keys);
     const claimed = signed && parseClaims(signed.payload);
     if (signed === undefined || claimed === undefined) return undefined;
     // A retired key's word ends with it, also where it is remembered.
-    const until = Math.min(claimed.until, verifiesUntil(signed.key, lifetimeSeconds) / 1000);
+    const until = Math.min(claimed.until, verifiesUntil(signed.key) / 1000);
     const claims = { ...claimed, until };
     if (this.#verified.size >= limits.verifiedTokensMax) this.#verified.clear();
     this.#verified.set(token, claims);

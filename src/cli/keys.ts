@@ -1,5 +1,4 @@
 import { newKeyRing, rotateKeyRing } from '../auth/keys.ts';
-import { limits } from '../base/limits.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { readKeyRing, saveKeyRing } from '../data.ts';
@@ -31,7 +30,7 @@ export const keyCommands: readonly Command[] = [
       await files.prepare();
       try {
         const ring = (await readKeyRing(files)) ?? newKeyRing(random, clock.now());
-        const rotated = rotateKeyRing(ring, random, clock.now(), limits.accessTokenLifetimeSecondsMax);
+        const rotated = rotateKeyRing(ring, random, clock.now());
         await saveKeyRing(files, rotated);
         call.terminal.out(`${rotated.keys[0].kid} signs from now on; a running server takes it up on SIGHUP\n`);
       } finally {

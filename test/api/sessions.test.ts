@@ -153,7 +153,7 @@ test('refresh tokens and sessions survive a restart and a rotation of the keys',
   await first.close();
 
   const file = join(directory, 'keys.json');
-  const ring = rotateKeyRing(parseKeyRing(readFileSync(file)), testRandom('rotate'), Date.now(), 900);
+  const ring = rotateKeyRing(parseKeyRing(readFileSync(file)), testRandom('rotate'), Date.now());
   writeFileSync(file, serialiseKeyRing(ring));
   const second = await createApp(options);
   t.after(() => second.close());
@@ -189,11 +189,11 @@ test('a successor that was answered is there after a crash, and a lost one can b
 test('keys that are read again take effect at once, and log nobody out', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   t.after(() => rmSync(directory, { recursive: true }));
-  const { app, ask, token } = await openTestApp(t, { directory });
+  const { app, ask, credentials, token } = await openTestApp(t, { directory });
   const before = await token('admin');
   const file = join(directory, 'keys.json');
   const old = parseKeyRing(readFileSync(file));
-  const ring = rotateKeyRing(old, testRandom('rotate'), Date.now(), 900);
+  const ring = rotateKeyRing(old, testRandom('rotate'), Date.now());
   writeFileSync(file, serialiseKeyRing(ring));
   await app.reloadKeys();
   const after = await token('admin');
@@ -205,6 +205,14 @@ test('keys that are read again take effect at once, and log nobody out', async (
   writeFileSync(file, '{}');
   await assert.rejects(app.reloadKeys(), { name: 'KeyRingError' });
   assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${after}` } })).status, 200);
+
+  const kept = refreshTokenIn(await ask('POST', '/tokens', { json: credentials('admin') }));
+  rmSync(file);
+  await app.reloadKeys();
+  for (const jwt of [before, after]) {
+    assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${jwt}` } })).status, 401);
+  }
+  assert.equal((await ask('POST', '/tokens', { json: { refresh_token: kept } })).status, 201);
 });
 
 test('a user sees and ends their own sessions, and no others', async (t) => {

@@ -29,8 +29,8 @@ test('a key id follows from the secret, and the other key is not the secret', ()
 });
 
 test('a ring comes back from its file as it was', () => {
-  const second = rotateKeyRing(ringOf('a'), testRandom('b'), created + hour, 9000);
-  const ring = rotateKeyRing(second, testRandom('c'), created + 2 * hour, 9000);
+  const second = rotateKeyRing(ringOf('a'), testRandom('b'), created + hour);
+  const ring = rotateKeyRing(second, testRandom('c'), created + 2 * hour);
   const read = parseKeyRing(Buffer.from(serialiseKeyRing(ring)));
   const plain = ({ kid, createdAt, retiredAt, secret }: (typeof ring.keys)[number]) =>
     ({ kid, createdAt, retiredAt, secret: secret.export().toString('hex') });

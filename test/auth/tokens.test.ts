@@ -264,17 +264,32 @@ test('tokens survive a rotation until they end; then their key is gone, for old 
   const first = newKeyRing(random, clock.now());
   const tokens = new Tokens({ ring: first, clock, random, lifetimeSeconds: 900 });
   const before = tokens.issue({ userId: 3, role: 'member' }).token;
-  const second = rotateKeyRing(first, random, clock.now(), 900);
+  const second = rotateKeyRing(first, random, clock.now());
   tokens.setRing(second);
   tokens.verify(before);
   const forger = new Tokens({ ring: first, clock, random, lifetimeSeconds: 900 });
-  clock.advance(899);
+  clock.advance(2 * 24 * 60 * 60 - 1);
   const used = forger.issue({ userId: 1, role: 'admin' }).token;
   tokens.verify(used);
   clock.advance(1);
   assert.throws(() => tokens.verify(used), { code: 'invalid_token' }, 'also one that was verified before');
   assert.throws(() => tokens.verify(forger.issue({ userId: 1, role: 'admin' }).token), { code: 'invalid_token' });
-  assert.equal(rotateKeyRing(second, random, clock.now(), 900).keys.length, 2, 'the retired key leaves');
+  assert.equal(rotateKeyRing(second, random, clock.now()).keys.length, 2, 'the retired key leaves');
+});
+
+test('a server that is told late of a rotation cuts off nothing that it signed until then', () => {
+  const random = testRandom('late');
+  const clock = new TestClock();
+  const first = newKeyRing(random, clock.now());
+  const day = 24 * 60 * 60;
+  const tokens = new Tokens({ ring: first, clock, random, lifetimeSeconds: day });
+  const rotated = rotateKeyRing(first, random, clock.now());
+  clock.advance(day);
+  const { token } = tokens.issue({ userId: 3, role: 'member' });
+  tokens.setRing(rotated);
+  clock.advance(day - 1);
+  tokens.verify(token);
+  assert.equal(rotateKeyRing(rotated, random, clock.now()).keys.length, 3, 'a rotation keeps what still verifies');
 });
 
 test('a new ring forgets what the one before has verified', () => {
