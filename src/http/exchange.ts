@@ -48,8 +48,6 @@ export class Exchange implements Request {
   encrypted: boolean;
   route: string | undefined;
   userId: number | undefined;
-  /** Why this never became a request. */
-  readonly unread: CairnError | undefined;
   readonly #context: ExchangeContext;
   readonly #startedMs: number;
   /** Of the content, 0 where there is none; `undefined` where it is not told, and until the head is checked. */
@@ -67,7 +65,6 @@ export class Exchange implements Request {
     peer: Caller,
     context: ExchangeContext,
     awaitsContinue: boolean,
-    unread?: CairnError,
   ) {
     this.id = context.nextId();
     this.incoming = incoming;
@@ -80,12 +77,11 @@ export class Exchange implements Request {
     this.#context = context;
     this.#startedMs = context.clock.elapsed();
     this.#awaitsContinue = awaitsContinue;
-    this.unread = unread;
   }
 
-  /** Checks the head and takes over what it comes down to. @throws `unread`, and what `checkHead` throws */
+  /** Checks the head and takes over what it comes down to. @throws what `fail` was told, and what `checkHead` throws */
   check(): void {
-    if (this.unread !== undefined) throw this.unread;
+    if (this.#failure !== undefined && !this.isArriving) throw this.#failure;
     const head = checkHead(this, this.incoming.httpVersion);
     this.target = head.target;
     this.#contentLength = head.contentLength;
@@ -151,7 +147,7 @@ export class Exchange implements Request {
     });
   }
 
-  /** Tells that no more of the request's content can be read; the reply says so if it is still to be made. */
+  /** Tells that no more of the request can be read; the reply says so if it is still to be made. */
   fail(failure: CairnError): void {
     this.#failure = failure;
     if (this.#onFailure !== undefined) this.#onFailure(failure);

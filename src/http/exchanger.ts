@@ -104,7 +104,8 @@ export class Exchanger {
     const take = (): void => void (socket.writable ? outgoing.assignSocket(socket) : socket.destroy());
     if (last?.outgoing.destroyed === false) last.outgoing.once('close', take);
     else take();
-    const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, false, failure);
+    const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, false);
+    exchange.fail(failure);
     if (connection.busy) connection.waiting.push(exchange);
     else this.#begin(connection, exchange);
   }
@@ -150,9 +151,9 @@ export class Exchanger {
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
-    // CONNECT: there is no resource of which another method could be allowed.
-    const allow = exchange.unread?.code === 'method_not_allowed' ? ['Allow', ''] : [];
-    if (error instanceof CairnError) return this.context.refuse(error, exchange.id, allow);
+    // Of what is refused here, CONNECT alone has this code: it names no resource that could allow another method.
+    const isConnect = error instanceof CairnError && error.code === 'method_not_allowed';
+    if (error instanceof CairnError) return this.context.refuse(error, exchange.id, isConnect ? ['Allow', ''] : []);
     this.context.onFailure?.(error, exchange);
     return this.context.refuse(internal, exchange.id);
   }
