@@ -201,11 +201,12 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     return newPassword && own !== undefined ? sessions.start(transaction, 'cookie', after.id, own) : undefined;
   }
 
-  /** @throws CairnError `last_admin` when `leaving` is the only administrator */
+  /** @throws CairnError `last_admin` where no other administrator could do what `leaving` can: sign in */
   function keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
     if (leaving.role !== 'admin') return;
-    if (transaction.members(records, 'administrators', 'admin').length > 1) return;
-    throw new CairnError('last_admin', 'Cannot do without the last administrator: make another one first');
+    const others = transaction.members(records, 'administrators', 'admin').filter(({ id }) => id !== leaving.id);
+    if (others.some(({ passwordHash }) => passwordHash !== undefined || leaving.passwordHash === undefined)) return;
+    throw new CairnError('last_admin', 'Cannot do without the last administrator: make another one, with a password');
   }
 
   return { records, create, change, remove, checkActor, knowsPassword };

@@ -114,6 +114,12 @@ test('the last administrator stays', async (t) => {
   const admin = { authorization: `Bearer ${await token('admin')}` };
   assert.equal((await ask('DELETE', '/users/1', { fields: admin })).code, 'last_admin');
   assert.equal((await ask('PATCH', '/users/1', { fields: admin, json: { role: 'member' } })).code, 'last_admin');
+  // Who has no password cannot sign in: they take nobody's place, and may go.
+  const powerless = { name: 'Bob', email: 'bob@example.org', role: 'admin' };
+  assert.equal((await ask('POST', '/users', { fields: admin, json: powerless })).status, 201);
+  assert.equal((await ask('DELETE', '/users/1', { fields: admin })).code, 'last_admin');
+  assert.equal((await ask('PATCH', '/users/1', { fields: admin, json: { role: 'member' } })).code, 'last_admin');
+  assert.equal((await ask('DELETE', '/users/3', { fields: admin })).status, 204);
   assert.equal((await ask('PATCH', '/users/2', { fields: admin, json: { role: 'admin' } })).status, 200);
   assert.equal((await ask('DELETE', '/users/1', { fields: admin })).status, 204);
 });
