@@ -60,9 +60,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
    */
   async function create(principal: Principal, body: JsonValue, address?: string): Promise<UserRecord> {
     if (principal.role !== 'admin') throttle.claim(address ?? '');
-    const input = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) =>
-      passwordIssues(sent, { name: '', email: '' }),
-    );
+    const input = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) => passwordIssues(sent));
     const passwordHash = input.password === undefined ? undefined : await passwords.hash(input.password);
     const { after } = await writeAs(principal, (transaction) => ({
       after: transaction.insert(records, userOf(input, passwordHash)),
@@ -149,13 +147,11 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     throw new CairnError('actor_changed', 'Cannot write: the caller was removed, signed out or has another role now');
   }
 
-  /** What is wrong with the password in a body, for the user that the body makes of `owner`. */
-  function passwordIssues({ password, name, email }: JsonObject, owner: PasswordOwner): readonly Issue[] {
+  /** What is wrong with the password in a body, for the user that the body makes, of `owner` if there is one. */
+  function passwordIssues({ password, name, email }: JsonObject, owner?: PasswordOwner): readonly Issue[] {
     if (typeof password !== 'string') return [];
-    return passwords.check(password, {
-      name: typeof name === 'string' ? name : owner.name,
-      email: typeof email === 'string' ? email : owner.email,
-    });
+    const textOf = (given: JsonValue | undefined, known = ''): string => (typeof given === 'string' ? given : known);
+    return passwords.check(password, { name: textOf(name, owner?.name), email: textOf(email, owner?.email) });
   }
 
   /** Guesses at an open session are counted apart from sign-ins. @throws `validation_failed`, `too_many_requests` */

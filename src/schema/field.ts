@@ -42,17 +42,11 @@ export type Rule =
 
 /** What a caller may set of such a resource, complete: what was left out has been filled in where that is possible. */
 export type Input<S extends Shape> = {
-  readonly [K in keyof S as S[K] extends ReadOnly | Optional ? never : K]: S[K]['example'];
+  readonly [K in keyof S as S[K]['presence'] extends 'optional' ? never : Writable<S, K>]: S[K]['example'];
 } & {
-  readonly [K in keyof S as S[K] extends ReadOnly ? never : S[K] extends Optional ? K : never]?: S[K]['example'];
+  readonly [K in keyof S as S[K]['presence'] extends 'optional' ? Writable<S, K> : never]?: S[K]['example'];
 };
-
-interface ReadOnly {
-  readonly access: 'read-only';
-}
-interface Optional {
-  readonly presence: 'optional';
-}
+type Writable<S extends Shape, K extends keyof S> = S[K]['access'] extends 'read-only' ? never : K;
 
 /** A field as it is made first: always sent and always there, to be read and to be written. */
 type Plain<T extends Scalar> = Field<T, 'required', 'read-write'>;

@@ -67,3 +67,14 @@ test('a body that breaks a rule is refused with all that is wrong, and the next 
   const longest = { name: '😀'.repeat(200), price: 1e12 };
   assert.equal((await ask('POST', '/items', { fields, json: longest })).status, 201);
 });
+
+test('a password is looked at beside a name and an address that are no texts, and cannot be made any', async (t) => {
+  const { ask, token } = await openTestApp(t);
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const json = { name: { toString: 1, valueOf: 1 }, email: [{ toString: null }], password: 'a good and long password' };
+  for (const [method, target] of [['POST', '/users'], ['PATCH', '/users/2']] as const) {
+    const answer = await ask(method, target, { fields, json });
+    const codes = Object(answer.json).errors.map((issue: { code: string }) => issue.code);
+    assert.deepEqual([answer.status, ...codes], [422, 'wrong_type', 'wrong_type'], method);
+  }
+});
