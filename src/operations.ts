@@ -10,8 +10,6 @@ import { createHttpServer, type HttpServer } from './http/server.ts';
 import type { Log, RequestEntry } from './log.ts';
 import { auditEvents } from './resources/audit.ts';
 
-type ObservedApp = Pick<App, 'load' | 'unready' | 'store'>;
-
 /** The operations listener, which nobody but operators should reach, and what is counted for it. */
 export function createOperations(log: Log) {
   const metrics = createMetrics(log, packageVersion());
@@ -19,7 +17,7 @@ export function createOperations(log: Log) {
   return {
     log: metrics.log,
     /** @throws what binding throws */
-    async listen(app: ObservedApp, port: number, host: string): Promise<number> {
+    async listen(app: App, port: number, host: string): Promise<number> {
       const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
       const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
       const exchanger = new Exchanger({ handle, refuse: refusal, proxies, clock: systemClock, nextId });
@@ -31,7 +29,7 @@ export function createOperations(log: Log) {
 }
 
 /** Answers without knowing who asks. */
-function operationsHandle(app: ObservedApp, figures: () => string): Handle {
+function operationsHandle(app: App, figures: () => string): Handle {
   const pages = new Map([
     ['/livez', () => text(200, 'live\n')],
     ['/readyz', () => text(app.unready() === undefined ? 200 : 503, `${app.unready() ?? 'ready'}\n`)],
@@ -66,7 +64,7 @@ export function exposition(families: readonly Family[]): string {
   }).join('');
 }
 
-function appFamilies(app: ObservedApp): Family[] {
+function appFamilies(app: App): Family[] {
   const { inFlight, connections, refused } = app.load();
   const { collections, state: current, ...store } = app.store.status();
   const records = collections.map(({ name, records }): Sample => [`{collection="${name}"}`, records]);

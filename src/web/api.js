@@ -6,9 +6,8 @@
 
 const answerTimeoutMs = 30_000;
 
-/** A refusal of the server, or no answer at all (status 0). The message says what happened and what to do. */
+/** A refusal of the server, or no answer at all. The message says what happened and what to do. */
 export class Problem extends Error {
-  status = 0;
   /** @type {readonly { pointer: string, code: string, detail: string }[]} */
   issues = [];
 }
@@ -39,7 +38,7 @@ export async function call(method, path, { body = null, ifMatch = '', signal } =
   const { ok, status } = response;
   if (!ok && status !== 412) {
     if (status === 401 && path !== '/login') window.dispatchEvent(new Event('sessionended'));
-    throw Object.assign(new Problem(advice(response, data?.detail)), { status, issues: data?.errors ?? [] });
+    throw Object.assign(new Problem(advice(response, data?.detail)), { issues: data?.errors ?? [] });
   }
   const [, cursor = ''] = /[?&]cursor=([^&>]*)[^>]*>; rel="next"/u.exec(response.headers.get('Link') ?? '') ?? [];
   return {
