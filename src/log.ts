@@ -228,18 +228,23 @@ function createQueue(sink: LogSink, tellFailure: (error: Error) => void, tellDro
     offer(lines);
   };
   const offer = (lines: Buffer): void => {
-    sink.write(lines, (error, taken = error instanceof Error ? 0 : lines.length) => {
+    let settled = false;
+    const settle: Parameters<LogSink['write']>[1] = (error, taken = error instanceof Error ? 0 : lines.length) => {
+      if (settled) return;
+      settled = true;
       const rest = lines.subarray(taken);
-      if (error instanceof Error) {
-        if (!failed) tellFailure(error);
-        failed = true;
-        setTimeout(offer, retryMs, rest).unref();
-        return;
-      }
-      failed = false;
-      if (rest.length > 0) offer(rest);
-      else written();
-    });
+      const wasFailed = failed;
+      failed = error instanceof Error || taken === 0;
+      if (rest.length === 0) written();
+      else if (failed) setTimeout(offer, retryMs, rest).unref();
+      else setImmediate(offer, rest);
+      if (failed && !wasFailed) tellFailure(error instanceof Error ? error : new Error('it takes nothing'));
+    };
+    try {
+      sink.write(lines, settle);
+    } catch (error) {
+      settle(error instanceof Error ? error : new Error(String(error)));
+    }
   };
   const written = (): void => {
     writing = false;

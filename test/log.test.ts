@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../src/base/system.ts';
-import { createLog, type Log, type LogOptions, type RequestEntry } from '../src/log.ts';
+import { createLog, type Log, type LogOptions, type LogSink, type RequestEntry } from '../src/log.ts';
 
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
 const entry: RequestEntry = {
@@ -227,6 +227,37 @@ test('a sink that takes a part is offered the rest', async () => {
   for (let i = 0; i < 10; i += 1) log.request(entry);
   await log.close(1000);
   assert.equal(parts.join('').trimEnd().split('\n').map((line) => Object(JSON.parse(line)).kind).length, 10);
+});
+
+test('a sink that throws, takes nothing or calls back twice is one that fails, and is tried again', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const failures: string[] = [];
+  const misdeeds: LogSink['write'][] = [
+    () => {
+      throw new Error('closed');
+    },
+    (_bytes, done) => done(null, 0),
+    (bytes, done) => {
+      done(new Error('EIO'), bytes.length - 5);
+      done(null);
+    },
+  ];
+  let taken = '';
+  const write: LogSink['write'] = (bytes, done) => {
+    const misdeed = misdeeds.shift();
+    if (misdeed !== undefined) return void misdeed(bytes, done);
+    taken += Buffer.from(bytes).toString();
+    return done();
+  };
+  const log = createLog({
+    format: 'json', level: 'info', clock, sink: { write }, onFailure: ({ message }) => failures.push(message),
+  });
+  log.request(entry);
+  t.mock.timers.tick(1);
+  assert.deepEqual([misdeeds.length, failures, taken], [2, ['closed'], '']);
+  for (let seconds = 0; seconds < 3; seconds += 1) t.mock.timers.tick(1000);
+  assert.deepEqual([misdeeds.length, failures], [0, ['closed']], 'it is told once');
+  assert.equal(taken, '":3}\n', 'what was not taken, once');
 });
 
 test('a stream that went away disturbs nothing', async () => {
