@@ -11,7 +11,10 @@ import { clone, pack, run } from './clone.ts';
 const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
 after(() => rmSync(work, { recursive: true }));
 
-const first = pack(clone(join(work, 'first')));
+const firstClone = clone(join(work, 'first'));
+mkdirSync(join(firstClone, 'dist'));
+writeFileSync(join(firstClone, 'dist', 'stale.js'), '// of a file that is no more');
+const first = pack(firstClone);
 
 test('the package holds JavaScript, declarations, source and README, and nothing else', () => {
   const sources = readdirSync(join(projectDirectory, 'src'), { recursive: true, encoding: 'utf8' })
