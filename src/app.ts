@@ -147,7 +147,7 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
       const deadline = systemClock.elapsed() + graceMs + timeoutMs;
       await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
       stops = true;
-      while (exchanger.inFlight > 0 && systemClock.elapsed() < deadline) await sleep(10);
+      while (exchanger.inFlight + exchanger.sending > 0 && systemClock.elapsed() < deadline) await sleep(10);
     },
   };
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type AddressInfo } from 'node:net';
@@ -305,6 +305,26 @@ test('close waits for what the handler and inject still answer', async (t) => {
   await once(socket, 'close');
   assert.match(received, /^HTTP\/1\.1 201 /);
   await closed;
+});
+
+test('close waits for a long answer that the handler still sends', async (t) => {
+  const texts = defineCollection({ name: 'texts', singular: 'text', fields: { content: text({ max: 100_000 }) } });
+  const app = await createApp({ auth: 'none', collections: [texts] });
+  const body = JSON.stringify({ content: 'x'.repeat(100_000) });
+  for (let made = 0; made < 200; made += 1) await app.inject({ ...lamp, target: '/texts', body });
+  let sent: ServerResponse | undefined;
+  const server = createServer((incoming, outgoing) => app.handler(incoming, (sent = outgoing)));
+  t.after(() => void server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+  t.after(() => socket.destroy());
+  socket.write('GET /texts HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  while (sent === undefined || sent.writableLength === 0) await sleep(2);
+  assert.equal(app.load().inFlight, 0, 'a reader that is slow keeps nobody out');
+  const closed = app.close();
+  socket.resume();
+  await closed;
+  assert.deepEqual([sent.writableEnded, sent.writableLength], [true, 0]);
 });
 
 test('close gives up on what never comes when its time is over', async (t) => {

@@ -61,6 +61,8 @@ export class Exchanger {
   readonly context: ExchangerOptions & ExchangeContext;
   /** Requests whose reply waits for something. */
   inFlight = 0;
+  /** Replies of which the system has not taken all, since they are long or their readers slow; these keep nobody out. */
+  sending = 0;
   /** Those that `HttpServer`s hold, and those that found one of the caps reached. */
   connections = 0;
   refused = 0;
@@ -192,7 +194,9 @@ export class Exchanger {
     }
     if (sending === undefined) return;
     connection.busy = true;
+    this.sending += 1;
     void sending.then(() => {
+      this.sending -= 1;
       connection.busy = false;
       this.#continue(connection);
     });
