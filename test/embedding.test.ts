@@ -370,6 +370,17 @@ test('without authentication only callers on this machine are answered, through 
   }
 });
 
+test('OPTIONS * is answered alike through each entrance (RFC 9110 §9.3.7)', async (t) => {
+  const app = await createApp();
+  t.after(() => app.close());
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  const client = new RawClient(port).send('OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+  assert.equal((await client.reply()).status, 204);
+  await client.rest();
+  assert.equal((await app.inject({ method: 'OPTIONS', target: '*' })).status, 204);
+  assert.equal((await app.inject({ method: 'GET', target: '*' })).status, 400);
+});
+
 test('inject takes bytes of any kind, and options that are given as undefined', async (t) => {
   const app = await createApp({ auth: 'none' });
   t.after(() => app.close());

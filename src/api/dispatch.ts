@@ -50,6 +50,8 @@ export function createDispatch(options: DispatchOptions): Handle {
 
   function answer(request: Request, match: Match<Endpoint>): Reply | Promise<Reply> {
     if (!options.required) refuseForeigners(request);
+    // RFC 9110 §9.3.7: asked of the server and not of a resource.
+    if (request.target === '*') return noContent();
     if (match.kind === 'not-found') throw notFound();
     if (match.kind === 'method-not-allowed') return otherMethod(request, match);
     const { route, handle } = match.value;

@@ -5,7 +5,7 @@ import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { plainAddress, type TrustedProxies } from '../base/network.ts';
 import { Exchange, type ExchangeContext } from './exchange.ts';
-import { apiFields, resolveCaller, type Caller, type Handle, type Refuse, type Reply } from './message.ts';
+import { resolveCaller, type Caller, type Handle, type Refuse, type Reply } from './message.ts';
 
 /** What is remembered of a socket between its requests. */
 class Connection {
@@ -51,7 +51,6 @@ export const internal = new CairnError('internal', 'Cannot answer: the server me
 const overloaded = new CairnError('overloaded', 'Cannot take the request: too many are in flight', {
   retryAfterSeconds: 1,
 });
-const asteriskReply: Reply = { status: 204, fields: apiFields, body: undefined };
 
 /**
  * Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. Any
@@ -144,7 +143,6 @@ export class Exchanger {
   }
 
   #handle(exchange: Exchange): Reply | Promise<Reply> {
-    if (exchange.target === '*') return asteriskReply;
     // Who sends slowly costs a connection, and keeps nobody else out.
     const waiting = this.inFlight - this.context.arriving.requests;
     const isShed = waiting >= this.context.limits.requestsInFlightMax;
