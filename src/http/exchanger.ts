@@ -60,7 +60,7 @@ export class Exchanger {
   readonly context: ExchangerOptions & ExchangeContext;
   /** Requests whose reply waits for something. */
   inFlight = 0;
-  /** Replies of which the system has not taken all, since they are long or their readers slow; these keep nobody out. */
+  /** Replies that the system has not taken whole, being long or read slowly; these keep nobody out. */
   sending = 0;
   /** Those that `HttpServer`s hold, and those that found one of the caps reached. */
   connections = 0;
