@@ -68,9 +68,7 @@ export async function createApp(options: AppOptions = {}) {
       unshed: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
       limits: settings,
       onFailure: onFault,
-      onAnswered({ id, method, route, userId }, status, bytes, durationMs) {
-        log.request({ id, method, route, status, durationMs, bytes, userId });
-      },
+      onAnswered: (entry) => log.request(entry),
     };
     const { drain, ...entrances } = createEntrances(exchange, settings);
     const close = (): Promise<void> => (closed ??= drain().then(() => store.close()));

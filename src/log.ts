@@ -2,6 +2,7 @@ import { fstatSync, write } from 'node:fs';
 import { Writable } from 'node:stream';
 import { networkOf } from './base/network.ts';
 import { systemClock, type Clock } from './base/system.ts';
+import type { RequestEntry } from './http/message.ts';
 import type { AuditEvent } from './resources/audit.ts';
 
 /**
@@ -24,19 +25,6 @@ export interface Log {
   readonly dropped: number;
   /** Resolves when all lines are written, or after `timeoutMs` when the reader does not take them. */
   close(timeoutMs: number): Promise<void>;
-}
-
-export interface RequestEntry {
-  readonly id: string;
-  readonly method: string;
-  /** The pattern of the route, such as `/items/{id}`; `undefined` where none matched. */
-  readonly route: string | undefined;
-  readonly status: number;
-  readonly durationMs: number;
-  /** Length of the content that was sent. */
-  readonly bytes: number;
-  /** Who called; `undefined` where nobody is known. */
-  readonly userId: number | undefined;
 }
 
 /** The names are stable: alarms are built on them. */

@@ -5,9 +5,9 @@ import { CairnError } from './base/errors.ts';
 import { parseTrustedProxies } from './base/network.ts';
 import { packageVersion, systemClock, systemRandom } from './base/system.ts';
 import { Exchanger } from './http/exchanger.ts';
-import { apiFields, createRequestIds, type Handle, type Reply } from './http/message.ts';
+import { apiFields, createRequestIds, type Handle, type Reply, type RequestEntry } from './http/message.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
-import type { Log, RequestEntry } from './log.ts';
+import type { Log } from './log.ts';
 import { auditEvents } from './resources/audit.ts';
 
 /** The operations listener, which nobody but operators should reach, and what is counted for it. */

@@ -3,7 +3,8 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../src/base/system.ts';
-import { createLog, type Log, type LogOptions, type LogSink, type RequestEntry } from '../src/log.ts';
+import type { RequestEntry } from '../src/http/message.ts';
+import { createLog, type Log, type LogOptions, type LogSink } from '../src/log.ts';
 
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
 const entry: RequestEntry = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { silentLog, type RequestEntry } from '../src/log.ts';
+import type { RequestEntry } from '../src/http/message.ts';
+import { silentLog } from '../src/log.ts';
 import { createMetrics, exposition } from '../src/operations.ts';
 import { parseExposition, sampleValue } from './prometheus.ts';
 

@@ -6,18 +6,15 @@ import type { Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Caller, Reply, Request, StreamedBody } from './message.ts';
+import type { Caller, Reply, Request, RequestEntry, StreamedBody } from './message.ts';
 
 /** What all exchanges share: what is asked and told of each. */
 export interface ExchangeContext {
   readonly clock: Clock;
   /** Makes request ids (`createRequestIds`). */
   readonly nextId: () => string;
-  /**
-   * Told of every reply, for a log and for metrics, when the system has all of it or never will have. `bytes` are of
-   * content, as sent; `durationMs` runs from the end of the request's fields. What was no request has no method.
-   */
-  readonly onAnswered?: ((request: Request, status: number, bytes: number, durationMs: number) => void) | undefined;
+  /** Told of every reply. */
+  readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
   /** Takes what a handler or a streamed body threw and should not have: a bug, for the log alone. */
   readonly onFailure?: ((error: unknown, request: Request) => void) | undefined;
   readonly limits: Limits;
@@ -194,8 +191,9 @@ export class Exchange implements Request {
   }
 
   #answered(status: number, bytes: number): void {
-    const { clock, onAnswered } = this.#context;
-    onAnswered?.(this, status, bytes, clock.elapsed() - this.#startedMs);
+    const { id, method, route, userId } = this;
+    const durationMs = this.#context.clock.elapsed() - this.#startedMs;
+    this.#context.onAnswered?.({ id, method, route, status, durationMs, bytes, userId });
   }
 
   async #stream(body: StreamedBody, status: number): Promise<void> {

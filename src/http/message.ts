@@ -52,6 +52,22 @@ export const apiFields: readonly string[] = [
   ...['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
 ];
 
+/** What is told of a reply, for a log and for metrics, when the system has all of it or never will have. */
+export interface RequestEntry {
+  readonly id: string;
+  /** Empty for what was no request. */
+  readonly method: string;
+  /** The pattern of the route, such as `/items/{id}`; `undefined` where none matched. */
+  readonly route: string | undefined;
+  readonly status: number;
+  /** From the end of the request's fields. */
+  readonly durationMs: number;
+  /** Length of the content that was sent. */
+  readonly bytes: number;
+  /** Who called; `undefined` where nobody is known. */
+  readonly userId: number | undefined;
+}
+
 /** Answers a request. A reply that needs no waiting is returned as it is: the sender then waits for nothing either. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 

@@ -126,7 +126,7 @@ test('a reader that takes nothing is cut off, and one that goes on taking is not
   assert.equal((await slow.reply()).body.length, 100 * 16 * 1024);
   slow.socket.destroy();
   const [one] = listener.answered;
-  assert.equal(one?.request.target, '/endless');
+  assert.equal(one?.route, '/endless');
   await assertServes(listener);
 });
 

@@ -245,8 +245,8 @@ test('a target is handed on as it was sent, and an id is made for it', async () 
   assert.equal((await client.reply()).status, 200);
   await client.rest();
   const [one] = listener.answered;
-  assert.equal(one?.request.target, '/items/1%0d%0aX');
-  assert.match(one?.request.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  assert.equal(one?.route, '/items/1%0d%0aX');
+  assert.match(one?.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
 test('an error carries the id under which it is logged, also where what came was no request', async () => {
@@ -258,7 +258,7 @@ test('an error carries the id under which it is logged, also where what came was
     const problem: unknown = JSON.parse(body);
     await client.rest();
     assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
-    const told = listener.answered.map((one) => [`urn:uuid:${one.request.id}`, one.status, one.bytes]);
+    const told = listener.answered.map((one) => [`urn:uuid:${one.id}`, one.status, one.bytes]);
     assert.deepEqual(told, [[problem.instance, status, body.length]], head);
   }
 });

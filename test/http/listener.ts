@@ -2,7 +2,7 @@ import { refusal } from '../../src/api/replies.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
-import { apiFields, createRequestIds, type Handle, type Reply, type Request } from '../../src/http/message.ts';
+import { apiFields, createRequestIds, type Handle, type Reply, type RequestEntry } from '../../src/http/message.ts';
 import { Router } from '../../src/http/router.ts';
 import { createHttpServer, type HttpServer, type TlsTexts } from '../../src/http/server.ts';
 
@@ -25,6 +25,7 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
     }),
   );
   return (request) => {
+    request.route = request.target;
     const match = router.match(request.method, request.target);
     if (match.kind === 'found') return match.value(request);
     if (match.kind === 'not-found') throw new CairnError('not_found', 'Cannot find it: there is none');
@@ -33,24 +34,17 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
   };
 }
 
-/** What a listener told of a reply. */
-interface Answered {
-  readonly request: Request;
-  readonly status: number;
-  readonly bytes: number;
-  readonly durationMs: number;
-}
-
 export interface Listener {
   readonly server: HttpServer;
   readonly exchanger: Exchanger;
   readonly port: number;
-  readonly answered: Answered[];
+  /** What it told of its replies. */
+  readonly answered: RequestEntry[];
 }
 
 /** Starts a listener on a free port. */
 export async function startListener(options: Partial<ExchangerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
-  const answered: Answered[] = [];
+  const answered: RequestEntry[] = [];
   let drawn = 0;
   const exchanger = new Exchanger({
     handle: createHandle(),
@@ -58,9 +52,7 @@ export async function startListener(options: Partial<ExchangerOptions> = {}, tls
     proxies: () => false,
     clock: systemClock,
     nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
-    onAnswered(request, status, bytes, durationMs) {
-      answered.push({ request, status, bytes, durationMs });
-    },
+    onAnswered: (entry) => void answered.push(entry),
     ...options,
   });
   const server = await createHttpServer(exchanger, tls);
