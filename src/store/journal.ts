@@ -73,16 +73,14 @@ export class FileJournal {
   async open(): Promise<{ readonly epoch: string; readonly sequence: number }> {
     const { onNotice } = this.#options;
     try {
-      await this.#files.prepare();
+      this.#lock = await this.#room.twice(() => acquireLock(this.#options));
       if (!this.#files.syncsDirectories) {
         onNotice('this Node denies syncs of directories: files are written through, and old journals kept longer');
       }
-      this.#lock = await this.#room.twice(() => acquireLock(this.#options));
       return await this.#recover();
     } catch (error) {
       await this.#journal?.discard();
       await this.#lock?.release();
-      await this.#files.close();
       throw await this.#room.explain(error);
     }
   }
@@ -156,7 +154,6 @@ export class FileJournal {
     }
     for (const journal of new Set([old, this.#current])) await journal.close();
     await this.#lock?.release();
-    await this.#files.close();
   }
 
   status() {

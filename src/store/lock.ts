@@ -49,21 +49,24 @@ export const lockName = 'lock';
 const onLinux = process.platform === 'linux';
 
 /**
- * The directory belongs to one process. The lock is a file that names its holder; on Linux a socket of the abstract
- * namespace, which goes with its process, stands beside it. A lock is taken over only from a holder that is provably
- * gone: this very machine was started anew, or no process of the same namespace has that number and start time.
+ * Opens the directory for one process alone, until that releases it. The lock is a file that names its holder; on
+ * Linux a socket of the abstract namespace, which goes with its process, stands beside it. A lock is taken over only
+ * from a holder that is provably gone: this very machine was started anew, or no process of the same namespace has
+ * that number and start time.
  *
  * Two processes that take the same stale lock over at once may both remove it; then the file is the second one's, and
  * the first finds at its next fence that it has lost it.
  * @throws LockedError naming the holder
  */
 export async function acquireLock({ files, clock, random, processes }: LockOptions) {
-  const unclaim = await processes.claim(files.directory);
-  if (unclaim === false) throw await heldBy(files, 'it is running on this machine');
-  const self = processes.self(files.directory);
-  const since = new Date(clock.now()).toISOString();
-  const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
+  let unclaim: Release | false | undefined;
   try {
+    await files.prepare();
+    unclaim = await processes.claim(files.directory);
+    if (unclaim === false) throw await heldBy(files, 'it is running on this machine');
+    const self = processes.self(files.directory);
+    const since = new Date(clock.now()).toISOString();
+    const content = `${JSON.stringify({ ...self, since, token: random(16).toString('hex') })}\n`;
     let identity = await create(files, content);
     if (identity === undefined) {
       const stale = await readWhole(files, lockName);
@@ -78,11 +81,13 @@ export async function acquireLock({ files, clock, random, processes }: LockOptio
     const held = (): boolean => files.identity(lockName) === identity;
     const release = async (): Promise<void> => {
       if (held()) await files.remove(lockName).catch(() => undefined);
-      await unclaim?.();
+      if (unclaim) await unclaim();
+      await files.close();
     };
     return { held, release };
   } catch (error) {
-    await unclaim?.();
+    if (unclaim) await unclaim();
+    await files.close();
     throw error;
   }
 }

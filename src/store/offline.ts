@@ -138,13 +138,8 @@ async function readThrough(files: Files, number: number): Promise<void> {
 
 /** Runs `work` while the directory is ours, and makes it where it is absent. @throws LockedError */
 export async function whileLocked<T>(files: Files, options: OfflineOptions, work: () => Promise<T>): Promise<T> {
-  await files.prepare();
-  try {
-    const lock = await acquireLock({ ...options, files });
-    return await work().finally(() => lock.release());
-  } finally {
-    await files.close();
-  }
+  const lock = await acquireLock({ ...options, files });
+  return work().finally(() => lock.release());
 }
 
 /**
