@@ -63,7 +63,7 @@ class Index<R> {
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
   /** Each twice: of the records as they are published, and of those with a pending change, as it leaves them. */
-  readonly indexes = new Map<string, { unique: boolean; published: Index<R>; pending: Index<R> }>();
+  readonly indexes: { name: string; unique: boolean; published: Index<R>; pending: Index<R> }[] = [];
   revision = 0;
   nextId = 1;
   readonly pending = new Pending<R>(this);
@@ -75,7 +75,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.definition = definition;
     const { unique = {}, groups = {} } = definition;
     for (const [name, key] of Object.entries({ ...groups, ...unique })) {
-      this.indexes.set(name, { unique: name in unique, published: new Index(key), pending: new Index(key) });
+      this.indexes.push({ name, unique: name in unique, published: new Index(key), pending: new Index(key) });
     }
   }
 
@@ -110,7 +110,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   index(name: string) {
-    const index = this.indexes.get(name);
+    const index = this.indexes.find((each) => each.name === name);
     invariant(index !== undefined, `the collection ${this.name} has no index ${name}`);
     return index;
   }
@@ -118,10 +118,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** Publishes one change of the commit `sequence`: the record's new version, or that it is gone. */
   publish(id: number, record: R | undefined, sequence: number): void {
     const before = this.get(id);
-    // A start comes here for every record: a loop over no index would take a quarter of its time.
-    if (this.indexes.size > 0) {
-      for (const { published } of this.indexes.values()) published.move(id, before, record);
-    }
+    for (const { published } of this.indexes) published.move(id, before, record);
     if (record === undefined) this.#blocks.remove(id);
     else this.#blocks.put(record);
     this.revision = sequence;
@@ -139,19 +136,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     if (typeof record !== 'object') {
       return `it does not fit the declaration of ${this.name}${record === undefined ? '' : `: record ${id} ${record}`}`;
     }
-    const taken = this.indexes.size > 0 ? this.#takenIn(id, record) : undefined;
-    if (taken !== undefined) return new UniqueKeyError(this.name, taken).message;
-    this.publish(id, record, this.revision);
-    return undefined;
-  }
-
-  /** The unique index where another record has the key of this one. */
-  #takenIn(id: number, record: R): string | undefined {
-    for (const [name, { unique, published }] of this.indexes) {
+    for (const { name, unique, published } of this.indexes) {
       const key = unique ? published.key(record) : undefined;
       const holder = key === undefined ? undefined : published.one(key);
-      if (holder !== undefined && holder !== id) return name;
+      if (holder !== undefined && holder !== id) return new UniqueKeyError(this.name, name).message;
     }
+    this.publish(id, record, this.revision);
     return undefined;
   }
 
@@ -216,7 +206,7 @@ export class Pending<R extends StoredRecord> {
    * @throws UniqueKeyError, before anything is changed
    */
   change(id: number, record: R | undefined, sequence: number): Change {
-    for (const [name, { unique, published }] of this.#table.indexes) {
+    for (const { name, unique, published } of this.#table.indexes) {
       const taken = unique && record ? published.key(record) : undefined;
       if (taken === undefined || this.members(name, taken).every((holder) => holder.id === id)) continue;
       throw new UniqueKeyError(this.#table.name, name);
@@ -229,7 +219,7 @@ export class Pending<R extends StoredRecord> {
   /** Goes back to what the table says. */
   clear(): void {
     this.#changes.clear();
-    for (const { pending } of this.#table.indexes.values()) pending.clear();
+    for (const { pending } of this.#table.indexes) pending.clear();
     this.nextId = this.#table.nextId;
   }
 
@@ -252,7 +242,7 @@ export class Pending<R extends StoredRecord> {
   /** Indexes `record` in the place of what is pending of it. */
   #move(id: number, record: R | undefined): void {
     const before = this.#changes.get(id)?.record;
-    for (const { pending } of this.#table.indexes.values()) pending.move(id, before, record);
+    for (const { pending } of this.#table.indexes) pending.move(id, before, record);
   }
 }
 
