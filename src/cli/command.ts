@@ -61,27 +61,20 @@ export interface Call {
 }
 
 /** Runs the command that `words` name and resolves with how it ended; a failure is one line on `err`. */
-export async function run(
-  commands: readonly Command[], words: readonly string[], terminal: Terminal,
-): Promise<ExitCode> {
+export async function run(commands: readonly Command[], words: readonly string[], terminal: Terminal) {
+  const tell = (text: string): ExitCode => {
+    terminal.out(text);
+    return exitCodes.done;
+  };
   let call: Call | undefined;
   try {
     const [first = '', second = ''] = words;
-    if (first === '--version') {
-      terminal.out(`cairn ${packageVersion()} on Node.js ${process.version}\n`);
-      return exitCodes.done;
-    }
     const family = commands.filter(({ name }) => name.startsWith(`${first} `));
-    const isOfFamily = family.length > 0 && isHelp(second);
-    if (isHelp(first) || first === 'help' || isOfFamily) {
-      terminal.out(overview(isOfFamily ? family : commands));
-      return exitCodes.done;
-    }
+    if (first === '--version') return tell(`cairn ${packageVersion()} on Node.js ${process.version}\n`);
+    if (isHelp(first) || first === 'help') return tell(overview(commands));
+    if (isHelp(second) && family.length > 0) return tell(overview(family));
     const [command, rest] = findCommand(commands, family, words);
-    if (rest.some(isHelp)) {
-      terminal.out(describe(command));
-      return exitCodes.done;
-    }
+    if (rest.some(isHelp)) return tell(describe(command));
     call = parseCall(command, rest, terminal);
     return (await command.run(call)) ?? exitCodes.done;
   } catch (error) {
@@ -94,14 +87,12 @@ export async function run(
 const isHelp = (word: string): boolean => word === '--help' || word === '-h';
 
 /** Without a command, `serve` is meant. */
-function findCommand(
-  commands: readonly Command[], family: readonly Command[], words: readonly string[],
-): [Command, readonly string[]] {
+function findCommand(commands: readonly Command[], family: readonly Command[], words: readonly string[]) {
   const [first = ''] = words;
   const length = first === '' || first.startsWith('-') ? 0 : family.length > 0 ? 2 : 1;
   const name = words.slice(0, length).join(' ') || 'serve';
   const command = commands.find((candidate) => candidate.name === name);
-  if (command !== undefined) return [command, words.slice(length)];
+  if (command !== undefined) return [command, words.slice(length)] as const;
   const known = family.map(({ name }) => `cairn ${name}`).join(', ');
   const hint = known === '' ? 'see cairn --help' : `say ${known}`;
   throw new UsageError(`Cannot run cairn ${JSON.stringify(first).slice(1, -1)}: there is no such command; ${hint}`);
