@@ -93,9 +93,7 @@ export function unknownVariables(environment: Environment): string[] {
 }
 
 /** @throws UsageError naming the flag or the variable that has the wrong value */
-export function readOption<T>(
-  option: Option<T>, flags: ReadonlyMap<string, string>, environment: Environment,
-): T {
+export function readOption<T>(option: Option<T>, flags: ReadonlyMap<string, string>, environment: Environment): T {
   const flag = flags.get(option.name);
   const given = flag ?? (environment[option.variable ?? ''] || undefined);
   if (given === undefined) return option.default;

@@ -63,9 +63,7 @@ export const userCommands: readonly Command[] = [
 ];
 
 /** Changes the user whose address is the first operand. @throws UsageError where nobody has it, CairnError */
-async function change(
-  call: Call, read: () => JsonObject | Promise<JsonObject>, told: (user: UserRecord) => string,
-): Promise<void> {
+async function change(call: Call, read: () => JsonObject | Promise<JsonObject>, told: (user: UserRecord) => string) {
   const [email = ''] = call.operands;
   await offline(call, async (users) => {
     const user = users.records.find('email', emailKey(email));
