@@ -7,22 +7,15 @@ import { userFields, type Users } from './users.ts';
 const recentMax = 5;
 
 /** Writes what a person sees first, as JSON: who they are, how much there is, what came last, and their session. */
-export function dashboardWriter(
-  users: Users,
-  sessions: Sessions,
-  items: CollectionResource,
-): (principal: SessionHolder) => string {
+export function dashboardWriter(users: Users, sessions: Sessions, items: CollectionResource) {
   const writeUser = representationWriter(userFields);
   const writeItem = representationWriter(items.declaration.fields);
   let recent = { revision: NaN, json: '' };
-  const writeRecent = (): string => {
+  return ({ userId, role, sessionId }: SessionHolder): string => {
     const { revision } = items.records;
     if (revision !== recent.revision) {
       recent = { revision, json: items.records.latest(recentMax).map(writeItem).join(',') };
     }
-    return recent.json;
-  };
-  return ({ userId, role, sessionId }) => {
     const user = writeUser(found(users.records.get(userId)));
     const counts = JSON.stringify({
       items: items.records.size,
@@ -30,6 +23,6 @@ export function dashboardWriter(
       sessions: sessions.of(userId).length,
     });
     const session = sessions.write(sessions.foundLive(sessions.records.get(sessionId)), sessionId);
-    return `{"user":${user},"counts":${counts},"recentItems":[${writeRecent()}],"session":${session}}`;
+    return `{"user":${user},"counts":${counts},"recentItems":[${recent.json}],"session":${session}}`;
   };
 }

@@ -6,11 +6,11 @@ import { CairnError, type Issue } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { accept, invalid, misfitOf } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text } from '../schema/field.ts';
-import { UniqueKeyError, type Store, type StoredRecord, type Transaction } from '../store/store.ts';
+import { UniqueKeyError, type Store, type StoredRecord, type Transaction, type Unstored } from '../store/store.ts';
 import type { Audit } from './audit.ts';
 import { found, type Target } from './collection.ts';
 import type { HookedWrite, Written } from './hooks.ts';
-import type { Sessions, StartedSession } from './sessions.ts';
+import type { Sessions } from './sessions.ts';
 
 export interface UserRecord extends StoredRecord {
   readonly name: string;
@@ -121,10 +121,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
   }
 
   /** One transaction on behalf of `principal`, who must still be there, with the role that they came with. */
-  async function writeAs<W extends Written<UserRecord>>(
-    principal: Principal,
-    work: (transaction: Transaction) => W,
-  ): Promise<W> {
+  async function writeAs<W extends Written<UserRecord>>(principal: Principal, work: (transaction: Transaction) => W) {
     try {
       return await write(subject, principal, (transaction) => {
         checkActor(transaction, principal);
@@ -165,12 +162,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
    * Whether this is the user's password: one attempt on the account `key` from `address`. That there is no such user
    * costs the same time as a wrong password. @throws CairnError `too_many_requests`, `overloaded`
    */
-  async function knowsPassword(
-    user: UserRecord | undefined,
-    password: string,
-    key: string,
-    address: string,
-  ): Promise<boolean> {
+  async function knowsPassword(user: UserRecord | undefined, password: string, key: string, address: string) {
     const settle = throttle.attempt(key, address);
     let outcome: Parameters<typeof settle>[0] = 'withdrawn';
     try {
@@ -183,12 +175,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
   }
 
   /** Ends what a change of password or role ends. */
-  function endSessions(
-    transaction: Transaction,
-    principal: Principal,
-    before: UserRecord,
-    after: UserRecord,
-  ): StartedSession | undefined {
+  function endSessions(transaction: Transaction, principal: Principal, before: UserRecord, after: UserRecord) {
     const newPassword = after.passwordHash !== before.passwordHash;
     if (!newPassword && after.role === before.role) return undefined;
     const current = principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
@@ -217,10 +204,7 @@ function lockedFor(principal: Principal): readonly 'role'[] {
   return principal.role === 'admin' ? [] : ['role'];
 }
 
-function userOf(
-  { name, email, role }: Pick<UserRecord, 'name' | 'email' | 'role'>,
-  passwordHash: string | undefined,
-): Omit<UserRecord, 'id' | 'revision'> {
+function userOf({ name, email, role }: Unstored<UserRecord>, passwordHash: string | undefined): Unstored<UserRecord> {
   return { name, email, role, ...(passwordHash !== undefined && { passwordHash }) };
 }
 
