@@ -366,6 +366,32 @@ test("of two administrators' new passwords at once for somebody else neither is 
   assert.deepEqual(logins.map(({ status }) => status).sort(), [200, 401]);
 });
 
+test('of two new passwords of one person at once only the first replaces the one that was proven', async (t) => {
+  const { ask, token, credentials } = await setUp(t, { withoutPort: true });
+  const fields = { authorization: `Bearer ${await token('member')}` };
+  const currentPassword = credentials('member').password;
+  const passwords = ['quite another password', 'quite a third password'];
+  const answers = await Promise.all(
+    passwords.map((password) => ask('PATCH', '/users/2', { fields, json: { password, currentPassword } })),
+  );
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 422]);
+  const refused = answers.find(({ status }) => status === 422);
+  assert.equal(Object(refused?.json).errors[0].code, 'wrong_password');
+});
+
+test('who signs in by a password that is replaced while it is compared gets no session', async (t) => {
+  const { ask, token, credentials } = await setUp(t, { withoutPort: true, scryptCost: 12 });
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const login = (email: string) => ask('POST', '/login', { json: { ...credentials('member'), email } });
+  // Two passwords are hashed at a time, so the last sign-in's turn comes when the new password is there.
+  const [changed] = await Promise.all([
+    ask('PATCH', '/users/2', { fields, json: { password: 'quite another password' } }),
+    ...['x@example.org', 'y@example.org', 'z@example.org', credentials('member').email].map(login),
+  ]);
+  assert.equal(changed.status, 200);
+  assert.deepEqual((await ask('GET', '/sessions?userId=2', { fields })).json, []);
+});
+
 test("an administrator's new password for somebody else ends that user's sessions alone", async (t) => {
   const { ask, cookie } = await setUp(t);
   const [admin, member] = [await cookie('admin'), await cookie('member')];

@@ -50,6 +50,9 @@ test('a hash of another cost is verified and asks for a new one', async () => {
   assert.equal(await setUp(3).verify('ein gutes Passwort', phc), true);
   assert.equal(setUp(3).needsRehash(phc), true);
   assert.equal(setUp(2).needsRehash(phc), false);
+  for (const [from, to] of [['r=8', 'r=4'], ['p=3', 'p=1']] as const) {
+    assert.equal(setUp(2).needsRehash(phc.replace(from, to)), true, to);
+  }
   assert.equal(setUp(2).needsRehash('not a hash'), true);
 });
 
