@@ -75,8 +75,9 @@ export function openData(options: DataOptions) {
   const { clock = systemClock, random = systemRandom, log = faultLog, hooks = {}, collections = [] } = options;
   const settings = settingsOf(options);
   const { directory, secret } = options;
-  if (directory !== undefined && (typeof directory !== 'string' || directory === '')) {
-    throw new RangeError('Cannot use directory: must be a path that is not empty');
+  for (const [name, value] of Object.entries({ directory, secret })) {
+    if (value === undefined || (typeof value === 'string' && value !== '')) continue;
+    throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({

@@ -30,7 +30,7 @@ export const settings = {
   accessTokenLifetimeSeconds: option(
     'access-token-ttl', 'life of a bearer token, which cannot be revoked', duration('10s', '24h'), '15m',
   ),
-  /** How long a cookie session lives without a request: 60 to 7,776,000 (90 days); 43,200 (12 hours) if absent. */
+  /** A cookie session's life without a request: 60 to 7,776,000 (90 days); 43,200 if absent. Within the next one. */
   sessionIdleSeconds: option(
     'session-idle', 'how long a cookie session lives without a request; by default no longer than --session-max',
     duration('1m', '90d'), '12h',
@@ -81,7 +81,8 @@ export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | unde
  */
 export function settingsOf(given: SomeSettings): Settings {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(given));
-  return readAll({ ...settings, scryptCost: { ...settings.scryptCost, ...integer('', 1, 20) } }, (option, name) => {
+  const table = { ...settings, scryptCost: { ...settings.scryptCost, ...integer('', 1, 20) } };
+  const read = readAll(table, (option, name) => {
     const value = values.get(name);
     if (value === undefined || isDeepStrictEqual(value, option.default)) return option.default;
     // What is well formed comes back from its text as it was, and of the same type.
@@ -90,4 +91,8 @@ export function settingsOf(given: SomeSettings): Settings {
     const allowed = option.unit === undefined ? option.allowed : `a plain number (${option.unit}), ${option.allowed}`;
     throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${allowed}`);
   });
+  const max = read.sessionLifetimeSeconds;
+  const idle = given.sessionIdleSeconds ?? Math.min(read.sessionIdleSeconds, max);
+  if (idle <= max) return { ...read, sessionIdleSeconds: idle };
+  throw new RangeError(`Cannot use sessionIdleSeconds ${idle}: must be at most sessionLifetimeSeconds, ${max}`);
 }

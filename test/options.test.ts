@@ -94,7 +94,8 @@ test('options keep to what the command line allows, and the refusal names them',
     { shutdownGraceSeconds: -1 }, { shutdownTimeoutSeconds: NaN },
     { corsOrigins: ['*'] }, { corsOrigins: 'https://a.example' }, { corsOrigins: ['https://a.example/'] },
     { trustedProxies: ['proxy'] },
-    { directory: '' }, { directory: 5 }, { directory: null },
+    { sessionIdleSeconds: 7200, sessionLifetimeSeconds: 3600 }, { sessionIdleSeconds: 700_000 },
+    { directory: '' }, { directory: 5 }, { directory: null }, { secret: 5 }, { secret: null }, { secret: '' },
     { hooks: { beforeWrite: 5 } }, { hooks: { afterWrite: 'x' } },
   ];
   for (const options of wrong) {
@@ -109,6 +110,7 @@ test('options at their bounds are taken', async () => {
     { scryptCost: 1, passwordLengthMin: 8, accessTokenLifetimeSeconds: 86_400, bodyBytesMax: 1024, sessionsPerUser: 1 },
     { corsOrigins: [], trustedProxies: [], shutdownTimeoutSeconds: 0, connectionsMax: 1, auth: undefined },
     { corsOrigins: ['https://a.example', 'http://localhost:8080'], requireIfMatch: true, registration: 'open' },
+    { sessionLifetimeSeconds: 60 }, { sessionIdleSeconds: 3600, sessionLifetimeSeconds: 3600 },
   ];
   for (const options of right) await (await createApp(options)).close();
 });
@@ -134,7 +136,9 @@ test('what is said of a setting is what holds', { skip: isLockedRun && 'reads th
   const names: (string | undefined)[] = [];
   for (const [, min, max, usual, name = ''] of told) {
     names.push(name);
-    const read = (value: number | undefined): unknown => Object(settingsOf({ [name]: value }))[name];
+    // What one setting is bounded by is at its own bound.
+    const rest = { sessionLifetimeSeconds: 31_536_000 };
+    const read = (value: number | undefined): unknown => Object(settingsOf({ ...rest, [name]: value }))[name];
     assert.deepEqual([undefined, number(min), number(max)].map(read), [usual, min, max].map(number), name);
     for (const value of [number(min) - 1, number(max) + 1]) assert.throws(() => read(value), RangeError, name);
   }
