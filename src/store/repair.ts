@@ -191,8 +191,9 @@ class Salvage {
     const furthest = Math.max(...this.#throughs());
     const missing = this.#damage.find(({ label }) => label === 'J10');
     if (missing !== undefined) this.#loseIdsToo(missing.file, 0, 'it is not there');
-    if (this.#manifest === undefined) this.#loseIdsToo('the newest journal', 0, 'there is no first line to go by');
-    else if (furthest > this.#end) this.#loseIdsToo('the newest journal', this.#end, `it ends before ${furthest}`);
+    const newest = journalName(journalNumbers(this.#names).at(-1) ?? 1);
+    if (this.#manifest === undefined) this.#loseIdsToo(newest, 0, 'there is no first line to go by');
+    else if (furthest > this.#end) this.#loseIdsToo(newest, 0, `it ends before ${furthest}`);
     for (const table of this.#idsKnown ? [] : this.tables.values()) {
       table.advance(0, Math.min(table.nextId + idsSkipped, 2 ** 52));
       this.lost.push(`${table.name}: which ids were given is not known, so the next one is ${table.nextId}`);
@@ -230,7 +231,7 @@ class Salvage {
 
   #lose(file: string, offset: number, problem: string): void {
     this.lossy.add(file);
-    this.lost.push(`${file}, byte ${Math.max(0, offset)}: ${problem}`);
+    this.lost.push(`${file}, byte ${offset}: ${problem}`);
   }
 }
 

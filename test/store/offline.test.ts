@@ -279,8 +279,8 @@ describe('repair', () => {
     assert.match((await repaired(foreign)).lost.join(), other);
     const newer = new Map(await inBoth());
     newer.set('people.json', (await stoppedAfter(write('f'), newer)).get('people.json') ?? Buffer.alloc(0));
-    const missing = /^the newest journal, byte 5: it ends before 6,people: which/;
-    assert.match((await repaired(newer)).lost.join(), missing);
+    const missing = `${journalOf(newer)}, byte 0: it ends before 6,people: which`;
+    assert.ok((await repaired(newer)).lost.join().startsWith(missing));
   });
 
   const runs: [string, (text: string) => string, string, number][] = [
