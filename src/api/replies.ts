@@ -1,5 +1,5 @@
 import { CairnError } from '../base/errors.ts';
-import { apiFields, type Reply, type Request, type StreamedBody } from '../http/message.ts';
+import { apiFields, type Reply, type Request } from '../http/message.ts';
 import { passesIfMatch, passesIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
 import type { Precondition } from '../resources/collection.ts';
 import { problems } from './problems.ts';
@@ -14,12 +14,7 @@ const unstoredJson = ['Content-Type', 'application/json', ...unstored];
 const unstoredProblem = ['Content-Type', 'application/problem+json', ...unstored];
 
 /** A representation with its entity tag, as JSON text. `fields` are names and values in turn. */
-export function shown(
-  status: 200 | 201,
-  tag: string,
-  body: string | StreamedBody,
-  fields: readonly string[] = [],
-): Reply {
+export function shown(status: 200 | 201, tag: string, body: Reply['body'], fields: readonly string[] = []): Reply {
   return { status, fields: [...revalidatedJson, 'ETag', tag, ...fields], body };
 }
 

@@ -60,10 +60,7 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
   }
 
   /** The JSON array of `blocks` in pieces. */
-  async function* pieces(
-    blocks: Iterable<readonly R[]>,
-    write: (record: R) => string,
-  ): AsyncGenerator<string, undefined> {
+  async function* pieces(blocks: Iterable<readonly R[]>, write: (record: R) => string) {
     let piece = '[';
     let separator = '';
     for (const block of blocks) {

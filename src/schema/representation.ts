@@ -12,14 +12,11 @@ export const readableNames = (shape: Shape): string[] => readableFields(shape).m
  * The one place that turns a record into the JSON text that callers see: exactly the fields of `names`, in the
  * shape's order, and nothing else that the record may hold.
  */
-export function representationWriter(
-  shape: Shape,
-  names: readonly string[] = readableNames(shape),
-): (record: object) => string {
+export function representationWriter(shape: Shape, names: readonly string[] = readableNames(shape)) {
   const members = readableNames(shape)
     .filter((name) => names.includes(name))
     .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
-  return (record) => {
+  return (record: object): string => {
     let json = '';
     for (const { name, prefix } of members) {
       const value = fieldValue(record, name);
