@@ -6,8 +6,8 @@ const idsPerBlock = 1024;
 interface Block<R> {
   /** By ascending id, without holes. */
   records: R[];
-  /** How many views there had been when `records` was made: only later ones may hold it. */
-  stamp: number;
+  /** Whether a view has `records`, too. */
+  isShared: boolean;
 }
 
 /** Records by id, in blocks that a view shares and the next write copies. */
@@ -15,7 +15,6 @@ export class Blocks<R extends StoredRecord> {
   size = 0;
   /** By ascending ids, and none is empty. */
   #blocks = new Map<number, Block<R>>();
-  #views = 0;
   /** What the last view has, until something is written. */
   #viewed: readonly (readonly R[])[] | undefined;
 
@@ -57,13 +56,15 @@ export class Blocks<R extends StoredRecord> {
   }
 
   view(revision: number): View<R> {
-    if (this.#viewed === undefined) this.#views += 1;
-    this.#viewed ??= [...this.#blocks.values()].map(({ records }) => records);
+    this.#viewed ??= [...this.#blocks.values()].map((block) => {
+      block.isShared = true;
+      return block.records;
+    });
     return { size: this.size, revision, blocks: this.#viewed };
   }
 
   #begin(key: number): Block<R> {
-    const block = { records: [], stamp: this.#views };
+    const block = { records: [], isShared: false };
     const isLast = [...this.#blocks.keys()].every((other) => other < key);
     this.#blocks.set(key, block);
     // Ids only ever grow; a repair alone may find the first ones last.
@@ -73,10 +74,8 @@ export class Blocks<R extends StoredRecord> {
 
   #writable(block: Block<R>): R[] {
     this.#viewed = undefined;
-    if (block.stamp < this.#views) {
-      block.records = block.records.slice();
-      block.stamp = this.#views;
-    }
+    if (block.isShared) block.records = block.records.slice();
+    block.isShared = false;
     return block.records;
   }
 }
