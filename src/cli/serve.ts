@@ -117,16 +117,14 @@ async function reload(app: App, { tls }: Config, log: Log): Promise<void> {
 /** Shown once to a person; where nobody looks, kept in a file for them. */
 async function tellPassword({ generatedPassword }: App, config: Config, terminal: Terminal): Promise<void> {
   if (generatedPassword === undefined) return;
-  if (terminal.interactive) {
-    terminal.out(`The password of ${config.adminEmail}, shown this once: ${generatedPassword}\n`);
-    return;
-  }
+  const told = `The password of ${config.adminEmail}`;
+  if (terminal.interactive) return terminal.out(`${told}, shown this once: ${generatedPassword}\n`);
   const files = new NodeFiles(config.directory);
   await files.prepare();
   await replaceFile(files, 'admin-password', Buffer.from(`${generatedPassword}\n`));
   await files.close();
   const file = join(config.directory, 'admin-password');
-  terminal.err(`The password of ${config.adminEmail} is in ${file}: sign in, change it, and remove the file\n`);
+  terminal.err(`${told} is in ${file}: sign in, change it, and remove the file\n`);
 }
 
 function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): void {
