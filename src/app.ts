@@ -18,7 +18,7 @@ import { faultLog, logFault, openData, type Data, type DataOptions } from './dat
 import { Exchanger, type ExchangerOptions } from './http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from './http/inject.ts';
 import { createRequestIds, type Handle, type Request } from './http/message.ts';
-import { createHttpServer, type HttpServer, type TlsTexts } from './http/server.ts';
+import { startHttpServer, type HttpServer, type TlsTexts } from './http/server.ts';
 import type { CollectionResource } from './resources/collection.ts';
 import type { Users } from './resources/users.ts';
 import type { Store } from './store/store.ts';
@@ -115,12 +115,11 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
     /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
     async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
       invariant(settings.auth !== 'none' || isLoopback(host), 'without authentication only a loopback host is served');
-      const server = await createHttpServer(exchanger, tls);
-      const bound = await server.listen(port, host);
+      const server = await startHttpServer(exchanger, port, host, tls);
       servers.push(server);
       if (exchanger.draining) await server.drain(0, 0);
       invariant(!exchanger.draining, 'an app that is closed does not listen');
-      return bound;
+      return server.port;
     },
     /** Meets new TLS connections with another certificate. @throws what node:tls throws; then the former one stays */
     renewTls(tls: TlsTexts): void {

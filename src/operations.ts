@@ -6,7 +6,7 @@ import { parseTrustedProxies } from './base/network.ts';
 import { packageVersion, systemClock, systemRandom } from './base/system.ts';
 import { Exchanger } from './http/exchanger.ts';
 import { apiFields, createRequestIds, type Handle, type Reply, type RequestEntry } from './http/message.ts';
-import { createHttpServer, type HttpServer } from './http/server.ts';
+import { startHttpServer, type HttpServer } from './http/server.ts';
 import type { Log } from './log.ts';
 import { auditEvents } from './resources/audit.ts';
 
@@ -21,8 +21,8 @@ export function createOperations(log: Log) {
       const handle = operationsHandle(app, () => exposition([...metrics.families(), ...appFamilies(app)]));
       const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
       const exchanger = new Exchanger({ handle, refuse: refusal, proxies, clock: systemClock, nextId });
-      server = await createHttpServer(exchanger);
-      return server.listen(port, host);
+      server = await startHttpServer(exchanger, port, host);
+      return server.port;
     },
     close: async () => void (await server?.drain(0)),
   };

@@ -17,13 +17,13 @@ export interface TlsTexts {
 
 const tlsVersionMin = 'TLSv1.2';
 
-export type HttpServer = Awaited<ReturnType<typeof createHttpServer>>;
+export type HttpServer = Awaited<ReturnType<typeof startHttpServer>>;
 
 /**
- * An HTTP/1.1 listener: bounded in what it takes in, and answering whatever comes with a reply or a closed door. With
- * `tls` it speaks HTTPS only.
+ * An HTTP/1.1 listener that accepts connections: bounded in what it takes in, and answering whatever comes with a reply
+ * or a closed door. With `tls` it speaks HTTPS only. @throws what binding throws
  */
-export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
+export async function startHttpServer(exchanger: Exchanger, port: number, host: string, tls?: TlsTexts) {
   const server = await createNodeServer(tls, exchanger.context.limits);
   const sockets = new Set<Socket>();
   const perNetwork = new Map<string, number>();
@@ -48,14 +48,6 @@ export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
     })
     // An accept that fails, with no descriptor left perhaps, concerns one caller and not the server.
     .on('error', () => undefined);
-
-  /** Resolves with the port that was bound once connections are accepted. @throws what binding throws */
-  async function listen(port: number, host: string): Promise<number> {
-    await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
-    const address: AddressInfo | string | null = server.address();
-    invariant(typeof address === 'object' && address !== null, 'a server that listens on TCP has an address');
-    return address.port;
-  }
 
   /**
    * New TLS connections are met with this certificate; those that are open stay as they are.
@@ -119,7 +111,10 @@ export async function createHttpServer(exchanger: Exchanger, tls?: TlsTexts) {
     exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
   }
 
-  return { listen, renewTls, drain };
+  await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
+  const address: AddressInfo | string | null = server.address();
+  invariant(typeof address === 'object' && address !== null, 'a server that listens on TCP has an address');
+  return { port: address.port, renewTls, drain };
 }
 
 /** Connections that the system keeps until they are accepted; in a flood, the next one would wait for a second. */

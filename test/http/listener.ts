@@ -4,7 +4,7 @@ import { systemClock } from '../../src/base/system.ts';
 import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
 import { apiFields, createRequestIds, type Handle, type Reply, type RequestEntry } from '../../src/http/message.ts';
 import { Router } from '../../src/http/router.ts';
-import { createHttpServer, type HttpServer, type TlsTexts } from '../../src/http/server.ts';
+import { startHttpServer, type HttpServer, type TlsTexts } from '../../src/http/server.ts';
 
 export function text(body: string): Reply {
   return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
@@ -55,6 +55,6 @@ export async function startListener(options: Partial<ExchangerOptions> = {}, tls
     onAnswered: (entry) => void answered.push(entry),
     ...options,
   });
-  const server = await createHttpServer(exchanger, tls);
-  return { server, exchanger, port: await server.listen(0, '127.0.0.1'), answered };
+  const server = await startHttpServer(exchanger, 0, '127.0.0.1', tls);
+  return { server, exchanger, port: server.port, answered };
 }
