@@ -122,13 +122,15 @@ function readSecret(name: SecretName, environment: Environment, bytesMin = 0, by
   throw new UsageError(`Cannot use ${source}: must have from ${bytesMin} to ${bytesMax} bytes, and has ${bytes}`);
 }
 
-/** @throws UsageError where a file is not what it should be, or the two do not fit each other */
-export function readTls({ certFile, keyFile }: NonNullable<Config['tls']>): TlsTexts {
+/** What a listener takes. @throws UsageError where a file is not what it should be, or the two do not fit each other */
+export async function readTls({ certFile, keyFile }: NonNullable<Config['tls']>): Promise<TlsTexts> {
   try {
     const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')];
     if (key.includes('ENCRYPTED')) throw new Error('the key is encrypted: "openssl pkey" writes it in the clear');
-    if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) return { cert, key };
-    throw new Error('the key is not the one of the certificate');
+    const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    if (!fits) throw new Error('the key is not the one of the certificate');
+    (await import('node:tls')).createSecureContext({ cert, key });
+    return { cert, key };
   } catch (error) {
     if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
     const problem = error instanceof Error ? error.message : String(error);

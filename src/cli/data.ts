@@ -35,7 +35,7 @@ export const dataCommands: readonly Command[] = [
       // A repair writes files anew, and may remove the keys.
       const around = [checkNodeVersion(process.version), ...checkAlgorithms(), ...checkDirectory(directory, now)];
       const code = await checkStore(directory, call.terminal, call.read(repair));
-      around.push(await checkKeys(directory, secret), ...(tls === undefined ? [] : [checkTls(tls, now)]));
+      around.push(await checkKeys(directory, secret), ...(tls === undefined ? [] : [await checkTls(tls, now)]));
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
     },

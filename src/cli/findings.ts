@@ -98,9 +98,9 @@ export function checkDirectory(directory: string, now: number): Finding[] {
 }
 
 /** Of the certificate and its key. `now`: milliseconds since the Unix epoch. */
-export function checkTls(files: Parameters<typeof readTls>[0], now: number): Finding {
+export async function checkTls(files: Parameters<typeof readTls>[0], now: number): Promise<Finding> {
   try {
-    const { validTo } = new X509Certificate(readTls(files).cert);
+    const { validTo } = new X509Certificate((await readTls(files)).cert);
     const left = Date.parse(validTo) - now;
     const date = new Date(validTo).toISOString().slice(0, 10);
     if (left < 0) return failure(`The certificate ended on ${date}`);

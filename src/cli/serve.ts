@@ -28,8 +28,9 @@ export const serve: Command = {
       for (const name of unknownVariables(terminal.environment)) {
         log.message('warn', `The variable ${name} is no option of Cairn's`);
       }
-      const tls = config.tls && readTls(config.tls);
       const stop = waitForStop();
+      const reloadFrom = waitForReload(config, log);
+      const tls = config.tls && (await readTls(config.tls));
       const administrator = { email: config.adminEmail, password: config.adminPassword };
       const app = await createApp({ ...config, administrator, log, onFailure: stop.fail });
       try {
@@ -43,7 +44,7 @@ export const serve: Command = {
         if (config.log === 'none') terminal.out(`${line}\n`);
         else log.message('notice', line);
         warnOfSetUp(config, log);
-        process.on('SIGHUP', () => void reload(app, config, log));
+        reloadFrom(app);
         const [code, reason] = await stop.stopped;
         log.message('notice', `Cairn stops: ${reason}`);
         return code;
@@ -103,15 +104,30 @@ function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: () => 
   return { stopped, fail: () => stop([exitCodes.io, 'nothing can be written any more']) };
 }
 
-/** What is wrong with the new files is logged, and the former ones stay in use. */
-async function reload(app: App, { tls }: Config, log: Log): Promise<void> {
+/**
+ * Listens for SIGHUP from now on, since it ends a process in which nobody does. Reloads follow one another, and what
+ * is asked for early waits for the app.
+ */
+function waitForReload(config: Config, log: Log): (app: App) => void {
+  let begin: (app: App) => void = () => undefined;
+  let last = new Promise<App>((resolve) => (begin = resolve));
+  process.on('SIGHUP', () => (last = last.then((app) => reload(app, config, log))));
+  return begin;
+}
+
+/** All of it or nothing: what is wrong with the new files is logged, and then the former ones stay in use. */
+async function reload(app: App, { tls, secret }: Config, log: Log): Promise<App> {
   try {
-    if (tls !== undefined) app.renewTls(readTls(tls));
+    const texts = tls && (await readTls(tls));
     await app.reloadKeys();
-    log.message('notice', 'Certificate and keys were read again');
+    if (texts !== undefined) app.renewTls(texts);
+    const all = `${tls === undefined ? 'Keys' : 'Certificate and keys'} were read again`;
+    const some = `${tls === undefined ? 'Nothing' : 'The certificate'} was read again; a CAIRN_SECRET never is`;
+    log.message('notice', secret === undefined ? all : some);
   } catch (error) {
     log.message('error', `The former certificate and keys stay: ${error instanceof Error ? error.message : ''}`);
   }
+  return app;
 }
 
 /** Shown once to a person; where nobody looks, kept in a file for them. */

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { chownSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { greetedBy, makeCertificate } from '../http/certificates.ts';
 import { parseExposition, sampleValue } from '../prometheus.ts';
 import { isLockedRun } from '../support/locked.ts';
@@ -89,7 +92,7 @@ test('without a terminal, the generated password is in a file that only its owne
 test('SIGHUP: a new certificate is taken up, and one that does not fit its key is not', async (t) => {
   const directory = temporaryDirectory(t);
   if (makeCertificate(directory, 'first') === undefined) return t.skip('there is no openssl here');
-  makeCertificate(directory, 'second');
+  for (const name of ['second', 'third']) makeCertificate(directory, name);
   const [certFile, keyFile] = [join(directory, 'first.crt'), join(directory, 'first.key')];
   const words = ['--data', join(directory, 'data'), '--port', '0', '--log', 'pretty'];
   const server = cairn(t, [...words, '--tls-cert', certFile, '--tls-key', keyFile]);
@@ -103,6 +106,21 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
   server.child.kill('SIGHUP');
   await server.find(/Certificate and keys were read again/);
   assert.equal(await greetedBy(Number(port)), 'second');
+
+  for (const end of ['crt', 'key']) copyFileSync(join(directory, `third.${end}`), join(directory, `first.${end}`));
+  writeFileSync(join(directory, 'data', 'keys.json'), '{}');
+  server.child.kill('SIGHUP');
+  await server.find(/ERROR The former certificate and keys stay: Cannot read the key ring/);
+  assert.equal(await greetedBy(Number(port)), 'second', 'both or none');
+});
+
+test('SIGHUP: what comes during the start waits for its end, and a secret of the environment stays', async (t) => {
+  const data = join(temporaryDirectory(t), 'data');
+  const secrets = { CAIRN_ADMIN_PASSWORD: 'correct horse battery', CAIRN_SECRET: 'x'.repeat(32) };
+  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '18'], secrets);
+  while (!existsSync(join(data, 'lock'))) await sleep(5);
+  server.child.kill('SIGHUP');
+  await server.find(/Cairn serves [^]*Nothing was read again; a CAIRN_SECRET never is/);
 });
 
 test('check looks at the certificate that the options name', async (t) => {
@@ -121,6 +139,10 @@ test('check looks at the certificate that the options name', async (t) => {
   const [wrongCode, wrong] = await check('ending.crt', 'ending.crt');
   assert.equal(wrongCode, 78);
   assert.match(wrong, /^failure {2}Cannot use --tls-cert and --tls-key: /m);
+  if (makeCertificate(directory, 'weak', ['rsa:512']) === undefined) return;
+  const [weakCode, weak] = await check('weak.crt', 'weak.key');
+  assert.equal(weakCode, 78);
+  assert.match(weak, /^failure {2}Cannot use --tls-cert and --tls-key: .*key too small/m, 'what TLS would not take');
 });
 
 test('what keeps a server from starting is one line and an exit code of its own', async (t) => {

@@ -6,10 +6,12 @@ import { connect } from 'node:tls';
 import type { TlsTexts } from '../../src/http/server.ts';
 
 /** A certificate of its own for `name`, by the system's openssl; `undefined` where there is none. */
-export function makeCertificate(directory: string, name: string): TlsTexts | undefined {
+export function makeCertificate(
+  directory: string, name: string, keyOptions = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'],
+): TlsTexts | undefined {
   const [keyFile, certFile] = [join(directory, `${name}.key`), join(directory, `${name}.crt`)];
   const made = spawnSync('openssl', [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2',
+    'req', '-x509', '-newkey', ...keyOptions, '-nodes', '-days', '2',
     '-subj', `/CN=${name}`, '-keyout', keyFile, '-out', certFile,
   ]);
   if (made.status !== 0) return undefined;
