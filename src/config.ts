@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
 import { isLoopback } from './base/network.ts';
 import type { TlsTexts } from './http/server.ts';
-import { choice, integer, option, optional, readAll, text, UsageError, type Option } from './options.ts';
-import { settings } from './settings.ts';
+import { choice, integer, option, optional, readAll, settings, text, UsageError, type Option } from './settings.ts';
 import { errorCode } from './store/files.ts';
 
 const address = text('ADDRESS', 'an IP address or a host name', /^[\w.:%-]+$/);

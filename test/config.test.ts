@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { options, readConfig, secrets, unknownVariables } from '../src/config.ts';
-import { UsageError } from '../src/options.ts';
+import { UsageError } from '../src/settings.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 
 const none = new Map<string, string>();

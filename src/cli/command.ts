@@ -5,7 +5,7 @@ import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { packageVersion } from '../base/system.ts';
 import { options, readConfig, readOption, secrets } from '../config.ts';
 import type { Config, Environment, SecretName } from '../config.ts';
-import { UsageError, type Option } from '../options.ts';
+import { UsageError, type Option } from '../settings.ts';
 import { errorCode } from '../store/files.ts';
 import { LockedError, StoreDamageError } from '../store/store.ts';
 

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { keyFile, openData, readKeyRing } from '../data.ts';
-import { flagOnly, toggle, UsageError } from '../options.ts';
+import { flagOnly, toggle, UsageError } from '../settings.ts';
 import { journalNumbers } from '../store/journal-format.ts';
 import { systemProcesses } from '../store/lock.ts';
 import { NodeFiles } from '../store/node-files.ts';

@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { options, secrets } from '../config.ts';
-import { UsageError } from '../options.ts';
+import { UsageError } from '../settings.ts';
 import type { Command } from './command.ts';
 
 /** What Cairn never needs, whatever it is asked to do. */

@@ -2,7 +2,7 @@ import { newKeyRing, rotateKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
 import { readKeyRing, saveKeyRing } from '../data.ts';
-import { UsageError } from '../options.ts';
+import { UsageError } from '../settings.ts';
 import { NodeFiles } from '../store/node-files.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
 

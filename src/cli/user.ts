@@ -6,7 +6,7 @@ import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
 import { openData } from '../data.ts';
-import { choice, flagOnly, option, optional, text, UsageError } from '../options.ts';
+import { choice, flagOnly, option, optional, text, UsageError } from '../settings.ts';
 import { unconditional } from '../resources/collection.ts';
 import type { UserRecord, Users } from '../resources/users.ts';
 import { emailKey } from '../schema/field.ts';

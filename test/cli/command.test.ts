@@ -7,7 +7,7 @@ import { CairnError } from '../../src/base/errors.ts';
 import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
 import { passwordFile, readPassword } from '../../src/cli/user.ts';
 import { options, type Environment } from '../../src/config.ts';
-import { flagOnly, toggle } from '../../src/options.ts';
+import { flagOnly, toggle } from '../../src/settings.ts';
 import { packageVersion } from '../../src/base/system.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
