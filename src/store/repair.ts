@@ -22,11 +22,7 @@ const idsSkipped = 1_000_000;
  * what could not be kept, with its file and byte, `aside` the copies of the damaged files as they were.
  * @throws LockedError; StoreDamageError for what is not repairable
  */
-export async function repairFiles(
-  files: Files,
-  makeTables: () => Map<string, AnyTable>,
-  options: OfflineOptions,
-) {
+export async function repairFiles(files: Files, makeTables: () => Map<string, AnyTable>, options: OfflineOptions) {
   options.onProgress?.(`reading ${files.directory}`);
   return whileLocked(files, options, async () => {
     const found = await checkFiles(files, makeTables);
