@@ -50,18 +50,12 @@ export type Blocks<R> = readonly (readonly R[])[];
 /** Where the records of a list come from; a `Collection` is one. */
 export type Source<R extends StoredRecord> = Pick<Collection<R>, 'view'>;
 
-/** All records of one revision in order. */
-interface Sorted<R extends StoredRecord> {
-  readonly blocks: Blocks<R>;
-  /**
-   * The records by id. A block of theirs is copied before it is changed: so one that a later view has too is unchanged,
-   * and what it holds need not be looked at to keep the order up.
-   */
-  readonly view: View<R>;
-}
-
 interface Order<R extends StoredRecord> {
-  sorted?: Sorted<R>;
+  /**
+   * All records of one revision in order, and by id. A block of the view is copied before it is changed: so one that a
+   * later view has too is unchanged, and what it holds need not be looked at to keep the order up.
+   */
+  sorted?: { readonly blocks: Blocks<R>; readonly view: View<R> };
   /** What brings it up to the present, after all that was under way before. */
   work?: Promise<Blocks<R>>;
 }

@@ -16,8 +16,9 @@ interface Filter {
   readonly operands: readonly Scalar[];
 }
 
-const operatorNames = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in', 'contains', 'starts'] as const;
-type Operator = (typeof operatorNames)[number];
+const ofNumbers = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
+const ofTexts = [...ofNumbers, 'contains', 'starts'] as const;
+type Operator = (typeof ofTexts)[number];
 
 type Test = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
@@ -193,9 +194,8 @@ function readFilter(shape: Shape, parameter: string, parts: readonly string[]): 
 }
 
 /** How values of this rule can be filtered. */
-const operatorsOf = ({ kind }: Rule): readonly Operator[] => operatorsByKind[kind] ?? operatorNames;
+const operatorsOf = ({ kind }: Rule): readonly Operator[] => operatorsByKind[kind] ?? ofTexts;
 
-const ofNumbers: readonly Operator[] = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'];
 /** Texts have them all: what is asked for may be a part of one, and need not be a value of the field. */
 const operatorsByKind: Partial<Record<Rule['kind'], readonly Operator[]>> = {
   boolean: ['eq', 'ne'],
