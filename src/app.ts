@@ -157,11 +157,7 @@ function dispatchOver(services: AppServices, options: AppOptions, clock: Clock, 
   const { settings, store, users, items, others } = services;
   const pages = options.page === false ? [] : pageEndpoints(settings.auth === 'none');
   const page = pages.find(({ route }) => route.path === '/')?.handle;
-  const collectionOptions = {
-    epoch: () => store.epoch,
-    requireIfMatch: settings.requireIfMatch,
-    breathe: createSlices(clock),
-  };
+  const collectionOptions = { epoch: () => store.epoch, breathe: createSlices(clock) };
   const collectionEndpoints = (routed: RoutedCollection, resource: Users | CollectionResource): Endpoint[] =>
     bind(collectionRoutes(routed, settings), collectionHandlers(routed, resource, collectionOptions));
   const resources = [items, ...others];

@@ -16,7 +16,6 @@ import type { CollectionOperation, RoutedCollection } from './routes.ts';
 
 export interface CollectionHandlerOptions {
   readonly epoch: () => string;
-  readonly requireIfMatch: boolean;
   /** Shares the loop between long lists and everything else. */
   readonly breathe: Breathe;
 }
@@ -25,13 +24,14 @@ export interface CollectionHandlerOptions {
 export function collectionHandlers(
   { name, fields }: RoutedCollection,
   resource: Users | CollectionResource,
-  { epoch, requireIfMatch, breathe }: CollectionHandlerOptions,
+  { epoch, breathe }: CollectionHandlerOptions,
 ): { readonly [K in CollectionOperation]: Handler } {
   const write = representationWriter(fields);
   const read = lister<StoredRecord>(fields, resource.records, breathe);
 
-  function targetOf({ request, principal, id }: Call): Target {
-    return { principal, id, precondition: preconditionOf(request, epoch(), requireIfMatch), address: request.address };
+  function targetOf({ request, route, principal, id }: Call): Target {
+    const precondition = preconditionOf(request, epoch(), route.requireIfMatch === true);
+    return { principal, id, precondition, address: request.address };
   }
 
   async function change(kind: 'replace' | 'patch', call: Call): Promise<Reply> {

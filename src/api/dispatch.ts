@@ -61,8 +61,8 @@ export function createDispatch(options: DispatchOptions): Handle {
     checkAcceptable(route, request);
     if (route.method !== 'GET' && route.conditional !== true) refuseVersion(request);
     if (route.query === undefined) refuseQuery(match.query);
-    const call = { request, principal, id, query: match.query, body: absent };
-    return route.body === undefined ? handle(call) : answerBody(match.value, route.body, call);
+    const call = { request, route, principal, id, query: match.query, body: absent };
+    return route.body === undefined ? handle(call) : answerBody(handle, route.body, call);
   }
 
   /** Who calls, if they may use the route. */
@@ -74,8 +74,8 @@ export function createDispatch(options: DispatchOptions): Handle {
   }
 
   /** @throws CairnError `unsupported_media_type`, `content_too_large`, `malformed_json`, `request_timeout` */
-  async function answerBody({ route, handle }: Endpoint, body: RouteBody, call: Call): Promise<Reply> {
-    const { request, principal, id, query } = call;
+  async function answerBody(handle: Handler, body: RouteBody, call: Call): Promise<Reply> {
+    const { request, route, principal, id } = call;
     // RFC 9110 §14.5: taken for the whole, a part would be all that is left.
     if (body.purpose === 'replace' && request.fields.get('content-range') !== undefined) {
       throw new CairnError('malformed_request', 'Cannot read the body: it is a part, by its Content-Range');
@@ -88,7 +88,7 @@ export function createDispatch(options: DispatchOptions): Handle {
     if (body.optional === true && !isAbsent) checkContentType(request.fields, mediaTypesOf(body));
     // A body may take its time, and a session ends at once.
     const still = principal.kind === 'session' ? admit(route, request, id) : principal;
-    return await handle({ request, principal: still, id, query, body: isAbsent ? absent : parseJsonBytes(bytes) });
+    return await handle({ ...call, principal: still, body: isAbsent ? absent : parseJsonBytes(bytes) });
   }
 
   function refuse(error: unknown, request: Request, match: Match<Endpoint>): Reply {

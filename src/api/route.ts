@@ -56,6 +56,8 @@ export interface Route {
 /** A request that has been matched, authenticated, authorized and read. */
 export interface Call {
   readonly request: Request;
+  /** The row that was matched. */
+  readonly route: Route;
   readonly principal: Principal;
   /** The `{id}` of the path; 0 where the path has none, which no record has. */
   readonly id: number;

@@ -16,7 +16,8 @@ import { cookieOf, noCookie, sessionCookie } from './authenticate.ts';
 import { isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { preferredType, type Handler } from './route.ts';
 import { serviceRoutes, type ServiceOperation } from './routes.ts';
-import { credentialsFields, logoutFields, revocationFields } from './schemas.ts';
+
+const { login, logout, createToken, revokeToken } = serviceRoutes;
 
 export interface Services {
   readonly users: Users;
@@ -41,7 +42,7 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
   const writeDashboard = dashboardWriter(users, sessions, items);
   return {
     async login({ request, body }) {
-      const credentials = accept(credentialsFields, body, { kind: 'create' });
+      const credentials = accept(login.body.shape, body, { kind: 'create' });
       const started = await signIn.start(credentials, 'cookie', originOf(request));
       const expiresAt = new Date(sessions.endOf(started.session)).toISOString();
       const answer = JSON.stringify({ user: representationOf(userFields, started.user), expiresAt });
@@ -49,16 +50,16 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
     },
 
     async logout({ request, body }) {
-      const { everywhere = false } = accept(logoutFields, body, { kind: 'create' });
+      const { everywhere = false } = accept(logout.body.shape, body, { kind: 'create' });
       const secret = readCookie(request.fields, sessionCookie);
       if (secret !== undefined) await sessions.end(secret, everywhere, request.address);
       return noContent(['Set-Cookie', noCookie]);
     },
 
     dashboard(call) {
-      const { request, principal } = call;
+      const { request, route, principal } = call;
       invariant(principal.kind === 'session', 'the route takes a session');
-      if (page !== undefined && preferredType(serviceRoutes.dashboard, request) === 'text/html') return page(call);
+      if (page !== undefined && preferredType(route, request) === 'text/html') return page(call);
       return unstoredReply(200, writeDashboard(principal));
     },
 
@@ -66,15 +67,15 @@ export function serviceHandlers(services: Services): { readonly [operationId in 
       const origin = originOf(request);
       const isRefresh = isJsonObject(body) && Object.hasOwn(body, 'refresh_token');
       const { secret, user } = isRefresh
-        ? await signIn.refresh(accept(revocationFields, body, { kind: 'create' }).refresh_token, origin)
-        : await signIn.start(accept(credentialsFields, body, { kind: 'create' }), 'refresh', origin);
+        ? await signIn.refresh(accept(createToken.body.or.shape, body, { kind: 'create' }).refresh_token, origin)
+        : await signIn.start(accept(createToken.body.shape, body, { kind: 'create' }), 'refresh', origin);
       const { token, expiresIn } = tokens.issue({ userId: user.id, role: user.role });
       const answer = { access_token: token, token_type: 'Bearer', expires_in: expiresIn, refresh_token: secret };
       return unstoredReply(201, JSON.stringify(answer));
     },
 
     async revokeToken({ request, body }) {
-      const { refresh_token: token } = accept(revocationFields, body, { kind: 'create' });
+      const { refresh_token: token } = accept(revokeToken.body.shape, body, { kind: 'create' });
       await sessions.revoke(token, request.address);
       return noContent();
     },

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { serviceRoutes } from '../../src/api/routes.ts';
+import { text } from '../../src/schema/field.ts';
 import { openTestApp } from '../support/app.ts';
 
 const deep = (depth: number): string => `{"name":"a","price":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -76,5 +78,25 @@ test('a password is looked at beside a name and an address that are no texts, an
     const answer = await ask(method, target, { fields, json });
     const codes = Object(answer.json).errors.map((issue: { code: string }) => issue.code);
     assert.deepEqual([answer.status, ...codes], [422, 'wrong_type', 'wrong_type'], method);
+  }
+});
+
+test('what a row of the route table says of a body is what is taken', async (t) => {
+  const { ask } = await openTestApp(t);
+  const { login, logout, createToken, revokeToken } = serviceRoutes;
+  const bodies = [
+    [login.path, login.body, {}], [logout.path, logout.body, {}], [createToken.path, createToken.body, {}],
+    [createToken.path, createToken.body.or, { refresh_token: 'x' }], [revokeToken.path, revokeToken.body, {}],
+  ] as const;
+  const rows = Object.values(serviceRoutes).filter((row) => 'body' in row);
+  assert.deepEqual(new Set(bodies.map(([path]) => path)), new Set(rows.map(({ path }) => path)));
+  for (const [path, body, json] of bodies) {
+    const { shape } = body;
+    Reflect.set(body, 'shape', { ...shape, further: text() });
+    const { status, json: problem } = await ask('POST', path, { json });
+    Reflect.set(body, 'shape', shape);
+    assert.equal(status, 422, path);
+    const pointers = Object(problem).errors.map(({ pointer }: { pointer: string }) => pointer);
+    assert.ok(pointers.includes('/further'), `${path}: ${pointers}`);
   }
 });
