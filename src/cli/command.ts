@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
+import { parseArgs } from 'node:util';
 import { KeyRingError } from '../auth/keys.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { packageVersion } from '../base/system.ts';
@@ -139,11 +140,23 @@ const usage = ({ name, operands = [] }: Command): string => [name, ...operands].
 function parseCall(command: Command, words: readonly string[], terminal: Terminal): Call {
   const flags = new Map<string, string>();
   const operands: string[] = [];
-  const rest = [...words];
-  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
-    if (word === '--') operands.push(...rest.splice(0));
-    else if (word.startsWith('-') && word !== '-') readFlag(command, word, rest, flags);
-    else operands.push(word);
+  const { tokens } = parseArgs({
+    args: [...words],
+    options: Object.fromEntries(
+      command.options.map((option) => [option.name, { type: isSwitch(option) ? 'boolean' : 'string' }]),
+    ),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  for (const token of tokens) {
+    if (token.kind === 'positional') operands.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { rawName } = token;
+    const option = command.options.find(({ name }) => rawName === `--${name}`);
+    if (option === undefined) throw unknownOption(rawName, command);
+    if (flags.has(option.name)) throw new UsageError(`Cannot use ${rawName}: it is given twice`);
+    flags.set(option.name, valueOf(option, token.value, token.inlineValue === true));
   }
   const { operands: wanted = [] } = command;
   if (operands.length !== wanted.length) {
@@ -160,25 +173,23 @@ function parseCall(command: Command, words: readonly string[], terminal: Termina
   };
 }
 
-/** Takes `--name=value`, `--name` and the value from `rest`, or `--name` alone for a switch. */
-function readFlag(command: Command, word: string, rest: string[], flags: Map<string, string>): void {
-  const [rawName = '', inline] = word.split(/=(.*)/s);
-  const option = command.options.find(({ name }) => rawName === `--${name}`);
-  if (option === undefined) {
-    const reason = /^--(secret|admin-password|password)$/.test(rawName)
-      ? 'secrets are never arguments, where others could see them; use the environment or a file'
-      : `there is no such option; see cairn ${command.name} --help`;
-    throw new UsageError(`Cannot use ${rawName}: ${reason}`);
+const isSwitch = ({ placeholder }: Option<unknown>): boolean => placeholder === '';
+
+/** A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant. */
+function valueOf(option: Option<unknown>, value: string | undefined, inline: boolean): string {
+  if (isSwitch(option)) {
+    if (value === undefined) return 'true';
+    throw new UsageError(`Cannot use --${option.name}: it takes no value`);
   }
-  if (flags.has(option.name)) throw new UsageError(`Cannot use ${rawName}: it is given twice`);
-  const isSwitch = option.placeholder === '';
-  if (isSwitch && inline !== undefined) throw new UsageError(`Cannot use ${rawName}: it takes no value`);
-  const value = inline ?? (isSwitch ? 'true' : rest.shift());
-  // A value that looks like an option is most likely one whose own value was forgotten; `--name=-x` is always meant.
-  if (value === undefined || (value.startsWith('-') && value !== '-' && inline === undefined)) {
-    throw new UsageError(`Cannot use ${rawName}: its value is missing; must be ${option.allowed}`);
-  }
-  flags.set(option.name, value);
+  if (value !== undefined && (inline || value === '-' || !value.startsWith('-'))) return value;
+  throw new UsageError(`Cannot use --${option.name}: its value is missing; must be ${option.allowed}`);
+}
+
+function unknownOption(rawName: string, command: Command): UsageError {
+  const reason = /^--(secret|admin-password|password)$/.test(rawName)
+    ? 'secrets are never arguments, where others could see them; use the environment or a file'
+    : `there is no such option; see cairn ${command.name} --help`;
+  return new UsageError(`Cannot use ${rawName}: ${reason}`);
 }
 
 /** Operating errors of the machine; any other comes of what was asked for. */
