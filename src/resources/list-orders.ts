@@ -29,10 +29,10 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
 
 /** Reads from a record what is compared; e-mail addresses are compared as they are held to be unique. */
 export function reader(shape: Shape, name: string): (record: object) => Scalar | undefined {
-  const isEmail = shape[name]?.rule.kind === 'email';
+  if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
   return (record) => {
     const value = fieldValue(record, name);
-    return isEmail && value !== undefined ? emailKey(String(value)) : value;
+    return value === undefined ? undefined : emailKey(String(value));
   };
 }
 
