@@ -84,6 +84,8 @@ export const limits = {
   sortableTextMax: 500,
   /** Sorted orders that are kept for each collection; one of 1,000,000 records takes 8 MB. */
   sortedOrdersMax: 4,
+  /** Records in lists that are sorted or sent whole, for each collection; 8 bytes each; beyond it 503. */
+  listedRecordsMax: 8 * 1024 * 1024,
   /** Answers to short lists that are kept until something is written, for each collection. */
   keptListsMax: 64,
   /** How long a list's text may be to be kept, in UTF-16 code units. */

@@ -56,20 +56,21 @@ interface Order<R extends StoredRecord> {
    * later view has too is unchanged, and what it holds need not be looked at to keep the order up.
    */
   sorted?: { readonly blocks: Blocks<R>; readonly view: View<R> };
-  /** What brings it up to the present, after all that was under way before. */
-  work?: Promise<Blocks<R>>;
+  /** What brings it up to the present, after all that was under way before; `undefined` where there is no room. */
+  work?: Promise<Blocks<R> | undefined> | undefined;
 }
 
 /** The orders of one collection that were asked for last, kept up with what is written instead of sorted anew. */
-export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe: Breathe) {
+export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe: Breathe, take: TakeRoom) {
   /** By the name of the sort; the one that was not asked for longest is first. */
   const orders = new Map<string, Order<R>>();
 
   /**
-   * The records in order, as they are in the turn of the loop in which this is called. Where they may as well be
-   * scanned, `undefined` until the order has been made: that begins when it is asked for a second time.
+   * The records in order, as they are in the turn of the loop in which this is called; `undefined` where there is no
+   * room for them. Where they may as well be scanned, also until the order has been made: that begins when it is asked
+   * for a second time.
    */
-  function get(name: string, compare: Compare, orScan: boolean): Promise<Blocks<R>> | undefined {
+  function get(name: string, compare: Compare, orScan: boolean): Order<R>['work'] {
     const known = orders.get(name);
     const order = known ?? {};
     orders.delete(name);
@@ -81,20 +82,52 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe:
     return isMissing ? undefined : order.work;
   }
 
-  async function bringUp(order: Order<R>, compare: Compare): Promise<Blocks<R>> {
+  async function bringUp(order: Order<R>, compare: Compare): Promise<Blocks<R> | undefined> {
     const view = source.view();
     await order.work;
     const { sorted } = order;
     if (sorted?.view.revision === view.revision) return sorted.blocks;
     const isNear = sorted !== undefined && view.revision - sorted.view.revision <= view.size / 8;
+    // What is sorted anew shares nothing with other orders, also where it is for pages.
+    const release = take(isNear ? [] : [{ length: view.size }]);
+    if (release === undefined) return (order.work = undefined);
     const blocks = isNear
       ? await resort(sorted.blocks, sorted.view.blocks, view.blocks, compare, breathe)
       : await sort(view.blocks, compare, breathe);
+    release();
     order.sorted = { blocks, view };
     return blocks;
   }
 
   return get;
+}
+
+/** Counts `blocks` until what is returned is called; `undefined` where there is no room for them. */
+export type TakeRoom = (blocks: readonly { readonly length: number }[]) => (() => void) | undefined;
+
+/** Room for the orders and points in time that lists hold while they are made and sent: a slow reader holds it long. */
+export function createRoom(recordsMax: number): TakeRoom {
+  const holders = new Map<object, number>();
+  let records = 0;
+  return function take(blocks) {
+    const others = records;
+    for (const block of blocks) {
+      const count = holders.get(block) ?? 0;
+      holders.set(block, count + 1);
+      if (count === 0) records += block.length;
+    }
+    const release = (): void => {
+      for (const block of blocks) {
+        const count = holders.get(block) ?? 0;
+        if (count > 1) holders.set(block, count - 1);
+        else if (holders.delete(block)) records -= block.length;
+      }
+    };
+    // However long it is, there is room for one.
+    if (records <= recordsMax || others === 0 || others === records) return release;
+    release();
+    return undefined;
+  };
 }
 
 /**

@@ -1,9 +1,12 @@
+import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Breathe } from '../base/slices.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { comparator, firstIndex, sortedOrders, type Blocks, type Compare, type Source } from './list-orders.ts';
+import {
+  comparator, createRoom, firstIndex, sortedOrders, type Blocks, type Compare, type Source,
+} from './list-orders.ts';
 import { matcher, writeCursor, type ListQuery } from './list-query.ts';
 
 /** A list as it is answered. */
@@ -32,25 +35,36 @@ type Test<R> = (record: R) => boolean;
  * The lists of one source of records, which hold the fields of `shape` under the names that callers know. Each list
  * is of one point in time, and what it does is done in slices: however many records there are, others are served.
  */
-export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, breathe: Breathe) {
-  const sortedBy = sortedOrders(source, breathe);
+export function lister<R extends StoredRecord>(
+  shape: Shape,
+  source: Source<R>,
+  breathe: Breathe,
+  recordsMax: number = limits.listedRecordsMax,
+) {
+  const take = createRoom(recordsMax);
+  const sortedBy = sortedOrders(source, breathe, take);
 
-  /** The list of the records as they are in the turn of the loop in which this is called. */
+  /**
+   * The list of the records as they are in the turn of the loop in which this is called.
+   * @throws CairnError `overloaded` with `retryAfterSeconds`
+   */
   async function read(query: ListQuery, withTotal: boolean): Promise<Listing> {
     const { sort, after } = query;
     const view = source.view();
     // A short list is one page.
-    const limit = query.limit ?? (view.size <= limits.pageRecordsMax ? limits.pageRecordsMax : undefined);
+    const limit = query.limit ?? (view.size <= limits.pageRecordsMax ? limits.pageRecordsMax : Infinity);
     const records = view.blocks;
     const compare = comparator(shape, sort);
     const passes = query.filters.length > 0 ? matcher(shape, query.filters) : undefined;
     const write = representationWriter(shape, query.fields);
     const isPast = after && ((record: R): boolean => compare(record, after) > 0);
     const byId = sort[0]?.name === 'id';
-    const sorted = byId ? records : await sortedBy(JSON.stringify(sort), compare, limit !== undefined);
-    const total = withTotal ? await count(matching(records, passes)) : undefined;
+    const sorted = byId ? records : await sortedBy(JSON.stringify(sort), compare, limit < Infinity);
     const walk = matching(startingAt(sorted ?? [], byId && sort[0]?.descending, isPast), passes);
-    if (limit === undefined) return { body: pieces(walk, write), next: undefined, total };
+    const body = limit < Infinity ? undefined : pieces(sorted, walk, write);
+    if (body !== undefined) await body.next();
+    const total = withTotal ? await count(matching(records, passes)) : undefined;
+    if (body !== undefined) return { body, next: undefined, total };
     const walked = sorted && (await first(walk, limit + 1, byId ? Infinity : walkedBlocksMax));
     const found = walked ?? (await smallest(matching(matching(records, isPast), passes), limit + 1, compare));
     const page = found.slice(0, limit);
@@ -59,22 +73,29 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
     return { body: `[${page.map(write).join(',')}]`, next, total };
   }
 
-  /** The JSON array of `blocks` in pieces. */
-  async function* pieces(blocks: Iterable<readonly R[]>, write: (record: R) => string) {
-    let piece = '[';
-    let separator = '';
-    for (const block of blocks) {
-      for (let start = 0; start < block.length; start += recordsAtATime) {
-        const texts = block.slice(start, start + recordsAtATime).map(write);
-        piece += `${separator}${texts.join(',')}`;
-        separator = ',';
-        if (piece.length < pieceLength) continue;
-        yield piece;
-        piece = '';
+  /** The JSON array of what is walked of `blocks`, in pieces. The first is empty, and with it there is room for all. */
+  async function* pieces(blocks: Blocks<R> | undefined, walk: Iterable<readonly R[]>, write: (record: R) => string) {
+    const release = blocks && take(blocks);
+    if (release === undefined) throw tooManyLists;
+    try {
+      yield '';
+      let piece = '[';
+      let separator = '';
+      for (const block of walk) {
+        for (let start = 0; start < block.length; start += recordsAtATime) {
+          const texts = block.slice(start, start + recordsAtATime).map(write);
+          piece += `${separator}${texts.join(',')}`;
+          separator = ',';
+          if (piece.length < pieceLength) continue;
+          yield piece;
+          piece = '';
+        }
+        await breathe();
       }
-      await breathe();
+      yield `${piece}]`;
+    } finally {
+      release();
     }
-    yield `${piece}]`;
   }
 
   async function count(blocks: Iterable<readonly R[]>): Promise<number> {
@@ -114,6 +135,10 @@ export function lister<R extends StoredRecord>(shape: Shape, source: Source<R>, 
 
   return read;
 }
+
+const tooManyLists = new CairnError('overloaded', 'Cannot make the list: too many long ones are being sent', {
+  retryAfterSeconds: 5,
+});
 
 /** The records in order, `reversed` from the last one, but only from the first one on that `isPast` holds for. */
 function* startingAt<R>(blocks: Blocks<R>, reversed = false, isPast: Test<R> = () => true) {

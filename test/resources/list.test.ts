@@ -218,6 +218,40 @@ describe('a list without a limit', () => {
     await all.store.close();
   });
 
+  test('is refused where those that nobody reads hold too many records, until one of them is left', async () => {
+    const { things, store } = await world('held', 3000);
+    const read = lister(shape, things, restlessSlices(), 10_000);
+    const open = (query: string): Promise<Listing> => read(parseListQuery(shape, parseQuery(query)), true);
+    const leave = async ({ body }: Listing): Promise<unknown> =>
+      typeof body === 'string' ? undefined : body[Symbol.asyncIterator]().return?.();
+    const refused = { code: 'overloaded', retryAfterSeconds: 5 };
+    const byId = await Promise.all(Array.from({ length: 20 }, () => open('')));
+    const sorted = await Promise.all(Array.from({ length: 20 }, () => open('sort=name')));
+    const other = await open('sort=-price');
+    for (const sort of ['sort=price', 'sort=-name', 'sort=price,name']) await assert.rejects(open(sort), refused);
+    // Pages are as good as ever.
+    for (const _ of [1, 2, 3]) {
+      const page = await open('sort=email&limit=20');
+      assert.deepEqual(await recordsOf(page), expected(recordsIn(things), 'sort=email&limit=20'));
+    }
+    await leave(other);
+    assert.equal((await recordsOf(await open('sort=price'))).length, 3000);
+    for (const listing of sorted.slice(1)) await leave(listing);
+    await open('sort=price');
+    await assert.rejects(open('sort=-name'), refused, 'one is still there');
+    for (const listing of [...byId, ...sorted.slice(0, 1)]) await leave(listing);
+    await open('sort=-name');
+    await store.close();
+  });
+
+  test('is made whatever its length when it is the only one', async () => {
+    const { things, store } = await world('alone', 3000);
+    const read = lister(shape, things, restlessSlices(), 1000);
+    const query = parseListQuery(shape, parseQuery('sort=price'));
+    for (const _ of [1, 2]) assert.equal((await recordsOf(await read(query, false))).length, 3000);
+    await store.close();
+  });
+
   test('is one text when it is short', async () => {
     const { lists, store } = await world('short', 500);
     const listing = await lists.read(parseListQuery(shape, parseQuery('fields=id')), true);
