@@ -33,10 +33,7 @@ export interface Key extends JwsKey {
   readonly successorMac: (token: string) => string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /**
-   * When another took its place in the file, in milliseconds since the epoch: a server signs with it until it is told.
-   * `undefined` for the key that signs.
-   */
+  /** When it stopped signing, in milliseconds since the epoch; `undefined` for the key that signs. */
   readonly retiredAt: number | undefined;
 }
 
@@ -61,13 +58,24 @@ export function newKeyRing(random: Random, now: number): KeyRing {
 /** A new random key signs from now on; the one before retires, and keys whose tokens have all ended leave. */
 export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
   const older = ring.keys.map((key) => (key.retiredAt === undefined ? { ...key, retiredAt: now } : key));
-  const kept = older.filter((key) => now < verifiesUntil(key));
+  const kept = older.filter((key) => now < verifiesUntil(key, limits.accessTokenLifetimeSecondsMax));
   return { keys: [makeKey(random(limits.keyBytesMin), now, undefined), ...kept] };
 }
 
-/** When nothing that `key` signed counts any more, in milliseconds since the epoch. */
-export function verifiesUntil({ retiredAt = Infinity }: Key): number {
-  return retiredAt + limits.retiredKeySecondsMax * 1000;
+/**
+ * `next` as it counts for a server that works with `ring` until `now`: a key retires when the server is told, since it
+ * signed until then.
+ */
+export function tellOf(next: KeyRing, ring: KeyRing, now: number): KeyRing {
+  const { keys: [signing, ...others] } = next;
+  const told = new Map(ring.keys.map(({ kid, retiredAt = now }) => [kid, retiredAt]));
+  const asTold = (key: Key): Key => ({ ...key, retiredAt: Math.max(key.retiredAt ?? 0, told.get(key.kid) ?? 0) });
+  return { keys: [signing, ...others.map(asTold)] };
+}
+
+/** When the last token of `key` has ended, in milliseconds since the epoch, if they live for `lifetimeSeconds`. */
+export function verifiesUntil({ retiredAt = Infinity }: Key, lifetimeSeconds: number): number {
+  return retiredAt + lifetimeSeconds * 1000;
 }
 
 /** The content of the ring file. It holds the secrets. */

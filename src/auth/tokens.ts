@@ -4,13 +4,13 @@ import type { Clock, Random } from '../base/system.ts';
 import type { Role, TokenBearer } from './access.ts';
 import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
-import { verifiesUntil, type KeyRing } from './keys.ts';
+import { tellOf, verifiesUntil, type KeyRing } from './keys.ts';
 
 export interface TokenOptions {
   readonly ring: KeyRing;
   readonly clock: Clock;
   readonly random: Random;
-  /** How long a token lives. */
+  /** How long a token lives. Each verified one is refused after it, and a retired key leaves as long after. */
   readonly lifetimeSeconds: number;
 }
 
@@ -48,7 +48,7 @@ export class Tokens {
 
   /** Signs and verifies with `ring` from now on; what the ring before has verified is verified again. */
   setRing(ring: KeyRing): void {
-    this.#ring = ring;
+    this.#ring = tellOf(ring, this.#ring, this.#options.clock.now());
     this.#verified.clear();
   }
 
@@ -57,7 +57,7 @@ export class Tokens {
     const claimed = signed && parseClaims(signed.payload);
     if (signed === undefined || claimed === undefined) return undefined;
     // A retired key's word ends with it, also where it is remembered.
-    const until = Math.min(claimed.until, verifiesUntil(signed.key) / 1000);
+    const until = Math.min(claimed.until, verifiesUntil(signed.key, this.#options.lifetimeSeconds) / 1000);
     const claims = { ...claimed, until };
     if (this.#verified.size >= limits.verifiedTokensMax) this.#verified.clear();
     this.#verified.set(token, claims);

@@ -47,8 +47,6 @@ export const limits = {
   // Callers (src/auth)
   accessTokenBytesMax: 4096,
   accessTokenLifetimeSecondsMax: 24 * 60 * 60,
-  /** How long a retired key verifies: a day to tell the server of it, and a day for what it signed until then. */
-  retiredKeySecondsMax: 2 * 24 * 60 * 60,
   /** How far a signer's clock may be ahead of ours. */
   clockSkewSecondsMax: 60,
   /** Access tokens that are remembered as verified; some 500 bytes each. */
