@@ -24,13 +24,19 @@ import type { Users } from './resources/users.ts';
 import type { Store } from './store/store.ts';
 import { pageEndpoints } from './web/assets.ts';
 
+/** Who is made where there is no user yet. */
+export interface Administrator {
+  readonly email: string;
+  /** Absent: one is generated. */
+  readonly password?: string | undefined;
+  /** Takes the one that is generated before there is anybody whose password could be lost. */
+  readonly onPassword?: ((password: string) => void | Promise<void>) | undefined;
+}
+
 /** How an application is made; `DataOptions` are what it keeps its records by. */
 export interface AppOptions extends DataOptions {
-  /**
-   * The administrator that is made where there is no user yet, with a generated password where none is given. Absent:
-   * none is made.
-   */
-  readonly administrator?: { readonly email: string; readonly password?: string | undefined } | undefined;
+  /** Absent: none is made. */
+  readonly administrator?: Administrator | undefined;
   /** False: no page for browsers at `/`. */
   readonly page?: boolean | undefined;
 }
@@ -52,13 +58,16 @@ export async function createApp(options: AppOptions = {}) {
   const data = openData({ ...options, clock, random, log });
   const { settings, keys, users } = data;
   const store: Store = data.store;
+  const { administrator } = options;
   const onFault: OnFault = (error, { id }) => logFault(log, 'A fault of the server itself', error, id);
   const unready = (): Unready | undefined => (closed === undefined ? unreadyIn[store.status().state] : 'draining');
+  // Whoever breaks a rule leaves no store behind.
+  if (administrator !== undefined && !(await data.store.exists())) checkAdministrator(users, administrator);
   await store.start();
   try {
     const { accessTokenLifetimeSeconds: lifetimeSeconds } = settings;
     const tokens = new Tokens({ ring: await keys.load(), clock, random, lifetimeSeconds });
-    const generatedPassword = await ensureAdministrator(users, options.administrator, random);
+    const generatedPassword = await ensureAdministrator(users, administrator, random, settings);
     const exchange: ExchangerOptions = {
       clock,
       nextId: createRequestIds(random),
@@ -187,17 +196,28 @@ async function describe(routes: ReturnType<typeof routeTable>): Promise<{ text: 
   return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
 }
 
-/** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */
-async function ensureAdministrator(users: Users, administrator: AppOptions['administrator'], random: Random) {
-  if (administrator === undefined || users.records.size > 0) return undefined;
-  const generated = administrator.password === undefined ? random(18).toString('base64url') : undefined;
-  const { email, password = generated ?? '' } = administrator;
+/** @throws CairnError `validation_failed` */
+function checkAdministrator(users: Users, { email, password }: Administrator): void {
   try {
-    await users.create(everybody, { name: 'Administrator', email, role: 'admin', password });
+    users.acceptNew(everybody, { ...administratorFields, email, ...(password !== undefined && { password }) });
   } catch (error) {
-    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-    const broken = error.issues.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join(', ');
+    if (!(error instanceof CairnError)) throw error;
+    const broken = error.issues?.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join(', ');
     throw new CairnError(error.code, `Cannot make the administrator: ${broken}`);
   }
+}
+
+const administratorFields = { name: 'Administrator', role: 'admin' };
+
+/** Makes the first administrator where there is no user yet, and returns the password if it had to be generated. */
+async function ensureAdministrator(
+  users: Users, administrator: Administrator | undefined, random: Random, { passwordLengthMin }: Data['settings'],
+): Promise<string | undefined> {
+  if (administrator === undefined || users.records.size > 0) return undefined;
+  const { email, password, onPassword } = administrator;
+  const bytes = Math.max(18, Math.ceil((passwordLengthMin * 3) / 4));
+  const generated = password === undefined ? random(bytes).toString('base64url') : undefined;
+  if (generated !== undefined) await onPassword?.(generated);
+  await users.create(everybody, { ...administratorFields, email, password: password ?? generated ?? '' });
   return generated;
 }

@@ -3,11 +3,15 @@ import { readFileSync } from 'node:fs';
 import { limits } from './base/limits.ts';
 import { isLoopback } from './base/network.ts';
 import type { TlsTexts } from './http/server.ts';
+import { faultOf } from './schema/rules.ts';
 import { choice, integer, option, optional, readAll, settings, text, UsageError, type Option } from './settings.ts';
 import { errorCode } from './store/files.ts';
 
 const address = text('ADDRESS', 'an IP address or a host name', /^[\w.:%-]+$/);
-const email = text('EMAIL', 'an e-mail address', /^[^\s@]+@[^\s@]+$/);
+const email = {
+  ...text('EMAIL', 'an e-mail address'),
+  parse: (value: string) => (faultOf({ kind: 'email' }, value) === undefined ? value : undefined),
+};
 const port = integer('PORT', 0, 65_535);
 
 /** Every option of the server, once: flag, variable, help, check and the README's list are made of this. */

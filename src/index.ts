@@ -1,5 +1,5 @@
 /** What embedders import as `cairn-api`: an app, collections of one's own, and the types that belong to them. */
-import { createApp, type App, type AppOptions } from './app.ts';
+import { createApp, type Administrator, type App, type AppOptions } from './app.ts';
 import type { Unready } from './api/service-handlers.ts';
 import type { Access, Principal, Role } from './auth/access.ts';
 import { KeyRingError } from './auth/keys.ts';
@@ -22,7 +22,7 @@ import { LockedError, StoreDamageError, type Collection, type Store, type StoreS
 export { CairnError, createApp, createLog, defineCollection, InvariantError, KeyRingError, LockedError };
 export { StoreDamageError };
 export { boolean, choice, defaulted, email, integer, number, optional, text, timestamp };
-export type { Access, App, AppOptions, CairnErrorOptions, Change, Clock, Collection, CollectionAccess };
+export type { Access, Administrator, App, AppOptions, CairnErrorOptions, Change, Clock, Collection, CollectionAccess };
 export type { CollectionDeclaration, ErrorCode, Field, Fields, Hooks, Issue, JsonObject, JsonValue, Log, LogDetails };
 export type { LogLevel, LogOptions, LogSink, PlainReply, PlainRequest, Presence, Principal, Random, RequestEntry };
 export type { Role, Rule, Scalar, SecurityEvent, Shape, Store, StoreStatus, TlsTexts, Unready, UserRecord, Users };

@@ -96,6 +96,18 @@ test('the data outlives the app, and its directory is free again', async (t) => 
   await second.close();
 });
 
+test('a generated password is as long as the rules ask, and told before there is whom it belongs to', async (t) => {
+  const directory = temporaryDirectory(t);
+  const options = { directory, scryptCost: 1, passwordLengthMin: 128 };
+  const onPassword = (): never => {
+    throw new Error('nowhere to keep it');
+  };
+  await assert.rejects(createApp({ ...options, administrator: { email: 'ada@example.org', onPassword } }), /nowhere/);
+  const app = await createApp({ ...options, administrator: { email: 'ada@example.org' } });
+  assert.match(String(app.generatedPassword), /^[\w-]{128}$/);
+  await app.close();
+});
+
 test('an app that cannot start lets its directory go', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'keys.json'), '{}', { mode: 0o600 });

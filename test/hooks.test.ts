@@ -93,7 +93,10 @@ test('an afterWrite that fails is logged, and the caller is answered as ever', a
 
 test('an afterWrite that fails does not take the first password with it', async (t) => {
   const hooks: Hooks = { afterWrite: () => { throw new Error('the mail server is down'); } };
-  const { app } = await open(t, { hooks, administrator: { email: 'ada@example.org' }, scryptCost: 1 });
+  const told: string[] = [];
+  const administrator = { email: 'ada@example.org', onPassword: (password: string) => void told.push(password) };
+  const { app } = await open(t, { hooks, administrator, scryptCost: 1 });
+  assert.deepEqual(told, [app.generatedPassword]);
   assert.match(String(app.generatedPassword), /^[\w-]{24}$/);
 });
 

@@ -31,10 +31,13 @@ export const serve: Command = {
       const stop = waitForStop();
       const reloadFrom = waitForReload(config, log);
       const tls = config.tls && (await readTls(config.tls));
-      const administrator = { email: config.adminEmail, password: config.adminPassword };
+      const administrator = {
+        email: config.adminEmail,
+        password: config.adminPassword,
+        onPassword: (password: string) => tellPassword(password, config, terminal),
+      };
       const app = await createApp({ ...config, administrator, log, onFailure: stop.fail });
       try {
-        await tellPassword(app, config, terminal);
         if (operations !== undefined && config.opsPort !== undefined) {
           const port = await bound('ops-', operations.listen(app, config.opsPort, config.opsHost));
           log.message('notice', `Operations are served at ${urlOf('http', config.opsHost, port)}`);
@@ -131,13 +134,12 @@ async function reload(app: App, { tls, secret }: Config, log: Log): Promise<App>
 }
 
 /** Shown once to a person; where nobody looks, kept in a file for them. */
-async function tellPassword({ generatedPassword }: App, config: Config, terminal: Terminal): Promise<void> {
-  if (generatedPassword === undefined) return;
+async function tellPassword(password: string, config: Config, terminal: Terminal): Promise<void> {
   const told = `The password of ${config.adminEmail}`;
-  if (terminal.interactive) return terminal.out(`${told}, shown this once: ${generatedPassword}\n`);
+  if (terminal.interactive) return terminal.out(`${told}, shown this once: ${password}\n`);
   const files = new NodeFiles(config.directory);
   await files.prepare();
-  await replaceFile(files, 'admin-password', Buffer.from(`${generatedPassword}\n`));
+  await replaceFile(files, 'admin-password', Buffer.from(`${password}\n`));
   await files.close();
   const file = join(config.directory, 'admin-password');
   terminal.err(`${told} is in ${file}: sign in, change it, and remove the file\n`);

@@ -32,8 +32,13 @@ export const userCommands: readonly Command[] = [
     async run(call) {
       const [email = ''] = call.operands;
       const fields = { name: call.read(name) ?? email.replace(/@.*/s, ''), email, role: call.read(role) };
-      await offline(call, async (users) =>
-        line(await users.create(everybody, { ...fields, password: await readPassword(call) })));
+      let body: JsonObject | undefined;
+      const read = async () => (body ??= { ...fields, password: await readPassword(call) });
+      await offline(
+        call,
+        async (users) => line(await users.create(everybody, await read())),
+        async (users) => users.acceptNew(everybody, await read()),
+      );
     },
   },
   {
@@ -82,14 +87,23 @@ function line({ id, role: has, email, name: called }: UserRecord): string {
 
 /**
  * Opens the data directory, lets `work` use it without serving anybody, tells what came of it, and closes it again.
+ * Where no store is there yet, `begin` decides by what it throws whether one is made; without it none is.
  * @throws LockedError while a server has the directory, UsageError where there is none
  */
-async function offline(call: Call, work: (users: Users) => Promise<string> | string): Promise<void> {
+async function offline(
+  call: Call, work: (users: Users) => Promise<string> | string, begin?: (users: Users) => Promise<unknown>,
+): Promise<void> {
+  const { terminal } = call;
+  const directory = await dataDirectory(call);
   const [passwordLengthMin, scryptCost] = [call.read(options.passwordLengthMin), call.read(options.scryptCost)];
-  const { store, users } = openData({ directory: await dataDirectory(call), passwordLengthMin, scryptCost });
+  const { store, users } = openData({ directory, passwordLengthMin, scryptCost });
+  if (!(await store.exists())) {
+    if (begin === undefined) throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
+    await begin(users);
+  }
   await store.start();
   try {
-    call.terminal.out(await work(users));
+    terminal.out(await work(users));
   } finally {
     await store.close();
   }

@@ -53,6 +53,11 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
   });
 
+  /** What `body` says of a new user. @throws CairnError `validation_failed` */
+  function acceptNew(principal: Principal, body: JsonValue) {
+    return accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) => passwordIssues(sent));
+  }
+
   /**
    * Creates a user. Whoever is no administrator is slowed down by `address`, before the password is looked at.
    * @throws CairnError `validation_failed`, `actor_changed`, `email_taken`, `too_many_requests`, `overloaded`, and what
@@ -60,7 +65,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
    */
   async function create(principal: Principal, body: JsonValue, address?: string): Promise<UserRecord> {
     if (principal.role !== 'admin') throttle.claim(address ?? '');
-    const input = accept(userFields, body, { kind: 'create' }, lockedFor(principal), (sent) => passwordIssues(sent));
+    const input = acceptNew(principal, body);
     const passwordHash = input.password === undefined ? undefined : await passwords.hash(input.password);
     const { after } = await writeAs(principal, (transaction) => ({
       after: transaction.insert(records, userOf(input, passwordHash)),
@@ -192,7 +197,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
     throw new CairnError('last_admin', 'Cannot do without the last administrator: make another one, with a password');
   }
 
-  return { records, create, change, remove, checkActor, knowsPassword };
+  return { records, acceptNew, create, change, remove, checkActor, knowsPassword };
 }
 
 export type Users = ReturnType<typeof createUsers>;

@@ -3,7 +3,9 @@ import type { Clock, Random } from '../base/system.ts';
 import { Committer } from './committer.ts';
 import type { Files } from './files.ts';
 import { FileJournal, memoryJournal, type JournalOptions } from './journal.ts';
+import { journalNumbers } from './journal-format.ts';
 import { systemProcesses } from './lock.ts';
+import { findStore } from './recovery.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord } from './store.ts';
 import { isCollectionName, Table, type AnyTable } from './table.ts';
 
@@ -20,6 +22,8 @@ export interface StoreOptions extends Partial<Omit<JournalOptions, 'files'>> {
 }
 
 export interface OpenStore extends Store {
+  /** Whether there is one in the directory, before the start. @throws StoreDamageError where parts of one are left */
+  exists(): Promise<boolean>;
   /** The registered collections with nothing in them: for `checkFiles` and `repairFiles`. */
   freshTables(): Map<string, AnyTable>;
 }
@@ -46,7 +50,15 @@ export function openStore(given: StoreOptions): OpenStore {
     return table;
   }
 
+  const freshTables = () => new Map(Array.from(tables, ([name, table]) => [name, table.fresh()]));
+
   return {
+    async exists() {
+      if (files === undefined) return false;
+      if (journalNumbers(await files.list()).length > 0) return true;
+      await findStore(files, freshTables());
+      return false;
+    },
     get epoch() {
       return started().epoch;
     },
@@ -61,6 +73,6 @@ export function openStore(given: StoreOptions): OpenStore {
     checkpoint: () => started().committer.checkpoint(),
     close: () => (closing ??= running?.committer.close() ?? Promise.resolve()),
     status: () => started().committer.status(),
-    freshTables: () => new Map(Array.from(tables, ([name, table]) => [name, table.fresh()])),
+    freshTables,
   };
 }

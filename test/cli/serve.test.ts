@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {
-  chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync,
+  chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -89,6 +89,16 @@ test('without a terminal, the generated password is in a file that only its owne
   assert.ok(server.err.includes(file) && !(server.err + server.out).includes(password));
 });
 
+test('a password that cannot be kept is nobody\'s, and the next start makes another', async (t) => {
+  const data = join(temporaryDirectory(t), 'data');
+  mkdirSync(join(data, 'admin-password.tmp'), { recursive: true });
+  const words = ['--data', data, '--port', '0', '--scrypt-cost', '14', '--password-min', '40'];
+  assert.equal(await cairn(t, words, {}).ended, 74);
+  rmSync(join(data, 'admin-password.tmp'), { recursive: true });
+  await cairn(t, words, {}).find(url);
+  assert.match(readFileSync(join(data, 'admin-password'), 'utf8'), /^[\w-]{40}\n$/);
+});
+
 test('SIGHUP: a new certificate is taken up, and one that does not fit its key is not', async (t) => {
   const directory = temporaryDirectory(t);
   if (makeCertificate(directory, 'first') === undefined) return t.skip('there is no openssl here');
@@ -165,8 +175,9 @@ test('what keeps a server from starting is one line and an exit code of its own'
     cairn(t, ['--data', join(directory, 'e'), '--port', '0', '--host', '203.0.113.1']),
     cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
     cairn(t, ['--data', join(directory, 'f'), '--port', '0'], { CAIRN_ADMIN_PASSWORD: 'short' }),
+    cairn(t, ['--data', join(directory, 'g'), '--port', '0', '--admin-email', 'a@-b']),
   ].map(async (running) => ({ code: await running.ended, err: running.err })));
-  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64]);
+  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
   const told: readonly [index: number, message: RegExp][] = [
     [1, /^Cannot use --port: listen EADDRINUSE.*; name another one/m],
@@ -176,8 +187,10 @@ test('what keeps a server from starting is one line and an exit code of its own'
     [7, /^Cannot use --host: listen EADDRNOTAVAIL.*203\.0\.113\.1; name an address of this machine$/m],
     [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
     [9, /^Cannot make the administrator: password must have at least 15 characters\n$/],
+    [10, /^Cannot use --admin-email "a@-b": must be an e-mail address\n$/],
   ];
   for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
+  for (const name of ['f', 'g']) assert.ok(!existsSync(join(directory, name, 'keys.json')), 'and nothing was done');
 });
 
 test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
@@ -68,6 +68,24 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
     assert.match(err, message);
   }
   assert.deepEqual(await cairn(directory, 'user list'), before);
+});
+
+test('where no store is, none is made by what fails or only looks', async (t) => {
+  const directory = temporaryDirectory(t);
+  const cases: readonly [words: string, input: string, message: RegExp][] = [
+    ['user list', '', /^Cannot use --data ".*": no store is there\n$/],
+    ['user set-role ada@example.org admin', '', /^Cannot use --data ".*": no store is there\n$/],
+    ['user set-password ada@example.org', password, /^Cannot use --data ".*": no store is there\n$/],
+    ['user add ada@example.org', '', /^Cannot set the password: it is empty\n$/],
+    ['user add nobody', password, /^Cannot use the email: it must .*\n$/],
+  ];
+  for (const [words, input, message] of cases) {
+    const { code, out, err } = await cairn(directory, words, input);
+    assert.deepEqual([code, out, readdirSync(directory)], [64, '', []], words);
+    assert.match(err, message);
+  }
+  writeFileSync(join(directory, 'users.json'), '');
+  assert.match((await cairn(directory, 'user list')).err, /^Cannot open the store: users\.json.*\[N2\]/);
 });
 
 test('while a server has the directory, users are left alone, and nobody is asked for a password', async (t) => {
