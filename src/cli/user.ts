@@ -6,6 +6,7 @@ import { everybody, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { options } from '../config.ts';
 import { openData } from '../data.ts';
+import { silentLog, type Log } from '../log.ts';
 import { choice, flagOnly, option, optional, text, UsageError } from '../settings.ts';
 import { unconditional } from '../resources/collection.ts';
 import type { UserRecord, Users } from '../resources/users.ts';
@@ -96,7 +97,11 @@ async function offline(
   const { terminal } = call;
   const directory = await dataDirectory(call);
   const [passwordLengthMin, scryptCost] = [call.read(options.passwordLengthMin), call.read(options.scryptCost)];
-  const { store, users } = openData({ directory, passwordLengthMin, scryptCost });
+  // What the store says now, of a torn write perhaps, no later start says again.
+  const message: Log['message'] = (_level, text, { reason } = {}) =>
+    terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
+  const log = { ...silentLog, message };
+  const { store, users } = openData({ directory, passwordLengthMin, scryptCost, log });
   if (!(await store.exists())) {
     if (begin === undefined) throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
     await begin(users);

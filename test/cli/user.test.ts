@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
@@ -99,6 +99,21 @@ test('while a server has the directory, users are left alone, and nobody is aske
   await app.close();
   const absent = await cairn(directory, 'user set-password ada@example.org');
   assert.match(absent.err, /^Cannot find the user: nobody has the address "ada@example\.org"\n$/);
+});
+
+test('a torn write that a command comes upon is told by the command, since no later start does', async (t) => {
+  const directory = temporaryDirectory(t);
+  const killed = temporaryDirectory(t);
+  const app = await createApp({ directory, scryptCost: 14 });
+  cpSync(directory, killed, { recursive: true, filter: (path) => !path.endsWith('lock') });
+  await app.close();
+  const [journal = ''] = readdirSync(killed).filter((name) => /^journal-\d+\.jsonl$/.test(name));
+  const text = readFileSync(join(killed, journal), 'utf8').trimEnd();
+  writeFileSync(join(killed, journal), `${text}\n{"sequence":1,"comm`);
+  const { code, out, err } = await cairn(killed, 'user list');
+  assert.deepEqual([code, out], [0, '']);
+  assert.match(err, /^The store says: journal-1\.jsonl ends at byte \d+ .*cut short; its 19 bytes are kept in \S+\n/);
+  assert.equal((await cairn(killed, 'user list')).err, '');
 });
 
 test('of a disk that fails under a command the reason is told', async (t) => {
