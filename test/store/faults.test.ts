@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { crashWhileFull } from './fault-crashes.ts';
 import { failEveryCall, faults } from './fault-runs.ts';
 import { limits } from '../../src/base/limits.ts';
+import type { OpenFile } from '../../src/store/files.ts';
 import { makeStore, notes, person, startStore, turns } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
@@ -253,6 +254,21 @@ describe('a store on a full disk', () => {
     assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
   });
 
+  it('looks for room again after a write was refused, though more had been written ahead', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ files: disk, reserveBytes: 2000 });
+    await store.write((tx) => tx.insert(people, person('ann')));
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
+    await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(500)))), { code: 'storage_full' });
+    // The quota is lifted, but for a new journal, and the disk itself is full.
+    disk.fault = ({ operation, name }) =>
+      operation === 'write' && name.startsWith('journal-2') ? { code: 'EDQUOT' } : undefined;
+    disk.unused = 0;
+    await assert.rejects(store.write((tx) => tx.remove(people, 1)), { code: 'storage_full' });
+    disk.unused = 10_000;
+    await store.write((tx) => tx.remove(people, 1));
+  });
+
   const helps = { 'its reserve': 'people.json.1.tmp', 'what a checkpoint had begun': 'reserve' };
   for (const [what, gone] of Object.entries(helps)) {
     it(`starts with the help of ${what}, also where a write was cut short`, async () => {
@@ -272,6 +288,34 @@ describe('a store on a full disk', () => {
       assert.equal(full.content().get('journal-1.torn')?.toString(), torn);
     });
   }
+});
+
+it('a snapshot that is read back as something else takes no place, and no journal goes for it', async () => {
+  const disk = new SimulatedDisk();
+  const { store, people, notices } = await startStore({ files: disk, reserveBytes: 16 });
+  await store.write((tx) => tx.insert(people, person('ann')));
+  await store.checkpoint();
+  await store.write((tx) => tx.insert(people, person('bob')));
+  const before = disk.content().get('people.json');
+  const open = disk.open.bind(disk);
+  disk.open = async (name, mode) => {
+    const file = await open(name, mode);
+    if (mode !== 'read' || !name.startsWith('people.json.')) return file;
+    const read: OpenFile['read'] = async (buffer, position) => {
+      const length = await file.read(buffer, position);
+      if (length > 0) buffer.fill(0, 10, 11);
+      return length;
+    };
+    return { ...file, read };
+  };
+  await store.checkpoint();
+  assert.match(notices.join(), /a checkpoint was put off: .*people.*: what is read back is not what was written/);
+  assert.deepEqual(disk.content().get('people.json'), before);
+  disk.open = open;
+  await store.write((tx) => tx.insert(people, person('cat')));
+  await disk.remove('lock');
+  const again = await startStore({ files: new SimulatedDisk(disk.content()), reserveBytes: 16 });
+  assert.equal(again.people.size, 3);
 });
 
 describe('a store whose sync fails', () => {
