@@ -24,7 +24,7 @@ export class Throttle {
   readonly #account = new Failures({ burst: 30, everySeconds: 120 });
   readonly #all = new Failures({ burst: 600, everySeconds: 0.2 }, 1);
   /** E-mail addresses that were asked for, by whoever asked. */
-  readonly #claims = new Failures({ burst: 30, everySeconds: 10 });
+  readonly #newEmails = new Failures({ burst: 30, everySeconds: 10 });
   /** Where many names share a place the last one stays; who is forgotten is only no longer exempt. */
   readonly #known = new Float64Array(throttlePlaces);
 
@@ -67,15 +67,16 @@ export class Throttle {
   }
 
   /**
-   * Counts that `address`, or whatever tells a caller from others, asks for an e-mail address: the answer tells whether
-   * somebody has it. @throws CairnError `too_many_requests` with `retryAfterSeconds`
+   * Counts that a caller asks for an e-mail address of their own: the answer tells whether somebody else has it. `from`
+   * is where they call from, or what else tells them from others.
+   * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
-  claim(address: string): void {
-    const { place } = this.#placeOf('claim', networkOf(address));
+  countNewEmail(from: string): void {
+    const { place } = this.#placeOf('new email', networkOf(from));
     const now = this.#clock.elapsed();
-    const waitMs = this.#claims.waitMs(place, now);
+    const waitMs = this.#newEmails.waitMs(place, now);
     if (waitMs > 0) throw tooMany('Cannot take an e-mail address: too many have been asked for from here', waitMs);
-    this.#claims.add(place, now);
+    this.#newEmails.add(place, now);
   }
 
   /** Where a name is counted, and what tells it from others that are counted there. */
@@ -90,9 +91,10 @@ function tooMany(message: string, waitMs: number): CairnError {
 }
 
 /**
- * Counts failures of any number of names in memory that never grows: names that share a place may be held up for one
- * another, and are never let through. So few failures are let through in all that this is rare. A place holds the time
- * at which its failures will be forgotten (the generic cell rate algorithm).
+ * Counts failures of any number of names in memory that never grows. Names that share a place are counted together:
+ * one may be held up for another, and neither gets more attempts by it. That is rare, since in all only so many
+ * failures are let through. A place holds the time at which its failures will be forgotten (the generic cell rate
+ * algorithm).
  */
 class Failures {
   readonly #spacingMs: number;

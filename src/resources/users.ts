@@ -64,7 +64,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
    *   `Store.write` throws
    */
   async function create(principal: Principal, body: JsonValue, address?: string): Promise<UserRecord> {
-    if (principal.role !== 'admin') throttle.claim(address ?? '');
+    if (principal.role !== 'admin') throttle.countNewEmail(address ?? '');
     const input = acceptNew(principal, body);
     const passwordHash = input.password === undefined ? undefined : await passwords.hash(input.password);
     const { after } = await writeAs(principal, (transaction) => ({
@@ -91,7 +91,7 @@ export function createUsers({ store, write, sessions, passwords, throttle, audit
       return [...passwordIssues(sent, seen), ...missing];
     });
     const newEmail = emailKey(asked.email) !== emailKey(seen.email);
-    if (newEmail && principal.role !== 'admin') throttle.claim(`signed in as ${userId}`);
+    if (newEmail && principal.role !== 'admin') throttle.countNewEmail(`signed in as ${userId}`);
     if (proves && asked.password !== undefined) await prove(seen, asked.currentPassword ?? '', address);
     const newHash = asked.password === undefined ? undefined : await passwords.hash(asked.password);
     const { before, after, renewed } = await writeAs(principal, (transaction) => {

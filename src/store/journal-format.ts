@@ -250,7 +250,7 @@ export function isPadding(bytes: Buffer): boolean {
 }
 
 /** The `crc` that a line says it has: from there the chain goes on after a damaged line. */
-export function claimedChain(line: Buffer): number | undefined {
+export function statedChain(line: Buffer): number | undefined {
   const claimed = /,"crc":"([0-9a-f]{8})"\}\n$/.exec(line.toString('latin1', Math.max(0, line.length - 19)))?.[1];
   return claimed === undefined ? undefined : Number.parseInt(claimed, 16);
 }

@@ -242,7 +242,7 @@ export class FileJournal {
     try {
       this.#holdLock();
       if (this.#files.identity(journalName(journal.manifest.journal + 1)) !== undefined) {
-        throw new Error('another process has begun a journal');
+        throw new Error('Cannot write: another process has begun a journal');
       }
       return await work(journal);
     } catch (error) {
@@ -252,7 +252,7 @@ export class FileJournal {
   }
 
   #holdLock(): void {
-    if (this.#lock?.held() !== true) throw new Error('the lock file is not ours any more');
+    if (this.#lock?.held() !== true) throw new Error('Cannot write: the lock file is not ours any more');
   }
 
   async #retire(names: readonly string[]): Promise<void> {

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { readWhole, replaceFile, type Files } from './files.ts';
 import {
-  claimedChain, decodeFirst, decodeLine, isPadding, journalName, journalNumbers, lines, parseObject,
+  statedChain, decodeFirst, decodeLine, isPadding, journalName, journalNumbers, lines, parseObject,
   type ListedCollection, type Manifest,
 } from './journal-format.ts';
 import { newEpoch } from './journal.ts';
@@ -178,7 +178,7 @@ class Salvage {
       } else if (!isPadding(bytes)) {
         this.#loseIdsToo(name, offset, 'this line is damaged');
       }
-      chain = claimedChain(bytes);
+      chain = statedChain(bytes);
     }
   }
 

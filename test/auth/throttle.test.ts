@@ -126,11 +126,11 @@ test('no number of good logins at the same time holds up the one after them', ()
 
 test('30 e-mail addresses may be asked for from one place, then one in 10 seconds; sign-in goes on', () => {
   const { clock, throttle } = setUp();
-  for (let index = 0; index < 30; index += 1) throttle.claim('192.0.2.1');
-  assert.throws(() => throttle.claim('192.0.2.1'), { code: 'too_many_requests', retryAfterSeconds: 10 });
-  throttle.claim('192.0.2.2');
+  for (let index = 0; index < 30; index += 1) throttle.countNewEmail('192.0.2.1');
+  assert.throws(() => throttle.countNewEmail('192.0.2.1'), { code: 'too_many_requests', retryAfterSeconds: 10 });
+  throttle.countNewEmail('192.0.2.2');
   clock.advance(10);
-  throttle.claim('192.0.2.1');
+  throttle.countNewEmail('192.0.2.1');
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5);
 });
 
