@@ -52,6 +52,10 @@ const overloaded = new CairnError('overloaded', 'Cannot take the request: too ma
   retryAfterSeconds: 1,
 });
 
+function pause(this: Socket): void {
+  this.pause();
+}
+
 /**
  * Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. Any
  * number of servers may share one.
@@ -81,10 +85,10 @@ export class Exchanger {
     const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, awaitsContinue);
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
-    // Node itself would read on, and hand over pipelined requests without end.
-    if (connection.waiting.length < this.context.limits.pipelinedRequestsMax) return;
+    if (connection.paused || connection.waiting.length < this.context.limits.pipelinedRequestsMax) return;
     connection.paused = true;
-    connection.socket.pause();
+    // Node resumes whenever a request is complete: it would read on, and hand over requests without end.
+    connection.socket.on('resume', pause).pause();
   };
 
   /**
@@ -213,7 +217,7 @@ export class Exchanger {
       waiting.length = 0;
     } else if (connection.paused && waiting.length < this.context.limits.pipelinedRequestsMax) {
       connection.paused = false;
-      connection.socket.resume();
+      connection.socket.off('resume', pause).resume();
     }
   }
 }
