@@ -32,11 +32,6 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
   }
 }
 
-/** Puts `ring` in the place of the one in the file, durably and as a whole. */
-export async function saveKeyRing(files: Files, ring: KeyRing): Promise<void> {
-  await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(ring)));
-}
-
 export interface DataOptions extends SomeSettings {
   /** The signing key, 32 to 1,024 bytes of UTF-8; absent: made at the first start and kept in the directory. */
   readonly secret?: string | undefined;
@@ -104,7 +99,9 @@ export function openData(options: DataOptions) {
     async load(): Promise<KeyRing> {
       const found = secret === undefined ? files && (await readKeyRing(files)) : keyRingOfSecret(secret, clock.now());
       const read = found ?? newKeyRing(random, clock.now());
-      if (found === undefined && files !== undefined) await saveKeyRing(files, read);
+      if (found === undefined && files !== undefined) {
+        await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(read)));
+      }
       return (ring = read);
     },
   };

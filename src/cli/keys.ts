@@ -1,9 +1,11 @@
-import { newKeyRing, rotateKeyRing } from '../auth/keys.ts';
+import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { options } from '../config.ts';
-import { readKeyRing, saveKeyRing } from '../data.ts';
+import { keyFile, readKeyRing } from '../data.ts';
 import { UsageError } from '../settings.ts';
+import { errorCode, temporaryName, writeAll, writeSynced, type Files } from '../store/files.ts';
 import { NodeFiles } from '../store/node-files.ts';
+import { LockedError } from '../store/store.ts';
 import { dataDirectory, type Call, type Command } from './command.ts';
 
 /** The keys that sign tokens; they are public by their ids alone. Both commands work beside a running server. */
@@ -26,19 +28,40 @@ export const keyCommands: readonly Command[] = [
     summary: 'Makes a new signing key; what the others signed stays good until it ends, and nobody is logged out',
     options: [options.directory],
     async run(call) {
-      const [files, clock, random] = [await keyFiles(call), systemClock, systemRandom];
+      const files = await keyFiles(call);
       await files.prepare();
       try {
-        const ring = (await readKeyRing(files)) ?? newKeyRing(random, clock.now());
-        const rotated = rotateKeyRing(ring, random, clock.now());
-        await saveKeyRing(files, rotated);
-        call.terminal.out(`${rotated.keys[0].kid} signs from now on; a running server takes it up on SIGHUP\n`);
+        call.terminal.out(`${await rotate(files)} signs from now on; a running server takes it up on SIGHUP\n`);
       } finally {
         await files.close();
       }
     },
   },
 ];
+
+/**
+ * Rotates the ring in the file, and returns the id of the key that signs then. Its temporary file keeps others away: of
+ * two rotations that begin with the same ring, one would be lost.
+ * @throws LockedError
+ */
+async function rotate(files: Files): Promise<string> {
+  const [now, temporary] = [systemClock.now(), temporaryName(keyFile)];
+  let kid = '';
+  try {
+    await writeSynced(files, temporary, 'exclusive', async (file) => {
+      const found = (await readKeyRing(files)) ?? newKeyRing(systemRandom, now);
+      const ring = rotateKeyRing(found, systemRandom, now);
+      kid = ring.keys[0].kid;
+      await writeAll(file, Buffer.from(serialiseKeyRing(ring)), 0);
+    });
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    throw new LockedError(`Cannot rotate the keys: another rotation has ${temporary}; remove it where none is running`);
+  }
+  await files.rename(temporary, keyFile);
+  await files.syncDirectory();
+  return kid;
+}
 
 /** Where the keys are. @throws UsageError where they are configured */
 async function keyFiles(call: Call): Promise<NodeFiles> {

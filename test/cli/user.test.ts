@@ -158,6 +158,20 @@ test('keys are rotated beside a running server, which takes them up when told, a
   for (const { secret } of file.keys) assert.ok(!(out + listed.out).includes(secret), 'secrets stay in their file');
 });
 
+test('of rotations at the same time each key is kept, and who comes between is told', async (t) => {
+  const directory = temporaryDirectory(t);
+  const outcomes = await Promise.all(Array.from({ length: 5 }, () => cairn(directory, 'keys rotate')));
+  const done = outcomes.filter(({ code }) => code === 0);
+  const listed = (await cairn(directory, 'keys list')).out;
+  for (const { out } of done) assert.ok(listed.includes(out.split(' ')[0] ?? ''));
+  for (const { code, err } of outcomes.filter((outcome) => !done.includes(outcome))) {
+    assert.equal(code, 75);
+    assert.match(err, /^Cannot rotate the keys: another rotation has keys\.json\.tmp; .*\n$/);
+  }
+  assert.equal(listed.split('\n').length - 1, done.length + 1);
+  assert.deepEqual(readdirSync(directory), ['keys.json']);
+});
+
 test('each command tells its own options alone', async () => {
   const { out } = await runCommand(userCommands, ['user', 'list', '--help']);
   assert.deepEqual(out.match(/--[\w-]+/g), ['--data']);
