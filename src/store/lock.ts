@@ -134,13 +134,15 @@ function presence(
 }
 
 async function heldBy(files: Files, reason: string): Promise<LockedError> {
-  const holder = parseObject((await readWhole(files, lockName))?.toString() ?? '');
+  const content = await readWhole(files, lockName);
+  const holder = parseObject(content?.toString() ?? '');
   const who = holder
     ? `process ${String(holder['pid'])} on ${String(holder['host'])} since ${String(holder['since'])}`
     : 'another process';
-  const remedy = reason.startsWith('it is running')
-    ? ': stop it first'
-    : `. If that process is gone, remove the file "${lockName}" in ${files.directory}`;
+  let remedy = `. If that process is gone, remove the file "${lockName}" in ${files.directory}`;
+  if (reason.startsWith('it is running')) remedy = ': stop it first';
+  // Any process of the machine may take a name of the abstract namespace.
+  if (content === undefined) remedy = '. No lock file is there: if that stays so, "ss -xlp" shows who has "@cairn-…"';
   return new LockedError(`Cannot open the store: ${who} holds it (${reason})${remedy}`);
 }
 

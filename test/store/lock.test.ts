@@ -80,6 +80,11 @@ describe('the lock', () => {
     });
   }
 
+  it('is not to be had while somebody else has its name alone, and the message says how to find them', async () => {
+    const { store } = makeStore({ ...options, files: new SimulatedDisk(), processes: claiming(false, gone) });
+    await assert.rejects(store.start(), /another process holds it .*No lock file is there: .*"ss -xlp" shows who/);
+  });
+
   it('is durable before anything else is written', async () => {
     const { disk } = await heldBy(other);
     const operations = disk.operations.slice(disk.operations.findIndex((each) => each.kind === 'create'));
