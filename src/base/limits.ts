@@ -33,6 +33,8 @@ export const limits = {
   requestsPerConnectionMax: 10_000,
   /** Requests of one connection that wait for the answers before theirs; beyond it, no more are read. */
   pipelinedRequestsMax: 64,
+  /** The same in all, since a read brings thousands and each takes 3 KB; beyond it their connection is closed. */
+  waitingRequestsMax: 16_384,
   /** Bodies that are still being received, all together; beyond it 503. */
   arrivingBytesMax: 128 * 1024 * 1024,
   /** Requests that wait for a disk, a hash or the like, and not for their sender; beyond it 503. */

@@ -71,6 +71,8 @@ export class Exchanger {
   refused = 0;
   /** While it is set, every reply ends its connection. */
   draining = false;
+  /** Of all connections together. */
+  #waiting = 0;
   readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
   readonly #connections = new WeakMap<Socket, Connection>();
 
@@ -85,6 +87,12 @@ export class Exchanger {
     const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, awaitsContinue);
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
+    this.#waiting += 1;
+    if (this.#waiting > this.context.limits.waitingRequestsMax) {
+      this.refused += 1;
+      connection.closing = true;
+      return exchange.abandon();
+    }
     if (connection.paused || connection.waiting.length < this.context.limits.pipelinedRequestsMax) return;
     connection.paused = true;
     // Node resumes whenever a request is complete: it would read on, and hand over requests without end.
@@ -111,8 +119,9 @@ export class Exchanger {
     else take();
     const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, false);
     exchange.fail(failure);
-    if (connection.busy) connection.waiting.push(exchange);
-    else this.#begin(connection, exchange);
+    if (!connection.busy) return this.#begin(connection, exchange);
+    this.#waiting += 1;
+    connection.waiting.push(exchange);
   }
 
   #connectionOf(socket: Socket): Connection {
@@ -211,9 +220,11 @@ export class Exchanger {
     while (!connection.busy && !connection.closing) {
       const next = waiting.shift();
       if (next === undefined) break;
+      this.#waiting -= 1;
       this.#begin(connection, next);
     }
     if (connection.closing) {
+      this.#waiting -= waiting.length;
       waiting.length = 0;
     } else if (connection.paused && waiting.length < this.context.limits.pipelinedRequestsMax) {
       connection.paused = false;

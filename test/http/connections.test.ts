@@ -256,6 +256,30 @@ test('of what is pipelined without end, little is read', async (context) => {
   await assertServes(listener);
 });
 
+test('what is pipelined on all connections together has a bound, and comes back within it', async (context) => {
+  let waits = gate();
+  const wait: Handle = async () => {
+    await waits.passed;
+    return text('waited');
+  };
+  const listener = await start(context, { waitingRequestsMax: 100 }, { 'GET /wait': wait });
+  const pipeline = (count: number): RawClient =>
+    new RawClient(listener.port).send(`GET /wait ${host}\r\n${get.repeat(count)}`);
+  for (let round = 0; round < 3; round += 1) {
+    const first = pipeline(60);
+    await until(() => listener.exchanger.inFlight === 1, 'it does not arrive');
+    const second = pipeline(60);
+    assert.equal(await second.rest(), '');
+    assert.equal(listener.exchanger.refused, round + 1);
+    waits.open();
+    assert.equal((await first.reply()).body, 'waited');
+    for (let id = 0; id < 60; id += 1) assert.equal((await first.reply()).body, 'item /items/1');
+    first.socket.destroy();
+    await until(() => listener.exchanger.inFlight + listener.exchanger.connections === 0, 'they stay');
+    waits = gate();
+  }
+});
+
 test('of pipelined requests, the next one is looked at when the reply before it was taken', async (context) => {
   let handled = 0;
   const big: Handle = () => {
