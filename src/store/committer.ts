@@ -175,7 +175,7 @@ export class Committer {
   /** Whether it may use the reserve, of which most is left to what removes records and inserts none. */
   #takesWhenFull({ inserts, removes, whenFull, encoded }: PendingTransaction): boolean {
     if (removes && !inserts) return true;
-    if (whenFull) this.#spent += encoded.length;
+    if (whenFull) this.#spent += Buffer.byteLength(encoded);
     return whenFull && this.#spent <= limits.whenFullBytesMax;
   }
 
@@ -190,19 +190,19 @@ export class Committer {
   }
 
   #join({ encoded }: PendingTransaction): Group {
-    let group = this.#gathering.at(-1);
-    if (
-      group === undefined ||
-      group.commits.length >= limits.groupTransactionsMax ||
-      group.bytes + encoded.length > limits.groupBytesMax
-    ) {
-      group = { commits: [], writes: [], bytes: 0 };
-      this.#gathering.push(group);
-    }
-    group.commits.push(`${encoded}]`);
-    group.bytes += encoded.length;
+    const commit = `${encoded}]`;
+    const bytes = Buffer.byteLength(commit);
+    const last = this.#gathering.at(-1);
+    const isOpen =
+      last !== undefined &&
+      last.commits.length < limits.groupTransactionsMax &&
+      last.bytes + bytes <= limits.groupBytesMax;
+    const group: Group = isOpen ? last : { commits: [], writes: [], bytes: 0 };
+    if (!isOpen) this.#gathering.push(group);
+    group.commits.push(commit);
+    group.bytes += bytes;
     this.#sequence += 1;
-    this.#pendingBytes += encoded.length;
+    this.#pendingBytes += bytes;
     this.#schedule();
     return group;
   }

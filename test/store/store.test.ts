@@ -181,7 +181,8 @@ for (const [kind, options] of kinds) {
 describe('a store under load', () => {
   it('bounds the bytes and the number of what waits', async () => {
     const { store, people, notes } = await startStore();
-    const text = 'x'.repeat(limits.groupBytesMax / 2);
+    // Three bytes each.
+    const text = '€'.repeat(limits.groupBytesMax / 6);
     await Promise.all([1, 2, 3].map((n) => store.write((tx) => tx.insert(notes, { person: n, text }))));
     assert.equal(store.status().groups, 3);
     const insert = (n: number): Promise<unknown> => store.write((tx) => tx.insert(people, person(`p${n}`)));
