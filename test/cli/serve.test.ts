@@ -127,7 +127,7 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
 test('SIGHUP: what comes during the start waits for its end, and a secret of the environment stays', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   const secrets = { CAIRN_ADMIN_PASSWORD: 'correct horse battery', CAIRN_SECRET: 'x'.repeat(32) };
-  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '18'], secrets);
+  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '16'], secrets);
   while (!existsSync(join(data, 'lock'))) await sleep(5);
   server.child.kill('SIGHUP');
   await server.find(/Cairn serves [^]*Nothing was read again; a CAIRN_SECRET never is/);

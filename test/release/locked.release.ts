@@ -86,7 +86,7 @@ async function serveAndWrite(t: TestContext, words: readonly string[], signal: N
   assert.match(await (await fetch(`${base}/`)).text(), /^<!doctype html>/i);
   const items = await signInAndWrite(base, 'correct horse battery');
   server.child.kill('SIGHUP');
-  await server.find(/Certificate and keys were read again/);
+  await server.find(/notice","kind":"message","message":"Keys were read again"/);
   server.child.kill(signal);
   assert.equal(await server.ended, signal === 'SIGTERM' ? 0 : null, server.err);
   assert.equal(server.err, '');
