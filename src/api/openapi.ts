@@ -2,6 +2,7 @@ import type { Access } from '../auth/access.ts';
 import type { ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
+import { sessionCookie } from './authenticate.ts';
 import { problems } from './problems.ts';
 import { mediaTypesOf, problemsOf, type Route, type RouteBody } from './route.ts';
 
@@ -36,7 +37,7 @@ export function openApi(routes: ReadonlyMap<string, Route>, version: string): Js
       examples: Object.fromEntries(codes.map((code) => [code, { value: problemExample(code) }])),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /tokens.' },
-        session: { type: 'apiKey', in: 'cookie', name: 'sid', description: 'Set by POST /login.' },
+        session: { type: 'apiKey', in: 'cookie', name: sessionCookie, description: 'Set by POST /login.' },
       },
     },
   };

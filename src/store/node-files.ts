@@ -1,5 +1,5 @@
-import { constants, existsSync, statSync, write } from 'node:fs';
-import { type FileHandle, link, mkdir, open, readdir, rename, statfs, unlink } from 'node:fs/promises';
+import { constants, existsSync, readdir, statSync, write } from 'node:fs';
+import { type FileHandle, link, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
@@ -7,6 +7,8 @@ import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts'
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 
 const writeTo = promisify(write);
+/** That of `fs/promises` ends a locked-down process of Node.js 22 where it is denied, instead of rejecting. */
+const listDirectory = promisify(readdir);
 
 /** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
@@ -64,7 +66,7 @@ export class NodeFiles implements Files {
   }
 
   list(): Promise<string[]> {
-    return readdir(this.directory).catch((error: unknown) => {
+    return listDirectory(this.directory).catch((error: unknown) => {
       if (errorCode(error) === 'ENOENT') return [];
       throw error;
     });
