@@ -7,14 +7,19 @@ import { everybody } from '../../src/auth/access.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
 import { userCommands } from '../../src/cli/user.ts';
 import { openData } from '../../src/data.ts';
+import { noticesOfDeniedSyncs } from '../support/locked.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
 const password = 'correct horse battery';
 
-function cairn(directory: string, words: string, input = ''): Promise<Outcome> {
+const toldWhenLocked = noticesOfDeniedSyncs.map((notice) => `The store says: ${notice}\n`).join('');
+
+/** What a command comes to, but for what each says that opens a store in a locked-down run. */
+async function cairn(directory: string, words: string, input = ''): Promise<Outcome> {
   const environment = { CAIRN_DATA: directory, CAIRN_SCRYPT_COST: '14' };
-  return runCommand([...userCommands, ...keyCommands], words.split(' '), input, environment);
+  const outcome = await runCommand([...userCommands, ...keyCommands], words.split(' '), input, environment);
+  return { ...outcome, err: outcome.err.replace(toldWhenLocked, '') };
 }
 
 /** The status of signing in to what is in the directory. */
