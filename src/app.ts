@@ -94,8 +94,8 @@ export async function createApp(options: AppOptions = {}) {
         const former = keys.ring.keys[0].kid;
         const ring = await keys.load();
         const { kid } = ring.keys[0];
-        if (kid !== former) log.security('keys_rotated', { kid });
         tokens.setRing(ring);
+        if (kid !== former) log.security('keys_rotated', { kid });
       },
       /**
        * Stops accepting, answers what is in flight through any entrance, writes snapshots and lets the directory go.
@@ -120,6 +120,8 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
     stops && request.target !== serviceRoutes.live.path ? refusal(stopped, request.id) : given.handle(request);
   const exchanger = new Exchanger({ ...given, handle });
   const servers: HttpServer[] = [];
+  /** In flight without a port: these keep no caller out. */
+  let injected = 0;
   return {
     /** Serves on a port of its own; 0 takes any free one. @throws what binding throws */
     async listen({ port, host, tls }: { port: number; host: string; tls?: TlsTexts | undefined }): Promise<number> {
@@ -137,14 +139,14 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
     /** What the entrances are busy with. */
     load() {
       const { inFlight, connections, refused } = exchanger;
-      return { inFlight, connections, refused };
+      return { inFlight: inFlight + injected, connections, refused };
     },
     /** For an existing `node:http` server: `createServer(app.handler)`. */
     handler: (incoming: IncomingMessage, outgoing: ServerResponse): void => exchanger.receive(incoming, outgoing),
     /** Asks without a port. */
     inject(request: PlainRequest): Promise<PlainReply> {
-      exchanger.inFlight += 1;
-      return inject(handle, refusal, given.nextId, request).finally(() => (exchanger.inFlight -= 1));
+      injected += 1;
+      return inject(handle, refusal, given.nextId, request).finally(() => (injected -= 1));
     },
     async drain(): Promise<void> {
       exchanger.draining = true;
@@ -153,7 +155,7 @@ function createEntrances(given: ExchangerOptions, settings: Data['settings']) {
       const deadline = systemClock.elapsed() + graceMs + timeoutMs;
       await Promise.all(servers.map((server) => server.drain(graceMs, timeoutMs)));
       stops = true;
-      while (exchanger.inFlight + exchanger.sending > 0 && systemClock.elapsed() < deadline) await sleep(10);
+      while (injected + exchanger.inFlight + exchanger.sending > 0 && systemClock.elapsed() < deadline) await sleep(10);
     },
   };
 }
@@ -214,6 +216,7 @@ async function ensureAdministrator(
   users: Users, administrator: Administrator | undefined, random: Random, { passwordLengthMin }: Data['settings'],
 ): Promise<string | undefined> {
   if (administrator === undefined || users.records.size > 0) return undefined;
+  checkAdministrator(users, administrator);
   const { email, password, onPassword } = administrator;
   const bytes = Math.max(18, Math.ceil((passwordLengthMin * 3) / 4));
   const generated = password === undefined ? random(bytes).toString('base64url') : undefined;

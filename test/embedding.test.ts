@@ -12,6 +12,7 @@ import {
   type Field, type Random, type Shape,
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
+import { limits } from '../src/base/limits.ts';
 import { cairn, temporaryDirectory } from './cli/spawn.ts';
 import { isLockedRun } from './support/locked.ts';
 import { RawClient } from './http/raw.ts';
@@ -103,8 +104,27 @@ test('a generated password is as long as the rules ask, and told before there is
     throw new Error('nowhere to keep it');
   };
   await assert.rejects(createApp({ ...options, administrator: { email: 'ada@example.org', onPassword } }), /nowhere/);
+  const refused = createApp({ ...options, administrator: { email: 'bad', onPassword } });
+  await assert.rejects(refused, /^CairnError: Cannot make the administrator: email must be an e-mail address/);
   const app = await createApp({ ...options, administrator: { email: 'ada@example.org' } });
   assert.match(String(app.generatedPassword), /^[\w-]{128}$/);
+  await app.close();
+});
+
+test('what is asked without a port keeps no caller out', async (t) => {
+  const app = await createApp({ auth: 'none', directory: temporaryDirectory(t) });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  let asked = 0;
+  const ask = async (): Promise<void> => {
+    for (; asked < 20; asked += 1) assert.equal((await fetch(`http://127.0.0.1:${port}/items/0`)).status, 404);
+  };
+  const asking = ask();
+  while (asked < 20) {
+    const made = Array.from({ length: limits.requestsInFlightMax + 100 }, () => app.inject(lamp));
+    assert.equal(app.load().inFlight >= made.length, true);
+    for (const { status } of await Promise.all(made)) assert.equal(status, 201);
+  }
+  await asking;
   await app.close();
 });
 

@@ -66,11 +66,13 @@ export function collectionHandlers(
     list({ request, query }) {
       const withTotal = prefers(request, 'count', 'exact');
       // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
-      const tag = entityTag(epoch(), resource.records.revision, withTotal ? 'counted' : '');
+      const plain = entityTag(epoch(), resource.records.revision);
+      const counted = entityTag(epoch(), resource.records.revision, 'counted');
+      const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
       const known = replies.get(`${tag} ${request.target}`);
-      if (known !== undefined) return isUnchanged(request, tag) ? notModified(tag) : known;
+      if (known !== undefined) return isUnchanged(request, tag, other) ? notModified(tag) : known;
       const asked = parseListQuery(fields, parseQuery(query));
-      if (isUnchanged(request, tag)) return notModified(tag);
+      if (isUnchanged(request, tag, other)) return notModified(tag);
       return readList(request.target, asked, tag, withTotal);
     },
 

@@ -1,6 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 import { apiFields, type Reply, type Request } from '../http/message.ts';
-import { passesIfMatch, passesIfNoneMatch, readPreconditions } from '../http/preconditions.ts';
+import { passesIfMatch, passesIfNoneMatch, readEntityTags, readPreconditions } from '../http/preconditions.ts';
 import type { Precondition } from '../resources/collection.ts';
 import { problems } from './problems.ts';
 
@@ -57,10 +57,13 @@ export function entityTag(epoch: string, revision: number, selection = ''): stri
   return `"${epoch}-${revision}${selection === '' ? '' : `-${selection}`}"`;
 }
 
-/** Whether the caller holds this representation already (304). @throws CairnError `precondition_failed` */
-export function isUnchanged({ fields }: Request, tag: string): boolean {
+/**
+ * Whether the caller holds this representation already (304). `version`: the tag of another representation of the same
+ * version, which `If-Match` may name as well. @throws CairnError `precondition_failed`
+ */
+export function isUnchanged({ fields }: Request, tag: string, version = tag): boolean {
   const preconditions = readPreconditions(fields);
-  if (!passesIfMatch(preconditions.ifMatch, tag)) throw changed();
+  if (!passesIfMatch(preconditions.ifMatch, tag) && !passesIfMatch(preconditions.ifMatch, version)) throw changed();
   return !passesIfNoneMatch(preconditions.ifNoneMatch, tag);
 }
 
@@ -82,8 +85,7 @@ export function preconditionOf({ fields }: Request, epoch: string, required: boo
 
 /** Refuses a write for one version of what has none: to ignore the condition would be to write in spite of it. */
 export function refuseVersion({ fields }: Request): void {
-  const { ifMatch } = readPreconditions(fields);
-  if (ifMatch === undefined || ifMatch.includes('*')) return;
+  if (passesIfMatch(readEntityTags(fields, 'if-match'), '')) return;
   throw new CairnError('precondition_failed', 'Cannot go on: If-Match names a version, and this request is for none');
 }
 

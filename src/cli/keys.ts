@@ -40,12 +40,12 @@ export const keyCommands: readonly Command[] = [
 ];
 
 /**
- * Rotates the ring in the file, and returns the id of the key that signs then. Its temporary file keeps others away: of
- * two rotations that begin with the same ring, one would be lost.
+ * Rotates the ring in the file, and returns the id of the key that signs then. Its temporary file keeps other rotations
+ * away: of two that begin with the same ring, one would be lost.
  * @throws LockedError
  */
 async function rotate(files: Files): Promise<string> {
-  const [now, temporary] = [systemClock.now(), temporaryName(keyFile)];
+  const [now, temporary] = [systemClock.now(), temporaryName('rotation')];
   let kid = '';
   try {
     await writeSynced(files, temporary, 'exclusive', async (file) => {
@@ -58,7 +58,12 @@ async function rotate(files: Files): Promise<string> {
     if (errorCode(error) !== 'EEXIST') throw error;
     throw new LockedError(`Cannot rotate the keys: another rotation has ${temporary}; remove it where none is running`);
   }
-  await files.rename(temporary, keyFile);
+  try {
+    await files.rename(temporary, keyFile);
+  } catch (error) {
+    await files.remove(temporary).catch(() => undefined);
+    throw error;
+  }
   await files.syncDirectory();
   return kid;
 }

@@ -233,10 +233,10 @@ export class Exchange implements Request {
       const timer = setTimeout(() => this.abandon(), this.#context.limits.slowReaderTimeoutMs * units).unref();
       await new Promise<void>((resolve) => {
         const wake = (): void => {
-          for (const emitter of emitters) emitter.off('drain', wake).off('close', wake);
+          for (const emitter of emitters) emitter.off('drain', wake).off('finish', wake).off('close', wake);
           resolve();
         };
-        for (const emitter of emitters) emitter.on('drain', wake).on('close', wake);
+        for (const emitter of emitters) emitter.on('drain', wake).on('finish', wake).on('close', wake);
       });
       clearTimeout(timer);
     }

@@ -66,7 +66,7 @@ export class Exchanger {
   inFlight = 0;
   /** Replies that the system has not taken whole, being long or read slowly; these keep nobody out. */
   sending = 0;
-  /** Those that `HttpServer`s hold, and those that found one of the caps reached. */
+  /** Those that `HttpServer`s hold, and those that found a cap reached, or went beyond one by what they pipelined. */
   connections = 0;
   refused = 0;
   /** While it is set, every reply ends its connection. */
@@ -88,7 +88,8 @@ export class Exchanger {
     if (!connection.busy) return this.#begin(connection, exchange);
     connection.waiting.push(exchange);
     this.#waiting += 1;
-    if (this.#waiting > this.context.limits.waitingRequestsMax) {
+    // Who has few of them waiting is not cut off for those who have many.
+    if (connection.paused && this.#waiting > this.context.limits.waitingRequestsMax) {
       this.refused += 1;
       connection.closing = true;
       return exchange.abandon();
@@ -111,7 +112,8 @@ export class Exchanger {
     const incoming = Object.assign(new IncomingMessage(socket), { complete: true });
     const outgoing = new ServerResponse(incoming).once('finish', () => {
       socket.end();
-      setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
+      const timer = setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
+      socket.once('close', () => clearTimeout(timer));
     });
     // Node gives the socket to its own replies only, to each when the one before has let it go.
     const take = (): void => void (socket.writable ? outgoing.assignSocket(socket) : socket.destroy());

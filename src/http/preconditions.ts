@@ -13,7 +13,7 @@ import type { Fields } from './fields.ts';
  * @throws CairnError `malformed_request`
  */
 export function readPreconditions(fields: Fields) {
-  return { ifMatch: read(fields, 'if-match'), ifNoneMatch: read(fields, 'if-none-match') };
+  return { ifMatch: readEntityTags(fields, 'if-match'), ifNoneMatch: readEntityTags(fields, 'if-none-match') };
 }
 
 /** `*` alone, or tags as they are written, quotes and `W/` included. */
@@ -42,7 +42,8 @@ export function parseEntityTags(value: string): EntityTags {
   return tags.length === 0 ? undefined : tags;
 }
 
-function read(fields: Fields, name: string): EntityTags {
+/** @throws CairnError `malformed_request` */
+export function readEntityTags(fields: Fields, name: string): EntityTags {
   const value = fields.get(name);
   if (value === undefined) return undefined;
   const tags = parseEntityTags(value);

@@ -91,12 +91,15 @@ export function sortedOrders<R extends StoredRecord>(source: Source<R>, breathe:
     // What is sorted anew shares nothing with other orders, also where it is for pages.
     const release = take(isNear ? [] : [{ length: view.size }]);
     if (release === undefined) return (order.work = undefined);
-    const blocks = isNear
-      ? await resort(sorted.blocks, sorted.view.blocks, view.blocks, compare, breathe)
-      : await sort(view.blocks, compare, breathe);
-    release();
-    order.sorted = { blocks, view };
-    return blocks;
+    try {
+      const blocks = isNear
+        ? await resort(sorted.blocks, sorted.view.blocks, view.blocks, compare, breathe)
+        : await sort(view.blocks, compare, breathe);
+      order.sorted = { blocks, view };
+      return blocks;
+    } finally {
+      release();
+    }
   }
 
   return get;

@@ -22,7 +22,7 @@ export interface StoreOptions extends Partial<Omit<JournalOptions, 'files'>> {
 }
 
 export interface OpenStore extends Store {
-  /** Whether there is one in the directory, before the start. @throws StoreDamageError where parts of one are left */
+  /** Whether there is one in the directory, or parts of one, before the start. */
   exists(): Promise<boolean>;
   /** The registered collections with nothing in them: for `checkFiles` and `repairFiles`. */
   freshTables(): Map<string, AnyTable>;
@@ -30,7 +30,8 @@ export interface OpenStore extends Store {
 
 /** Makes a store; nothing is touched before `start`. */
 export function openStore(given: StoreOptions): OpenStore {
-  const options = { processes: systemProcesses, onNotice: () => undefined, onFailure: () => undefined, ...given };
+  const { processes = systemProcesses, onNotice = () => undefined, onFailure = () => undefined } = given;
+  const options = { ...given, processes, onNotice, onFailure };
   const { files } = options;
   const tables = new Map<string, AnyTable>();
   let running: { readonly epoch: string; readonly committer: Committer } | undefined;
@@ -56,8 +57,8 @@ export function openStore(given: StoreOptions): OpenStore {
     async exists() {
       if (files === undefined) return false;
       if (journalNumbers(await files.list()).length > 0) return true;
-      await findStore(files, freshTables());
-      return false;
+      // Parts of one are judged at the start, with the lock: a restore or a repair may be under way.
+      return findStore(files, freshTables()).then(() => false, () => true);
     },
     get epoch() {
       return started().epoch;

@@ -187,7 +187,8 @@ class Salvage {
     const furthest = Math.max(...this.#throughs());
     const missing = this.#damage.find(({ label }) => label === 'J10');
     if (missing !== undefined) this.#loseIdsToo(missing.file, 0, 'it is not there');
-    const newest = journalName(journalNumbers(this.#names).at(-1) ?? 1);
+    const number = journalNumbers(this.#names).at(-1);
+    const newest = number === undefined ? 'the newest journal' : journalName(number);
     if (this.#manifest === undefined) this.#loseIdsToo(newest, 0, 'there is no first line to go by');
     else if (furthest > this.#end) this.#loseIdsToo(newest, 0, `it ends before ${furthest}`);
     for (const table of this.#idsKnown ? [] : this.tables.values()) {

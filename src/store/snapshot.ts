@@ -57,8 +57,7 @@ export async function writeSnapshots(files: Files, room: Room, checkpoint: Check
       // Not the name that another process would use: should we be frozen and replaced, we rename only our own file.
       const temporary = `${snapshotName(name)}.${journal}.tmp`;
       const header = { format: snapshotFormat, collection: name, epoch, through, revision, nextId };
-      await writeSnapshot(files, room, temporary, header, view);
-      bytes += room.snapshotBytes;
+      bytes += await writeSnapshot(files, room, temporary, header, view);
       await publish(temporary, snapshotName(name));
       room.snapshotBytes = 0;
     }
@@ -68,15 +67,18 @@ export async function writeSnapshots(files: Files, room: Room, checkpoint: Check
   }
 }
 
+/** Returns its size. The room is told what is written so far. */
 async function writeSnapshot(files: Files, room: Room, temporary: string, header: JsonObject, view: Records) {
   const hash = createHash('sha256');
+  let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
     for (const text of encodeSlices(header, view, () => hash.copy().digest('hex'))) {
       const bytes = Buffer.from(text);
       hash.update(bytes);
-      await writeAll(file, bytes, room.snapshotBytes);
-      room.snapshotBytes += bytes.length;
-      if (room.snapshotBytes % bytesPerSync < bytes.length) await file.sync();
+      await writeAll(file, bytes, size);
+      size += bytes.length;
+      room.snapshotBytes = size;
+      if (size % bytesPerSync < bytes.length) await file.sync();
     }
     await file.sync();
     const read = createHash('sha256');
@@ -84,6 +86,7 @@ async function writeSnapshot(files: Files, room: Room, temporary: string, header
     if (read.digest('hex') === hash.digest('hex')) return;
     throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
   });
+  return size;
 }
 
 type Records = Pick<View<StoredRecord>, 'size' | 'blocks'>;

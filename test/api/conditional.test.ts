@@ -57,6 +57,10 @@ test('RFC 9110 §13.1.2: what the caller has is answered with 304, lists too', a
     const again = await ask('GET', '/items', { fields: { ...counting, 'if-none-match': condition } });
     assert.deepEqual([again.status, again.field('etag')], [304, counted.field('etag')]);
   }
+  for (const prefer of ['count=exact', 'count=none']) {
+    const same = await ask('GET', '/items', { fields: { ...fields, prefer, 'if-match': uncounted } });
+    assert.equal(same.status, 200, 'of the same version');
+  }
   const malformed = await ask('GET', '/items/1', { fields: { ...fields, 'if-none-match': 'x' } });
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
 });
@@ -96,6 +100,8 @@ test('RFC 9110 §13.1.1: what has no version is not written for one', async (t) 
   for (const { status, code } of refused) assert.deepEqual([status, code], [412, 'precondition_failed']);
   const malformed = await ask('POST', '/items', { fields: { ...fields, 'if-match': 'x' }, json: lamp });
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
+  const unasked = await ask('POST', '/logout', { fields: { 'if-none-match': 'x' } });
+  assert.equal(unasked.status, 204, 'it says nothing here');
   assert.equal((await ask('GET', '/items', { fields: { authorization: fields.authorization } })).body, '[]');
   assert.equal((await ask('GET', '/dashboard', { fields: session })).status, 200);
   assert.equal((await ask('POST', '/items', { fields: { ...fields, 'if-match': '*' }, json: lamp })).status, 201);

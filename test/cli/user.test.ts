@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app.ts';
 import { everybody } from '../../src/auth/access.ts';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
 import { userCommands } from '../../src/cli/user.ts';
 import { openData } from '../../src/data.ts';
+import { acquireLock, systemProcesses } from '../../src/store/lock.ts';
+import { NodeFiles } from '../../src/store/node-files.ts';
 import { noticesOfDeniedSyncs } from '../support/locked.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
@@ -102,6 +105,15 @@ test('while a server has the directory, users are left alone, and nobody is aske
     assert.match(err, /^Cannot open the store: .* holds it.*\n$/);
   }
   await app.close();
+  // So it is while a restore is under way, whatever is there of it by then.
+  const target = temporaryDirectory(t);
+  const files = new NodeFiles(target);
+  const lock = await acquireLock({ files, clock: systemClock, random: systemRandom, processes: systemProcesses });
+  writeFileSync(join(target, 'unfinished'), '');
+  assert.equal((await cairn(target, 'user list')).code, 75);
+  await lock.release();
+  const cut = await cairn(target, 'user list');
+  assert.deepEqual([cut.code, /\[N3\]/.test(cut.err)], [78, true]);
   const absent = await cairn(directory, 'user set-password ada@example.org');
   assert.match(absent.err, /^Cannot find the user: nobody has the address "ada@example\.org"\n$/);
 });
@@ -171,7 +183,7 @@ test('of rotations at the same time each key is kept, and who comes between is t
   for (const { out } of done) assert.ok(listed.includes(out.split(' ')[0] ?? ''));
   for (const { code, err } of outcomes.filter((outcome) => !done.includes(outcome))) {
     assert.equal(code, 75);
-    assert.match(err, /^Cannot rotate the keys: another rotation has keys\.json\.tmp; .*\n$/);
+    assert.match(err, /^Cannot rotate the keys: another rotation has rotation\.tmp; .*\n$/);
   }
   assert.equal(listed.split('\n').length - 1, done.length + 1);
   assert.deepEqual(readdirSync(directory), ['keys.json']);

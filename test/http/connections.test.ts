@@ -268,10 +268,14 @@ test('what is pipelined on all connections together has a bound, and comes back 
   for (let round = 0; round < 3; round += 1) {
     const first = pipeline(60);
     await until(() => listener.exchanger.inFlight === 1, 'it does not arrive');
-    const second = pipeline(60);
+    const second = pipeline(70);
     assert.equal(await second.rest(), '');
     assert.equal(listener.exchanger.refused, round + 1);
+    const modest = pipeline(2);
+    await until(() => listener.exchanger.inFlight === 2, 'it does not arrive');
     waits.open();
+    for (const body of ['waited', 'item /items/1', 'item /items/1']) assert.equal((await modest.reply()).body, body);
+    modest.socket.destroy();
     assert.equal((await first.reply()).body, 'waited');
     for (let id = 0; id < 60; id += 1) assert.equal((await first.reply()).body, 'item /items/1');
     first.socket.destroy();
