@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { options, readConfig, secrets, unknownVariables } from '../src/config.ts';
-import { UsageError } from '../src/settings.ts';
+import { options, readConfig, secrets, unknownVariables } from '../src/config/config.ts';
+import { UsageError, type Option } from '../src/config/settings.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 
 const none = new Map<string, string>();
@@ -13,12 +13,8 @@ test('without flags and variables the defaults hold', () => {
     host: '127.0.0.1', port: 3000, directory: 'data', adminEmail: 'admin@localhost.localdomain',
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
-    accessTokenLifetimeSeconds: 900, sessionIdleSeconds: 43_200, sessionLifetimeSeconds: 604_800, sessionsPerUser: 50,
-    passwordLengthMin: 15, scryptCost: 15, bodyBytesMax: 1_048_576, connectionsMax: 8192,
-    connectionsPerAddressMax: 1024,
-    shutdownGraceSeconds: 0,
-    shutdownTimeoutSeconds: 30,
-    requireIfMatch: false,
+    basePath: '', passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, recordsMax: undefined,
+    collections: undefined, cluster: undefined,
   });
 });
 
@@ -27,34 +23,35 @@ test('every option is a flag, and a variable that the flag overrides', () => {
   assert.equal(readConfig(new Map([['port', '80']]), { CAIRN_PORT: '81' }).port, 80);
   assert.equal(readConfig(none, { CAIRN_PORT: '' }).port, 3000, 'an empty variable is none');
   assert.equal(readConfig(none, { CAIRN_REQUIRE_IF_MATCH: 'true' }).requireIfMatch, true);
-  assert.equal(options.accessTokenLifetimeSeconds.variable, 'CAIRN_ACCESS_TOKEN_TTL');
+  assert.equal(options.requireIfMatch.variable, 'CAIRN_REQUIRE_IF_MATCH');
 });
 
 test('the default of every option is itself allowed', () => {
-  for (const option of Object.values(options)) {
-    const text = option.defaultText;
-    if (text !== '' && option !== options.log) assert.deepEqual(option.parse(text), option.default, option.name);
+  for (const { name, parse, accepts, default: value, defaultText } of Object.values<Option<unknown>>({ ...options })) {
+    if (defaultText === '' || value === undefined) continue;
+    assert.ok(accepts(value), name);
+    assert.deepEqual(parse === undefined ? defaultText : parse(defaultText), value, name);
   }
 });
 
 const allowed: readonly [flag: string, text: string][] = [
-  ['port', '0'], ['port', '65535'], ['host', '::1'], ['host', 'a-b.example'], ['access-token-ttl', '90s'],
-  ['session-max', '365d'], ['body-max', '512KiB'], ['cors-origin', 'https://a.example, http://b.example:8080'],
+  ['port', '0'], ['port', '65535'], ['host', '::1'], ['host', 'a-b.example'],
+  ['cors-origin', 'https://a.example, http://b.example:8080'],
+  ['base-path', '/api'], ['base-path', '/v1/my-api'], ['records-max', '1'],
   ['trust-proxy', '10.0.0.0/8,::1,fd00::/8'], ['password-min', '8'], ['scrypt-cost', '17'], ['auth', 'none'],
 ];
 const refused: readonly [flag: string, text: string][] = [
   ['port', '65536'], ['port', '-1'], ['port', '3e3'], ['port', '0x50'], ['port', ' 80'], ['port', 'tcp://10.0.0.1:80'],
   ['host', 'a b'], ['host', 'http://a'], ['auth', 'None'], ['registration', 'true'], ['log', 'xml'],
   ['data', 'a\0b'],
-  ['access-token-ttl', '15'], ['access-token-ttl', '9s'], ['access-token-ttl', '25h'], ['access-token-ttl', '1.5h'],
-  ['access-token-ttl', '-1h'], ['body-max', '1MB'], ['body-max', '1B'], ['body-max', '65MiB'],
   ['cors-origin', '*'], ['cors-origin', 'null'], ['cors-origin', 'https://a.example/'],
   ['cors-origin', 'a.example'],
   ['cors-origin', 'https://a.example:443'], ['cors-origin', 'https://A.example'],
   ['cors-origin', 'https://a,https://a'], ['trust-proxy', '10.0.0.0/33'], ['trust-proxy', '10.0.0'],
   ['trust-proxy', 'proxy'], ['trust-proxy', '10.0.0.0/8/8'],
   ['trust-proxy', ''], ['password-min', '7'], ['scrypt-cost', '21'], ['require-if-match', 'yes'],
-  ['admin-email', 'nobody'],
+  ['admin-email', 'nobody'], ['base-path', 'api'], ['base-path', '/api/'], ['base-path', '/a b'], ['base-path', '//a'],
+  ['records-max', '0'], ['records-max', '1e6'],
 ];
 
 test('what is allowed is taken', () => {
@@ -79,21 +76,12 @@ test('options that contradict each other are refused', () => {
   const cases: readonly [flags: readonly [string, string][], message: RegExp][] = [
     [[['tls-cert', 'a.pem']], /--tls-cert and --tls-key: each needs the other/],
     [[['tls-key', 'a.pem']], /--tls-cert and --tls-key: each needs the other/],
-    [[['session-idle', '2h'], ['session-max', '1h']], /--session-idle: must not be longer than --session-max/],
-    [[['session-idle', '12h'], ['session-max', '1h']], /--session-max \(43200 s are more than 3600 s\)/],
-    [[['session-idle', '8d']], /--session-max \(691200 s are more than 604800 s\)/],
     [[['auth', 'none'], ['host', '0.0.0.0']], /--auth: none is allowed only with --host 127.0.0.1/],
     [[['auth', 'none'], ['host', '127.example']], /--auth: none/],
   ];
   for (const [flags, message] of cases) {
     assert.throws(() => readConfig(new Map(flags), {}), { name: 'UsageError', message });
   }
-});
-
-test('a session that may live for less than the usual idle time is as long idle as it may live', () => {
-  const { sessionIdleSeconds, sessionLifetimeSeconds } = readConfig(new Map([['session-max', '1h']]), {});
-  assert.deepEqual([sessionIdleSeconds, sessionLifetimeSeconds], [3600, 3600]);
-  assert.equal(readConfig(none, { CAIRN_SESSION_MAX: '13h' }).sessionIdleSeconds, 43_200);
 });
 
 test('secrets come from a variable or a file, never both, and are never quoted', (t) => {
@@ -127,7 +115,10 @@ test('secrets come from a variable or a file, never both, and are never quoted',
   }
 });
 
-test('a variable that looks like an option and is none is found', () => {
+test('a variable that looks like an option and is none is reported, with the one that was meant', () => {
   const environment = { CAIRN_PROT: '1', CAIRN_PORT: '1', CAIRN_SECRET_FILE: 'x', PATH: 'x', CAIRN_DATA_FILE: 'x' };
-  assert.deepEqual(unknownVariables(environment), ['CAIRN_DATA_FILE', 'CAIRN_PROT']);
+  assert.deepEqual(unknownVariables(environment), [
+    'The variable CAIRN_DATA_FILE is no option; did you mean CAIRN_DATA?',
+    'The variable CAIRN_PROT is no option; did you mean CAIRN_PORT?',
+  ]);
 });

@@ -8,8 +8,10 @@ import { pathToFileURL } from 'node:url';
 import { exitMeanings } from '../src/cli/command.ts';
 import { routeTable } from '../src/api/routes.ts';
 import { limits } from '../src/base/limits.ts';
-import { commands } from '../src/cli/commands.ts';
-import { options, secrets } from '../src/config.ts';
+import { allCommands } from '../src/cli/commands.ts';
+import { options, secrets } from '../src/config/config.ts';
+import { settings } from '../src/config/settings.ts';
+import { refusals } from '../src/store/recovery/cases.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 import { filesBelow, projectDirectory } from './source.ts';
 
@@ -21,6 +23,11 @@ const pages = ['README.md', 'src/README.md'].filter((path) => existsSync(join(pr
 const textOf = (page: string): string => readFileSync(join(projectDirectory, page), 'utf8');
 const all = pages.map(textOf).join('\n');
 
+const mostUsed = [
+  'port', 'host', 'directory', 'collections', 'registration', 'tlsCert', 'tlsKey', 'trustedProxies', 'opsPort',
+  'corsOrigins',
+] as const;
+const commands = await allCommands();
 const made: Readonly<Record<string, () => readonly string[]>> = {
   routes: () => [
     '| Method and path | Who | What |',
@@ -28,12 +35,27 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
     ...Array.from(routeTable().values(), ({ method, path, access, summary }) =>
       row(`\`${method} ${path}\``, access, summary)),
   ],
+  paths: () => [
+    '| Path | Methods, and who may use them |',
+    '|---|---|',
+    ...Array.from(new Set(Array.from(routeTable().values(), ({ path }) => path)), (path) => {
+      const routes = [...routeTable().values()].filter((route) => route.path === path);
+      return row(`\`${path}\``, routes.map(({ method, access }) => `${method} ${access}`).join(', '));
+    }),
+  ],
+  'most-used': () => [
+    '| Option | Default | What it is for |',
+    '|---|---|---|',
+    ...mostUsed.map((key) => options[key]).map(({ name, placeholder, defaultText, help }) =>
+      row(`\`--${name} ${placeholder}\``, defaultText, help)),
+  ],
   options: () => [
     '| Option | Default | Allowed | What it is for |',
     '|---|---|---|---|',
-    ...Object.values(options).map(({ name, variable, placeholder, defaultText, allowed, help }) => {
+    ...Object.entries(options).map(([key, { name, variable, placeholder, allowed, defaultText, help }]) => {
       const flag = placeholder === '' ? `--${name}` : `--${name} ${placeholder}`;
-      return row(`\`${flag}\` \`${variable}\``, defaultText, allowed, help);
+      const names = [flag, variable, ...(key in settings ? [key] : [])].map((text) => `\`${text}\``);
+      return row(names.join(' '), defaultText, allowed, help);
     }),
     ...Object.entries(secrets).map(([name, help]) =>
       row(`\`${name}\` \`${name}_FILE\``, '', 'a secret: no flag', help)),
@@ -47,14 +69,14 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
   'exit-codes': () => [
     '| Exit code | What it means |',
     '|--:|---|',
-    ...Array.from(exitMeanings, ([code, meaning]) => row(String(code), meaning)),
+    ...Object.entries(exitMeanings).map((cells) => row(...cells)),
+  ],
+  recovery: () => [
+    '| Code | What was found | What to do |',
+    '|---|---|---|',
+    ...Object.entries(refusals).map(([label, { found, remedy }]) => row(label, found, remedy)),
   ],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
-  'trusted-path': () => {
-    const table = /<!-- trusted-path -->\n(.*?)\n<!-- \/trusted-path -->/s.exec(all)?.[1]?.split('\n') ?? [];
-    return table.map((line) => line.replace(/^\| `([^`]+)` \|[^|]*\|/, (_, path: string) =>
-      `| \`${path}\` | ${linesOf(path)} |`));
-  },
 };
 
 /** Each limit with the comment that stands before it in its file. */
@@ -75,12 +97,12 @@ function linesOf(path: string): number {
 }
 
 test('the table of what slows down attempts says what the code says', () => {
-  const table = /\| Counted by .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
+  const table = /\| Counted .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
   const told = [...table.matchAll(/\| (\d+) \| ([\d.]+) (s|min) \|$/gm)].map(([, burst, every, unit]) =>
     [Number(burst), Number(every) * (unit === 'min' ? 60 : 1)]);
   const code = textOf('src/auth/throttle.ts').matchAll(/burst: (\d+), everySeconds: ([\d.]+)/g);
   assert.deepEqual(told, Array.from(code, ([, burst, every]) => [Number(burst), Number(every)]));
-  assert.equal(told.length, 5);
+  assert.equal(told.length, 7);
 });
 
 for (const [name, make] of Object.entries(made)) {
@@ -125,6 +147,13 @@ test('every file, test and link that the pages name is there', () => {
   assert.deepEqual(wrong, []);
 });
 
+/** Loads a program in TypeScript: by the loader that runs this test, or by tsx where the test is built. */
+async function load(file: string): Promise<void> {
+  const url = pathToFileURL(file).href;
+  if (import.meta.filename.endsWith('.ts')) await import(url);
+  else await (await import('tsx/esm/api')).tsImport(url, import.meta.url);
+}
+
 /** Whole programs: what an embedder would copy. They run as they stand, but for the package's name. */
 const examples = [...all.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
 for (const [index, code] of examples.entries()) {
@@ -135,20 +164,12 @@ for (const [index, code] of examples.entries()) {
     const promised = [...code.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, output = '']) => output);
     const printed: string[] = [];
     const log = t.mock.method(console, 'log', (...values: unknown[]) => void printed.push(values.join(' ')));
-    await import(pathToFileURL(file).href);
+    await load(file);
     for (let waited = 0; printed.length < promised.length && waited < 100; waited += 1) await delay(20);
     log.mock.restore();
     assert.deepEqual(printed, promised);
   });
 }
-
-test('the table of what stops a start has each code of the store', () => {
-  const thrown = filesBelow('src/store', '.ts').flatMap((path) =>
-    [...textOf(path).matchAll(/'([A-Z]\d+)'/g)].map(([, code = '']) => code));
-  const table = /^\| Code \| What was found .*\n\|[-|]*\n((?:\|.*\n)*)/m.exec(all)?.[1] ?? '';
-  const told = [...table.matchAll(/^\| ([A-Z0-9 ]+) \|/gm)].flatMap(([, codes = '']) => codes.split(' '));
-  assert.deepEqual(told.sort(), [...new Set(thrown)].sort());
-});
 
 test('the systemd unit is one', (t) => {
   const unit = /^```ini\n(.*?)^```$/ms.exec(all)?.[1];
@@ -159,6 +180,18 @@ test('the systemd unit is one', (t) => {
   if (error !== undefined) return t.skip('there is no systemd here');
   assert.equal(status, 0, stderr);
   assert.doesNotMatch(stderr, /cairn\.service/);
+});
+
+test('the alert rules are rules, and ask for figures that there are', async (t) => {
+  const rules = /^```yaml\n(.*?)^```$/ms.exec(all)?.[1] ?? '';
+  assert.equal(rules.match(/- alert:/g)?.length, 5);
+  const figures = filesBelow('src', '.ts').map(textOf).join();
+  for (const [name] of rules.matchAll(/cairn_\w+/g)) assert.ok(figures.includes(`'${name}'`), name);
+  const file = join(temporaryDirectory(t), 'rules.yml');
+  writeFileSync(file, rules);
+  const { error, status, stderr } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' });
+  if (error !== undefined) return t.skip('promtool is not to be had here');
+  assert.equal(status, 0, stderr);
 });
 
 test('every test that is named stands in a file that the test script runs', () => {

@@ -1,9 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-/** The top of the project, whatever the working directory is. */
-export const projectDirectory = dirname(dirname(fileURLToPath(import.meta.url)));
+/** The top of the project, whatever the working directory is, and also where the tests run from a build below it. */
+export const projectDirectory = topOf(import.meta.dirname);
+
+/** The text of the README and of the reference beside the source. */
+export const handbook = ['README.md', 'src/README.md']
+  .map((page) => join(projectDirectory, page))
+  .filter(existsSync)
+  .map((path) => readFileSync(path, 'utf8'))
+  .join('\n');
+
+function topOf(directory: string): string {
+  return existsSync(join(directory, 'README.md')) ? directory : topOf(dirname(directory));
+}
 
 /** One source file: its path from the top with `/`, its text, and its code without comments and literals. */
 export interface SourceFile {

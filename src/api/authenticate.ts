@@ -1,73 +1,82 @@
-import { anonymous, everybody, type Principal } from '../auth/access.ts';
+import { anonymous, localAdministrator, type Principal } from '../auth/access.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
 import { hostOf, isCrossSite, isSafe } from '../http/cross-site.ts';
-import { readCookie, serializeCookie } from '../http/fields.ts';
+import { readCookies, serializeCookie } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
-import type { StartedSession } from '../resources/sessions.ts';
-import type { SignIn } from '../resources/sign-in.ts';
+import type { Sessions, StartedSession } from '../accounts/sessions.ts';
 import type { Route } from './route.ts';
+
+/** What credentials are checked with. */
+export interface Authenticators {
+  readonly tokens: Tokens;
+  readonly sessions: Sessions;
+  /** Origins whose pages may call although they belong to another site. */
+  readonly allowedOrigins: ReadonlySet<string>;
+  /** False: callers do not authenticate, and everyone on this machine is an administrator. */
+  readonly required: boolean;
+}
 
 /** The name of the session cookie. */
 export const sessionCookie = 'sid';
 
 /** The value of the `Set-Cookie` field that hands a session to its browser. */
-export function cookieOf({ secret, lifetimeSeconds }: StartedSession): string {
-  return serializeCookie(sessionCookie, secret, lifetimeSeconds);
+export function cookieOf({ secret }: StartedSession): string {
+  return serializeCookie(sessionCookie, secret, limits.cookieLifetimeSecondsMax);
 }
 
-/** The value of the `Set-Cookie` field that takes it away again. */
+/** The value of the `Set-Cookie` field that removes the session cookie. */
 export const noCookie = serializeCookie(sessionCookie, '', 0);
 
-export interface Authenticators {
-  readonly tokens: Tokens;
-  readonly signIn: SignIn;
-  /** Origins whose pages may call although they are another site's. */
-  readonly allowedOrigins: ReadonlySet<string>;
-  /** Whether callers have to authenticate at all; where not, everybody on this machine is an administrator. */
-  readonly required: boolean;
-}
-
 /**
- * Who is calling. `Authorization`, where it is sent, decides alone: a bad token is refused even beside a good cookie.
+ * The caller of a request. `Authorization`, when it is sent, decides alone: a bad token is refused even beside a good
+ * cookie.
  * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
   const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
   if (isGuarded) refuseCrossSite(request, by.allowedOrigins);
   if (route.access === 'public') return anonymous;
-  // A session is one that a person has begun, also where nobody has to authenticate.
-  if (!by.required && route.access !== 'session') return everybody;
+  // A session always belongs to a person who has signed in, even where callers need not authenticate.
+  if (!by.required && route.access !== 'session') return localAdministrator;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));
-  const secret = readCookie(request.fields, sessionCookie);
+  const [secret, ...others] = readCookies(request.fields, sessionCookie);
   if (secret === undefined) return anonymous;
-  // A browser adds the cookie whoever asks; so whoever asks must be a page of our own.
+  if (others.length > 0) {
+    throw new CairnError('malformed_request', `Cannot accept the session: the cookie "${sessionCookie}" occurs twice`);
+  }
+  // A browser adds the cookie to every request, so a write is accepted from our own pages only.
   if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
-  return by.signIn.resume(secret);
+  return by.sessions.resume(secret);
 }
 
-/** The token in `Authorization` (RFC 6750 §2.1), whose scheme may be written in any case (RFC 9110 §11.1). */
-function bearerToken(authorization: string): string {
+/** The token in `Authorization` (RFC 6750 §2.1). The scheme is compared without regard to case (RFC 9110 §11.1). */
+export function bearerToken(authorization: string): string {
   if (authorization.slice(0, scheme.length).toLowerCase() === scheme) return authorization.slice(scheme.length);
-  throw new CairnError('invalid_token', 'Cannot accept the access token: "Bearer" has to stand before it');
+  throw new CairnError('invalid_token', 'Cannot accept the access token: the authorization scheme must be "Bearer"');
 }
 
 const scheme = 'bearer ';
 
 /**
- * Without authentication only this machine is answered, by a name of its own, whatever it asks for. A page of another
- * site can give its own name this machine's address, and would then pass for a local one; and an embedder's own server
- * may be reached from other machines.
+ * Without authentication, only callers on this machine are served, and only under a loopback host name. A page of
+ * another site can point its own host name to this machine, an embedder's server may be reached from others, and a
+ * proxy on this machine passes on what comes from anywhere.
  * @throws CairnError `misdirected_request`
  */
-export function refuseForeigners({ fields, address }: Request): void {
-  if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address)) return;
-  throw new CairnError('misdirected_request', 'Cannot answer without authentication: the host is not a loopback one');
+export function refuseRemote({ fields, address }: Request): void {
+  const isForwarded = fields.raw.some((name, index) => index % 2 === 0 && forwardingField.test(name));
+  if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address) && !isForwarded) return;
+  throw new CairnError('misdirected_request', 'Cannot serve the request: only loopback needs no authentication');
 }
+
+/** A field that proxies add. */
+const forwardingField = /^(?:forwarded|x-forwarded-.*|x-real-ip|via)$/i;
 
 function refuseCrossSite(request: Request, allowedOrigins: ReadonlySet<string>): void {
   if (!isCrossSite(request.fields, allowedOrigins)) return;
-  throw new CairnError('cross_site', 'Cannot do this: the request comes from a page of another site');
+  throw new CairnError('cross_site', 'Cannot accept the request: it comes from a page of another site');
 }

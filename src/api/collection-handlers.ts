@@ -1,84 +1,100 @@
-import { limits } from '../base/limits.ts';
-import type { Breathe } from '../base/slices.ts';
 import { parsePrefer } from '../http/accept.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
-import { found, type CollectionResource, type Target } from '../resources/collection.ts';
-import { parseFieldsQuery, parseListQuery, type ListQuery } from '../resources/list-query.ts';
-import { lister } from '../resources/list.ts';
-import type { Users } from '../resources/users.ts';
+import type { Principal } from '../auth/access.ts';
+import type { StartedSession } from '../accounts/sessions.ts';
+import type { Created, Origin } from '../collections/idempotency.ts';
+import { found, type Target } from '../collections/resource.ts';
+import type { ListPool } from '../lists/list-pool.ts';
+import { parseFieldsQuery, parseListQuery } from '../lists/list-query.ts';
+import { readList, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/representation.ts';
-import type { StoredRecord } from '../store/store.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
 import { cookieOf } from './authenticate.ts';
-import { entityTag, isUnchanged, noContent, notModified, preconditionOf, shown } from './replies.ts';
-import type { Call, Handler } from './route.ts';
-import type { CollectionOperation, RoutedCollection } from './routes.ts';
+import { entityTag, idempotencyKeyOf, isUnchanged, noContent, notModified, preconditionOf } from './replies.ts';
+import { shown, unstoredReply } from './replies.ts';
+import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
+import { collectionRoutes, type CollectionRoutes, type RouteOptions } from './routes.ts';
 
-export interface CollectionHandlerOptions {
-  readonly epoch: () => string;
-  /** Shares the loop between long lists and everything else. */
-  readonly breathe: Breathe;
+/** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
+export interface Resource<N, C> {
+  readonly records: Collection<StoredRecord>;
+  /** Several records, in order, where the input is an array. */
+  create(principal: Principal, input: N, origin: Origin): Promise<Created<StoredRecord | StoredRecord[]>>;
+  change(target: Target, draft: C): Promise<ChangedRecord>;
+  remove(target: Target): Promise<void>;
 }
 
-/** What does the operations of `collectionRoutes`. */
-export function collectionHandlers(
-  { name, fields }: RoutedCollection,
-  resource: Users | CollectionResource,
-  { epoch, breathe }: CollectionHandlerOptions,
-): { readonly [K in CollectionOperation]: Handler } {
+interface ChangedRecord {
+  readonly record: StoredRecord;
+  /** A session that replaces the caller's, which the change has ended. */
+  readonly renewed?: StartedSession | undefined;
+}
+
+export interface CollectionOptions extends RouteOptions {
+  readonly epoch: () => string;
+  /** Shared by the lists of all collections. */
+  readonly listPool: ListPool;
+}
+
+/** The endpoints of one collection. */
+export function collectionEndpoints<N extends object, C>(
+  collection: RoutedCollection<N, C>,
+  resource: Resource<N, C>,
+  options: CollectionOptions,
+): Endpoint[] {
+  return bind(collectionRoutes(collection, options), collectionHandlers(collection, resource, options));
+}
+
+/** The handlers of `collectionRoutes`. */
+function collectionHandlers<N extends object, C>(
+  { name, fields, hasOwners }: RoutedCollection<N, C>,
+  resource: Resource<N, C>,
+  { epoch, listPool }: CollectionOptions,
+): { readonly [operation in keyof CollectionRoutes<N, C>]: Handler<CollectionRoutes<N, C>[operation]> } {
   const write = representationWriter(fields);
-  const read = lister<StoredRecord>(fields, resource.records, breathe);
+  const writeAll = (all: object): string => (Array.isArray(all) ? `[${all.map(write).join(',')}]` : write(all));
+  const source = { shape: fields, hasOwners, records: resource.records, pool: listPool };
 
   function targetOf({ request, route, principal, id }: Call): Target {
     const precondition = preconditionOf(request, epoch(), route.requireIfMatch === true);
     return { principal, id, precondition, address: request.address };
   }
 
-  async function change(kind: 'replace' | 'patch', call: Call): Promise<Reply> {
-    const { record, renewed } = await resource.change(targetOf(call), kind, call.body);
-    return written(call.request, 200, record, renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)]);
-  }
-
-  /** The record as it was written; without content for whoever has what it sent, and needs no copy (RFC 7240 §4.2). */
-  function written(request: Request, status: 200 | 201, record: StoredRecord, fields: readonly string[]): Reply {
-    const tag = entityTag(epoch(), record.revision);
-    if (!prefers(request, 'return', 'minimal')) return shown(status, tag, write(record), fields);
-    return noContent(['ETag', tag, 'Preference-Applied', 'return=minimal', ...fields], status === 200 ? 204 : 201);
-  }
-
-  /** What was answered to lists that are short, by their tags and targets. */
-  const replies = new Map<string, Reply>();
-
-  async function readList(target: string, asked: ListQuery, tag: string, withTotal: boolean): Promise<Reply> {
-    const { body, next, total } = await read(asked, withTotal);
-    const link = next === undefined ? [] : ['Link', `<${nextPage(target, next)}>; rel="next"`];
-    const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
-    const reply = shown(200, tag, body, [...link, ...count]);
-    if (typeof body === 'string' && body.length <= limits.keptListLengthMax) {
-      const [oldest] = replies.keys();
-      if (oldest !== undefined && replies.size === limits.keptListsMax) replies.delete(oldest);
-      replies.set(`${tag} ${target}`, reply);
-    }
-    return reply;
+  async function change(call: Call<C>): Promise<Reply> {
+    const { record, renewed } = await resource.change(targetOf(call), call.body);
+    const cookie = renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)];
+    return shown(200, entityTag(epoch(), record.revision), write(record), cookie);
   }
 
   return {
-    list({ request, query }) {
-      const withTotal = prefers(request, 'count', 'exact');
-      // Read in the turn of the loop in which the list's view is taken, so the tag is that of what is shown.
-      const plain = entityTag(epoch(), resource.records.revision);
-      const counted = entityTag(epoch(), resource.records.revision, 'counted');
+    list({ request, principal, query }) {
+      const asked = parseListQuery(source, parseQuery(query), principal.userId);
+      const withTotal = prefersCount(request);
+      // The revision and the list's view are taken in one turn of the event loop, so the tag is that of the list.
+      const { revision } = resource.records;
+      const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
+      const plain = entityTag(epoch(), revision, personal.join());
+      const counted = entityTag(epoch(), revision, [...personal, 'counted'].join('-'));
       const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
-      const known = replies.get(`${tag} ${request.target}`);
-      if (known !== undefined) return isUnchanged(request, tag, other) ? notModified(tag) : known;
-      const asked = parseListQuery(fields, parseQuery(query));
       if (isUnchanged(request, tag, other)) return notModified(tag);
-      return readList(request.target, asked, tag, withTotal);
+      return readList(source, { query: asked, withTotal, caller: request }).then((found) => {
+        const { body, total } = found;
+        const link = linkTo(request.target, found);
+        const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
+        return shown(200, tag, body, [...link, ...count]);
+      });
     },
 
     async create({ request, principal, body }) {
-      const record = await resource.create(principal, body, request.address);
-      return written(request, 201, record, ['Location', `/${name}/${record.id}`]);
+      const { address, caller } = request;
+      const key = idempotencyKeyOf(request);
+      const attempt = key === undefined ? undefined : { caller, key, content: name + writeAll(body) };
+      const { created, isReplay } = await resource.create(principal, body, { address, attempt });
+      const fields = isReplay ? ['Idempotency-Replayed', 'true'] : [];
+      if (Array.isArray(created)) return unstoredReply(201, writeAll(created), fields);
+      const location = ['Location', `/${name}/${created.id}`];
+      return shown(201, entityTag(epoch(), created.revision), write(created), [...location, ...fields]);
     },
 
     read({ request, id, query }) {
@@ -89,8 +105,8 @@ export function collectionHandlers(
       return shown(200, tag, (names === undefined ? write : representationWriter(fields, names))(record));
     },
 
-    replace: (call) => change('replace', call),
-    patch: (call) => change('patch', call),
+    replace: change,
+    patch: change,
 
     async remove(call) {
       await resource.remove(targetOf(call));
@@ -99,17 +115,23 @@ export function collectionHandlers(
   };
 }
 
-/** The target of the page after this one: what was asked for as it was written, which is no longer than may be. */
-function nextPage(target: string, cursor: string): string {
+/** The Link field of a list, as a name and a value: the page after it, or the one before it (RFC 8288). */
+function linkTo(target: string, { next, previous }: List): readonly string[] {
+  if (next !== undefined) return ['Link', `<${withCursor(target, 'cursor', next)}>; rel="next"`];
+  return previous === undefined ? [] : ['Link', `<${withCursor(target, 'until', previous)}>; rel="prev"`];
+}
+
+/** A target for another page: as the request has it, which is no longer than may be, but for the cursor. */
+function withCursor(target: string, parameter: 'cursor' | 'until', cursor: string): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
-  const kept = query.split('&').filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== 'cursor');
+  const kept = query.split('&').filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
   // What no URI may hold (RFC 3986 appendix A) could end the link before its time.
-  const written = [...kept, `cursor=${cursor}`].join('&').replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
+  const written = [...kept, `${parameter}=${cursor}`].join('&').replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
   return `${path}?${written}`;
 }
 
-/** Whether the caller has this preference (RFC 7240 §2). */
-function prefers({ fields }: Request, preference: 'return' | 'count', value: string): boolean {
+/** Whether the caller asks for the number of all records (`Prefer: count=exact`, RFC 7240 §2). */
+function prefersCount({ fields }: Request): boolean {
   const prefer = fields.get('prefer');
-  return prefer !== undefined && parsePrefer(prefer).get(preference) === value;
+  return prefer !== undefined && parsePrefer(prefer).get('count') === 'exact';
 }

@@ -1,115 +1,111 @@
 import type { Access } from '../auth/access.ts';
-import type { ErrorCode } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
+import { objectSchema } from '../schema/json-schema.ts';
 import { sessionCookie } from './authenticate.ts';
+import type { Body } from './body.ts';
 import { problems } from './problems.ts';
-import { mediaTypesOf, problemsOf, type Route, type RouteBody } from './route.ts';
+import { idSchema, type Route, type RouteReply } from './route.ts';
 
 /**
- * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. A schema
- * with a `title` becomes a component of that name.
+ * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. Schemas of
+ * objects with a `title` become components of that name. Refusals are one shared response for each status. The page
+ * for browsers is not part of it.
  */
-export function openApi(routes: ReadonlyMap<string, Route>, version: string): JsonObject {
-  const schemas = new Map<string, JsonObject>();
-  const responses = new Map(codes.map((code) => [String(code), problemResponse([code])]));
+export function openApi(routes: ReadonlyMap<string, Route>, version: string, basePath = ''): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
+  const refusals: { [name: string]: JsonValue } = {};
   for (const [operationId, route] of routes) {
     const path = (paths[route.path] ??= {});
-    path[route.method.toLowerCase()] = hoisted(operation(operationId, route, responses), schemas);
+    path[route.method.toLowerCase()] = operation(operationId, route);
+    for (const status of statusesOf(route)) refusals[`Problem${status}`] ??= refusal(status);
   }
+  const schemas = new Map<string, JsonValue>();
   return {
     openapi: '3.1.0',
     info: {
       title: 'Cairn',
       version,
       description:
-        'Resources over HTTP. HEAD is there wherever GET is, and OPTIONS on every path; another method is answered ' +
-        'with 405 and `Allow`. What goes wrong is told as problem details (RFC 9457).',
+        'Resources over HTTP. HEAD works wherever GET does, and OPTIONS works on every path. Any other method is ' +
+        'answered with 405 and `Allow`. Errors are problem details (RFC 9457) with a stable `code`. Every answer has ' +
+        'an `X-Request-Id`, which the log of the server has too.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/' }],
-    tags: [...new Map(Object.keys(paths).map((path) => [tagOf(path).name, tagOf(path)])).values()],
-    paths,
+    servers: [{ url: basePath || '/' }],
+    paths: hoisted(paths, schemas),
     components: {
-      schemas: Object.fromEntries([...schemas, ['Issue', issueSchema], ['Problem', problemSchema]]),
-      responses: Object.fromEntries(responses),
-      examples: Object.fromEntries(codes.map((code) => [code, { value: problemExample(code) }])),
+      responses: hoisted(refusals, schemas),
+      schemas: Object.fromEntries(schemas),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /tokens.' },
         session: { type: 'apiKey', in: 'cookie', name: sessionCookie, description: 'Set by POST /login.' },
       },
     },
+    'x-problems': Object.fromEntries(kinds.map(([code, [status, title]]) => [code, { status, title }])),
   };
 }
 
-const codes = Object.keys(problems).filter((code): code is ErrorCode => Object.hasOwn(problems, code));
-
 const text: JsonObject = { type: 'string' };
+const kinds = Object.entries(problems);
 
-const issueSchema: JsonObject = {
-  ...objectSchema('Issue', {
-    pointer: { type: 'string', description: 'A JSON Pointer (RFC 6901) into the body.', examples: ['/price'] },
-    code: { type: 'string', examples: ['too_small'] },
-    detail: { type: 'string', examples: ['must be at least 0'] },
-  }),
-  description: 'What is wrong with one field.',
-};
+const issueSchema = objectSchema('Issue', {
+  pointer: { ...text, description: 'A JSON Pointer (RFC 6901) into the body.', examples: ['/price'] },
+  code: { ...text, examples: ['too_small'] },
+  detail: { ...text, examples: ['must be at least 0'] },
+});
 
-const problemMembers: { readonly [name: string]: JsonObject } = {
-  type: { type: 'string', format: 'uri-reference', description: 'Where this kind of problem is described.' },
+const problemMembers: JsonObject = {
+  type: { ...text, format: 'uri-reference' },
   title: text,
   status: { type: 'integer' },
-  detail: { type: 'string', description: 'What is wrong with this very request.' },
-  instance: { type: 'string', format: 'uri', description: 'The id of the request.' },
-  code: { type: 'string', enum: codes, description: 'Stable; the last part of `type`.' },
-  errors: { type: 'array', items: { $ref: '#/components/schemas/Issue' } },
+  detail: { ...text, description: 'What is wrong with this request.' },
+  instance: { ...text, format: 'uri', description: 'The id of this request.' },
+  code: { ...text, enum: kinds.map(([code]) => code), description: 'The kind of problem. It is stable.' },
+  errors: { type: 'array', items: issueSchema, description: 'What is wrong with each field.' },
 };
+const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
-const problemSchema: JsonObject = {
-  ...objectSchema('Problem', problemMembers, ['errors']),
-  description: 'Problem details (RFC 9457).',
-};
+const signInPaths = ['login', 'logout', 'me', 'tokens', 'sessions', 'dashboard'];
+const serverPaths = ['changes', 'livez', 'readyz', 'openapi.json'];
 
-const signInPaths = ['login', 'logout', 'tokens', 'sessions', 'dashboard'];
-const serverPaths = ['livez', 'readyz', 'openapi.json'];
-
-/** Paths that are not a collection's stand together. */
-function tagOf(path: string): { readonly name: string; readonly description: string } {
+/** The group of operations that a path belongs to. */
+function tagOf(path: string): string {
   const [, segment = ''] = path.split('/');
-  if (signInPaths.includes(segment)) return { name: 'sign-in', description: 'Sessions by cookie and by tokens.' };
-  if (serverPaths.includes(segment)) return { name: 'server', description: 'About the server itself.' };
-  return { name: segment, description: `The collection of ${segment}.` };
+  if (signInPaths.includes(segment)) return 'sign-in';
+  return serverPaths.includes(segment) ? 'server' : segment;
 }
 
-function operation(operationId: string, route: Route, responses: Map<string, JsonObject>): JsonObject {
-  const parameters = parametersOf(route);
+function operation(operationId: string, route: Route): JsonObject {
+  const { summary, access, path, body, reply, method, conditional } = route;
+  const refusals = statusesOf(route).map((status) => [status, { $ref: `#/components/responses/Problem${status}` }]);
   return {
     operationId,
-    summary: route.summary,
-    description: `For ${allowed[route.access]}.`,
-    tags: [tagOf(route.path).name],
-    security: securityOf(route.access),
-    ...(parameters.length > 0 && { parameters }),
-    ...(route.body !== undefined && { requestBody: requestBody(route.body) }),
+    summary,
+    description: callers[access],
+    'x-access': access,
+    tags: [tagOf(path)],
+    security: securityOf(access),
+    parameters: parametersOf(route),
+    ...(body !== undefined && { requestBody: requestBody(body) }),
     responses: {
-      ...successes(route),
-      ...refusals(route, responses),
+      [reply.status]: success(reply),
+      ...(conditional && method === 'GET' && { 304: unchanged }),
+      ...Object.fromEntries(refusals),
     },
   };
 }
 
-const allowed: { readonly [access in Access]: string } = {
-  public: 'everybody; credentials are not looked at',
-  optional: 'everybody, with credentials or without',
-  user: 'whoever is signed in',
-  admin: 'administrators',
-  self: 'the user of this id and administrators; to all others there is none',
-  owner: 'who created it and administrators',
-  session: 'whoever is signed in by the session cookie',
+const callers: { readonly [access in Access]: string } = {
+  public: 'For everyone. Credentials are ignored.',
+  optional: 'For everyone. Credentials are optional, but must be valid.',
+  user: 'For signed-in users.',
+  admin: 'For administrators.',
+  self: 'For the user with this id and administrators. For others the user does not exist (404).',
+  owner: 'For the user who created the record, and administrators.',
+  session: 'For users who are signed in with the session cookie. Bearer tokens are refused (403).',
 };
 
-/** What a route takes as credentials; nothing where it looks at none. */
+/** The credentials that a route accepts. */
 function securityOf(access: Access): JsonValue {
   if (access === 'public') return [];
   const session = { session: [] };
@@ -117,157 +113,115 @@ function securityOf(access: Access): JsonValue {
   return access === 'optional' ? [{}, { bearer: [] }, session] : [{ bearer: [] }, session];
 }
 
-function parametersOf({ path, query = [], conditional, requireIfMatch = false, method, prefer }: Route): JsonObject[] {
-  const parameters: JsonObject[] = query.map(({ name, description, schema }) => {
-    const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
-    return { name, in: 'query', description, schema, ...commaSeparated };
-  });
-  if (path.includes('{id}')) {
-    const schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
-    parameters.unshift({ name: 'id', in: 'path', required: true, schema, example: 1 });
-  }
-  if (conditional === true) {
-    const otherwise = method === 'GET' ? 'Answer 304 if it is this.' : 'Go on only if it is not this; else 412.';
-    const ifMatch = fieldParameter('If-Match', 'Go on only if it is this; else 412.');
-    parameters.push(fieldParameter('If-None-Match', otherwise), { ...ifMatch, required: requireIfMatch });
-  }
-  if (prefer !== undefined) parameters.push(fieldParameter('Prefer', `Known is \`${prefer}\` (RFC 7240).`));
-  return parameters;
-}
-
-function fieldParameter(name: string, description: string): JsonObject {
-  return { name, in: 'header', description, schema: text };
-}
-
-function requestBody(body: RouteBody): JsonObject {
-  const { title, shape, purpose, or, optional = false } = body;
-  const own = resourceSchema(title, shape, purpose);
-  const schema = or === undefined ? own : { oneOf: [own, resourceSchema(or.title, or.shape, purpose)] };
-  const sent = Object.entries(shape).filter(([, field]) => field.access !== 'read-only');
-  const shown = purpose === 'patch' ? sent.slice(0, 1) : sent;
-  const media = { schema, example: Object.fromEntries(shown.map(([name, field]) => [name, field.example])) };
-  return { required: !optional, content: Object.fromEntries(mediaTypesOf(body).map((type) => [type, media])) };
-}
-
-/** A success, what a preference or a condition makes of it, and where a browser is sent instead. */
-function successes({ reply, method, conditional = false, prefer, signInAt }: Route): JsonObject {
-  const { status, schema, headers: names = [] } = reply;
-  const own = headersOf([...names, ...(prefer === undefined ? [] : ['Preference-Applied'])]);
-  const headers = { ...own, ...(signInAt !== undefined && pageHeaders) };
-  const content: JsonObject | undefined = schema && {
-    'application/json': { schema, example: exampleOf(schema) },
-    ...(signInAt !== undefined && { 'text/html': { schema: text } }),
+function parametersOf(route: Route): JsonObject[] {
+  const { path, query = [], conditional, requireIfMatch = false, method, prefer, retriable } = route;
+  const header = (name: string, description: string, required = false): JsonObject => {
+    return { name, in: 'header', required, description, schema: text };
   };
-  const done = status === 201 && prefer !== undefined ? 'It is done; if so preferred, without content.' : 'It is done.';
-  const described = { description: method === 'GET' ? 'What was asked for.' : done, headers };
-  return {
-    [status]: { ...described, ...(content !== undefined && { content }) },
-    ...(prefer === 'return=minimal' && status === 200 && { 204: described }),
-    ...(signInAt !== undefined && { 303: { description: 'Sign in there.', headers: headersOf(['Location']) } }),
-    ...(((conditional && method === 'GET') || signInAt !== undefined) && {
-      304: { description: 'It is as before.', headers: signInAt === undefined ? headersOf(['ETag']) : pageHeaders },
+  const unless = method === 'GET' ? 'Answer 304 if this is the current version.' : 'Refuse (412) if this is it.';
+  return [
+    ...(path.includes('{id}') ? [{ name: 'id', in: 'path', required: true, schema: idSchema }] : []),
+    ...query.map(({ name, description, schema }) => {
+      const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
+      return { name, in: 'query', description, schema, ...commaSeparated };
     }),
-  };
-}
-
-/** The problems of a route: for each status a reference to what describes them in `responses`, together. */
-function refusals(route: Route, responses: Map<string, JsonObject>): JsonObject {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of problemsOf(route)) {
-    const { status } = problems[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  const references = [...byStatus].map(([status, kinds]): [number, JsonObject] => {
-    const name = kinds.join('.');
-    responses.set(name, problemResponse(kinds));
-    return [status, { $ref: `#/components/responses/${name}` }];
-  });
-  return Object.fromEntries(references);
-}
-
-function problemResponse(kinds: readonly ErrorCode[]): JsonObject {
-  const [status = 0] = kinds.map((code) => problems[code].status);
-  const names = [
-    ...(status === 401 || kinds.includes('insufficient_scope') ? ['WWW-Authenticate'] : []),
-    ...(status === 415 ? ['Accept', 'Accept-Encoding', 'Accept-Patch'] : []),
-    ...(status === 429 || status === 503 ? ['Retry-After'] : []),
+    ...(conditional === true
+      ? [
+          header('If-None-Match', unless),
+          header('If-Match', 'Refuse (412) unless this is the current version.', requireIfMatch),
+        ]
+      : []),
+    ...(retriable ? [header('Idempotency-Key', 'The same key and body again get the same answer, for 24 hours.')] : []),
+    ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is honoured (RFC 7240).`)]),
   ];
-  const each = kinds.map((code) => ({
+}
+
+function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): JsonObject {
+  const media = { schema: schema() };
+  return { required: !optional, content: Object.fromEntries(mediaTypes.map((type) => [type, media])) };
+}
+
+function success({ description, schema, mediaType = 'application/json', headers = [] }: RouteReply): JsonObject {
+  // Several records share neither an entity tag nor a path.
+  const described = headersOf(headers, schema?.['oneOf'] === undefined ? {} : { required: false });
+  return { description, headers: described, ...(schema && { content: { [mediaType]: { schema } } }) };
+}
+
+/** What any request can meet before its route matters, and what a server can meet at any time. */
+const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
+
+/** Every status with which a route can refuse a request: what its columns imply, and what its row adds. */
+export function statusesOf(route: Route): number[] {
+  const { access, method, path, body, reply, conditional, requireIfMatch, refusals = [] } = route;
+  const writes = method !== 'GET';
+  const implied: readonly [boolean, ...number[]][] = [
+    [access !== 'public', 401],
+    [writes || access === 'admin' || access === 'session', 403],
+    [path.includes('{id}'), 404],
+    [reply.schema !== undefined, 406],
+    [writes || conditional === true, 412],
+    [body !== undefined, 413, 415, 422],
+    [requireIfMatch === true, 428],
+    [writes, 507],
+  ];
+  const own = implied.flatMap(([holds, ...statuses]) => (holds ? statuses : []));
+  return [...new Set([...everywhere, ...own, ...refusals])].sort((a, b) => a - b);
+}
+
+/** The shared response of a status, with the codes that it can have. */
+function refusal(status: number): JsonObject {
+  const codes = kinds.flatMap(([code, [of]]) => (of === status ? [code] : []));
+  const narrowed = {
     type: 'object',
-    properties: { code: { const: code }, status: { const: status } },
-    ...(code === 'validation_failed' && { required: ['errors'] }),
-  }));
-  const narrowed = each.length === 1 ? (each[0] ?? {}) : { anyOf: each };
-  const examples = kinds.map((code): [string, JsonObject] => [code, { $ref: `#/components/examples/${code}` }]);
+    properties: { status: { type: 'integer', const: status }, code: { ...text, enum: codes } },
+  };
   return {
-    description: kinds.map((code) => problems[code].title).join('; '),
-    ...(names.length > 0 && { headers: headersOf(names) }),
-    content: {
-      'application/problem+json': {
-        schema: { allOf: [{ $ref: '#/components/schemas/Problem' }, narrowed] },
-        examples: Object.fromEntries(examples),
-      },
-    },
+    description: `Problem details: ${codes.join(', ')}.`,
+    headers: headersOf(refusalHeaders[status] ?? [], { required: false }),
+    content: { 'application/problem+json': { schema: { allOf: [problemSchema, narrowed] } } },
   };
 }
 
-function problemExample(code: ErrorCode): JsonObject {
-  const { status, title } = problems[code];
-  return {
-    type: `/openapi.json#/components/responses/${code}`,
-    title,
-    status,
-    detail: 'Cannot do this: it says here what is wrong',
-    instance: 'urn:uuid:0190163d-8694-739b-aea5-966c26f8ad90',
-    code,
-    ...(code === 'validation_failed' && { errors: [exampleOf(issueSchema)] }),
-  };
-}
-
-const headerSchemas: { readonly [name: string]: JsonObject } = {
-  ETag: { description: 'The entity tag (RFC 9110 §8.8.3).', required: true, schema: text },
-  Location: { description: 'Where the resource is.', required: true, schema: text },
-  Link: { description: 'The next page, if there is one: `rel="next"` (RFC 8288).', schema: text },
-  'X-Total-Count': { description: 'With `Prefer: count=exact`.', schema: { type: 'integer', minimum: 0 } },
-  'Preference-Applied': { description: 'Which preference was followed (RFC 7240 §3).', schema: text },
-  'Set-Cookie': { description: 'The session cookie `sid`, set, renewed or cleared.', schema: text },
-  'WWW-Authenticate': { description: 'The challenge (RFC 6750 §3).', schema: text },
-  'Retry-After': { description: 'Seconds after which it may go better.', schema: { type: 'integer', minimum: 0 } },
+const refusalHeaders: { readonly [status: number]: readonly string[] } = {
+  401: ['WWW-Authenticate'],
+  403: ['WWW-Authenticate'],
+  412: ['ETag'],
+  415: ['Accept', 'Accept-Encoding', 'Accept-Patch'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
 };
 
-/** What a page has that a browser is answered with. */
-const pageHeaders: JsonObject = {
-  ...headersOf(['Referrer-Policy', 'Cross-Origin-Opener-Policy']),
-  ETag: { description: 'Of the page.', schema: text },
+const headers: { readonly [name: string]: JsonObject } = {
+  ETag: { description: 'The entity tag of the current version (RFC 9110 §8.8.3).', required: true },
+  Location: { description: 'The path of the resource.', required: true },
+  'Idempotency-Replayed': { description: '`true`: an earlier attempt has created it.' },
+  Link: {
+    description: 'The next page, if there is one: `rel="next"`. With `until`, the one before: `rel="prev"` (RFC 8288).',
+  },
+  'Content-Location': { description: 'The path of the record itself.', required: true },
+  'X-Total-Count': {
+    description: 'The number of all records that pass the filters, with `Prefer: count=exact`.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+  'Set-Cookie': { description: 'The session cookie `sid`, set, renewed or removed.' },
+  'Retry-After': { description: 'When to try again, in seconds.', schema: { type: 'integer', minimum: 0 } },
 };
 
-function headersOf(names: readonly string[]): JsonObject {
-  return Object.fromEntries(names.map((name) => [name, headerSchemas[name] ?? { schema: text }]));
+function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject {
+  return Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }]));
 }
 
-/** `value` with every schema that has a title taken out into `schemas`, a reference in its place. */
-function hoisted(value: JsonValue, schemas: Map<string, JsonObject>): JsonValue {
+const unchanged = { description: 'The caller has this version.', headers: headersOf(['ETag']) };
+
+/** `value` with every titled schema of an object moved into `schemas`, and a reference in its place. */
+function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   if (Array.isArray(value)) return value.map((element: JsonValue) => hoisted(element, schemas));
   if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).map(([name, member]): [string, JsonValue] => [name, hoisted(member, schemas)]);
-  const inner: JsonObject = Object.fromEntries(members);
+  const inner: JsonObject = Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, hoisted(member, schemas)]),
+  );
   const { title, type } = inner;
   if (typeof title !== 'string' || type !== 'object') return inner;
   schemas.set(title, inner);
   return { $ref: `#/components/schemas/${title}` };
-}
-
-/** What a value of this schema looks like. */
-function exampleOf(schema: JsonValue): JsonValue {
-  if (!isJsonObject(schema)) return null;
-  const { examples, const: constant, anyOf, properties, items, type, minimum = 1, format } = schema;
-  if (Array.isArray(examples)) return examples[0] ?? null;
-  if (constant !== undefined) return constant;
-  if (Array.isArray(anyOf)) return exampleOf(anyOf[0] ?? null);
-  if (isJsonObject(properties)) {
-    return Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, exampleOf(property)]));
-  }
-  if (items !== undefined) return [exampleOf(items)];
-  if (format === 'date-time') return '2026-01-31T12:00:00.000Z';
-  return type === 'integer' ? minimum : '…';
 }

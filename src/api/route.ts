@@ -1,137 +1,151 @@
 import type { Access, Principal } from '../auth/access.ts';
-import type { ErrorCode } from '../base/errors.ts';
-import type { JsonObject, JsonValue } from '../base/json.ts';
+import type { JsonObject } from '../base/json.ts';
 import { negotiate } from '../http/accept.ts';
 import type { Reply, Request } from '../http/message.ts';
-import type { QueryParameter } from '../resources/list-query.ts';
+import type { CollectionAccess } from '../collections/collection.ts';
+import type { QueryParameter } from '../lists/filters.ts';
 import type { Shape } from '../schema/field.ts';
+import type { Body } from './body.ts';
 
-/** What a body must be. How it is validated and how the OpenAPI document describes it come from the same shape. */
-export interface RouteBody {
-  readonly shape: Shape;
-  readonly purpose: 'create' | 'replace' | 'patch';
-  /** What the OpenAPI document calls it. */
-  readonly title: string;
-  /** What may be sent instead. */
-  readonly or?: { readonly shape: Shape; readonly title: string };
-  /** The body may be absent. */
-  readonly optional?: boolean;
-}
+/** What a route can show. */
+type MediaType = 'application/json' | 'text/html' | 'text/event-stream';
 
+/** What a route answers when it succeeds. */
 export interface RouteReply {
   readonly status: 200 | 201 | 204;
-  /** The JSON Schema of the content, named by its `title`; absent where there is none. */
+  /** A sentence for the OpenAPI document. */
+  readonly description: string;
+  /** The JSON Schema of the content. Absent: there is no content. */
   readonly schema?: JsonObject;
-  /** What else the reply carries, such as `Location`. */
+  /** The type of the content. Absent: JSON. */
+  readonly mediaType?: MediaType;
+  /** Fields that the reply carries beside those of every reply, such as `Location`. */
   readonly headers?: readonly string[];
 }
 
 /**
- * One row of the route table. The router, authorization, 405 and `Allow`, the OpenAPI document, the README's table and
- * the test of who may do what are all made from these rows. A row without `access` does not compile.
+ * One row of the route table, with a body of type `B`. The router, authorization, validation, 405 and `Allow`, the
+ * OpenAPI document, the README's table and the test of who may do what are all made from these rows. A row without
+ * `access` does not compile.
  */
-export interface Route {
+export interface Route<B = unknown> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  readonly summary: string;
   readonly access: Access;
-  readonly reply: RouteReply;
-  readonly body?: RouteBody;
-  /** The parameters of the query; absent where there is none. A page has none of its own, and lets others pass. */
+  readonly summary: string;
+  /** Absent: the route reads no body. */
+  readonly body?: Body<B>;
+  /** The query's parameters. Absent: a query is refused. Empty: a query is ignored, as for a page. */
   readonly query?: readonly QueryParameter[];
+  readonly reply: RouteReply;
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
-  /** Whether a write has to name the version that it changes. */
+  /** Whether a write has to name the version that it changes (428). */
   readonly requireIfMatch?: boolean | undefined;
-  /** The preference that is followed (RFC 7240): to answer without content, or to count all that a list could show. */
-  readonly prefer?: 'return=minimal' | 'count=exact';
-  /** Whether another site's page is refused although no cookie decides: where one would be given, or taken away. */
+  /** The preference that is honoured (RFC 7240): the number of all records that pass the filters. */
+  readonly prefer?: 'count=exact';
+  /** Whether an `Idempotency-Key` makes it safe to send the request again. */
+  readonly retriable?: boolean;
+  /** Whether pages of other sites are refused even without a cookie, since one is set or removed here. */
   readonly sameSite?: boolean;
-  /** Where a browser that asks for a page without a session is sent. */
+  /** Where a browser without a session is sent to when it asks for a page. */
   readonly signInAt?: string;
-  /** What else can go wrong, beside what the other columns imply (`problemsOf`). */
-  readonly problems?: readonly ErrorCode[];
+  /** The statuses of refusals that the other columns do not imply (`statusesOf`). */
+  readonly refusals?: readonly number[];
 }
 
-/** A request that has been matched, authenticated, authorized and read. */
-export interface Call {
+/** What every collection offers; users are a collection, too. */
+export type CollectionOperation = keyof CollectionAccess;
+
+/** A collection as its routes see it. A validated body that creates a record is an `N`, one that changes it a `C`. */
+export interface RoutedCollection<N, C> {
+  readonly name: string;
+  readonly singular: string;
+  readonly fields: Shape;
+  /** Whether a list can be asked for the caller's own records: they have owners, and it looks at credentials. */
+  readonly hasOwners?: boolean;
+  /** Whether an array of bodies creates as many records. */
+  readonly createsMany?: boolean;
+  readonly access: { readonly [operation in CollectionOperation]: Access };
+  readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
+  /** Fields of the reply to a change, beside the usual ones. */
+  readonly changeHeaders?: readonly string[];
+  /** The statuses of refusals of writes that other collections do not have. */
+  readonly refusals?: readonly number[];
+}
+
+/** A reply with content. */
+export function content(status: 200 | 201, description: string, schema: JsonObject, ...headers: string[]): RouteReply {
+  return { status, description, schema, headers };
+}
+
+/** The reply of a change feed. */
+export const eventContent: RouteReply = {
+  status: 200,
+  description: 'Server-sent events: `created`, `replaced`, `removed`; `reset` where the lists have to be read anew.',
+  schema: { type: 'string' },
+  mediaType: 'text/event-stream',
+  headers: ['X-Accel-Buffering'],
+};
+
+export const sinceParameter: QueryParameter = {
+  name: 'since',
+  description: 'The id of the last event that you know of. `Last-Event-ID` comes before it.',
+  schema: { type: 'string' },
+};
+
+/** A request that was matched, authenticated, authorized, read and validated. */
+export interface Call<B = unknown> {
   readonly request: Request;
-  /** The row that was matched. */
   readonly route: Route;
   readonly principal: Principal;
-  /** The `{id}` of the path; 0 where the path has none, which no record has. */
+  /** The `{id}` of the path. Where the path has none, it is 0, which no record has. */
   readonly id: number;
-  /** As it was sent, without its "?". */
+  /** The query as it was sent, without its "?". */
   readonly query: string;
-  /** The parsed body; without members where the route takes none, or an optional one is absent. */
-  readonly body: JsonValue;
+  /** The validated body. */
+  readonly body: B;
 }
 
-/** Does what a route promises. @throws CairnError */
-export type Handler = (call: Call) => Reply | Promise<Reply>;
+/** The type of a route's validated body. */
+export type BodyOf<R extends Route> = R extends { readonly body: Body<infer B> } ? B : undefined;
+
+/** Does what the route `R` promises. @throws CairnError */
+export type Handler<R extends Route = Route> = (call: Call<BodyOf<R>>) => Reply | Promise<Reply>;
+
+/** A route and its handler. */
+export interface Endpoint<B = unknown> {
+  readonly route: Route<B>;
+  // A method, because TypeScript compares methods loosely: endpoints of different bodies fit into one list. That is
+  // sound, since the pipeline gives a handler nothing but what its own route has validated.
+  handle(call: Call<B>): Reply | Promise<Reply>;
+}
+
+/** Binds routes to their handlers by key. A missing handler, an extra one, or a wrong body does not compile. */
+export function bind<R extends { readonly [key in keyof R]: Route }>(
+  routes: R,
+  handlers: { readonly [key in keyof R]: Handler<R[key]> },
+): Endpoint[] {
+  const endpoints: Endpoint[] = [];
+  for (const key in routes) endpoints.push({ route: routes[key], handle: handlers[key] });
+  return endpoints;
+}
+
+/** The id in a path or a query; 0, which no record has, for anything else. */
+export function parseId(text: string | undefined): number {
+  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : 0;
+}
+
+/** The JSON Schema of an id. */
+export const idSchema: JsonObject = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
 
 const json = ['application/json'] as const;
 const jsonOrPage = ['application/json', 'text/html'] as const;
 
-/** Media types of a patch: a merge patch (RFC 7396) by its own name, or as the JSON that it is. */
-export const patchTypes = ['application/merge-patch+json', 'application/json'] as const;
-
-/** What a body may be sent as. */
-export function mediaTypesOf({ purpose }: RouteBody): readonly string[] {
-  return purpose === 'patch' ? patchTypes : json;
+/** The media type that the caller prefers of those that the route can show; `undefined` if it accepts none. */
+export function preferredType(route: Route, { fields }: Request): MediaType | undefined {
+  const { reply: { mediaType }, signInAt } = route;
+  const shown = mediaType !== undefined ? [mediaType] : signInAt === undefined ? json : jsonOrPage;
+  return negotiate<MediaType>(fields.get('accept'), shown);
 }
 
-/** What the caller wants most of what a route can show; `undefined` where it wants none of it. */
-export function preferredType(route: Route, { fields }: Request): 'application/json' | 'text/html' | undefined {
-  return negotiate(fields.get('accept'), route.signInAt === undefined ? json : jsonOrPage);
-}
-
-/** What any request may meet before its route matters, and what a server may meet at any time. */
-const always: readonly ErrorCode[] = [
-  'malformed_request',
-  'invalid_query',
-  'request_timeout',
-  'expectation_failed',
-  'misdirected_request',
-  'fields_too_large',
-  'internal',
-  'not_implemented',
-  'overloaded',
-  'draining',
-  'http_version_not_supported',
-];
-
-const ofCredentials = ['invalid_token', 'invalid_session'] as const;
-const ofSignedIn = ['authentication_required', ...ofCredentials] as const;
-
-const byAccess: { readonly [access in Access]: readonly ErrorCode[] } = {
-  public: [],
-  optional: ofCredentials,
-  user: ofSignedIn,
-  admin: [...ofSignedIn, 'insufficient_scope'],
-  self: ofSignedIn,
-  owner: [...ofSignedIn, 'not_owner'],
-  session: [...ofSignedIn, 'session_required'],
-};
-
-const ofBodies = ['malformed_json', 'content_too_large', 'unsupported_media_type', 'validation_failed'] as const;
-const ofWrites = ['storage_full', 'store_failed', 'outcome_unknown', 'cross_site'] as const;
-
-/** Every problem that a route can answer with: what its columns imply, and what the row says itself. */
-export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
-  const { access, method, path, body, requireIfMatch = false, reply, problems = [] } = route;
-  const writes = method !== 'GET';
-  const hasTag = route.conditional === true || route.signInAt !== undefined;
-  const where = (holds: boolean, ...codes: readonly ErrorCode[]) => (holds ? codes : []);
-  return new Set([
-    ...always,
-    ...byAccess[access],
-    ...where(path.includes('{id}'), 'not_found'),
-    ...where(reply.schema !== undefined, 'not_acceptable'),
-    ...where(body !== undefined, ...ofBodies),
-    ...where(writes, ...ofWrites),
-    ...where(hasTag || writes, 'precondition_failed'),
-    ...where(requireIfMatch, 'precondition_required'),
-    ...problems,
-  ]);
-}

@@ -1,157 +1,134 @@
-import type { Access } from '../auth/access.ts';
-import type { ErrorCode } from '../base/errors.ts';
-import { items, type CollectionAccess, type CollectionDeclaration } from '../resources/collection.ts';
-import { fieldsParameter, listParameters } from '../resources/list-query.ts';
-import { userChangeFields, userFields } from '../resources/users.ts';
-import { optional, password, type Shape } from '../schema/field.ts';
-import { resourceSchema } from '../schema/json-schema.ts';
-import type { Route } from './route.ts';
-import { credentialsFields, dashboardSchema, healthSchema, logoutFields } from './schemas.ts';
-import { revocationFields, sessionSchema, startedSessionSchema, tokenSchema } from './schemas.ts';
+import type { CollectionDeclaration } from '../collections/collection.ts';
+import { items } from '../collections/items.ts';
+import type { EntryDraft, NewEntry } from '../collections/resource.ts';
+import { fieldsParameter, listParameters } from '../lists/list-query.ts';
+import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
+import type { NewUser, UserDraft } from '../accounts/users.ts';
+import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
+import { bodiesFor, either, newRecord, oneOrMany, type Body } from './body.ts';
+import { content, eventContent, idSchema, sinceParameter, type Route, type RoutedCollection } from './route.ts';
+import { capitalized, credentialsFields, dashboardSchema, leanDashboard, logoutFields } from './schemas.ts';
+import { refreshTokenFields, sessionSchema, startedSessionSchema, tokensSchema, userSchema } from './schemas.ts';
+import { serverRoutes } from './server-routes.ts';
 
-/** The route table: what can be asked for, by whom, and what comes back. Nothing here knows how it is done. */
+/** The route table: what can be requested, by which callers, and what is returned. How it is done is not known here. */
 
-export const serviceRoutes = {
+const credentials = newRecord('Credentials', { shape: credentialsFields });
+const refreshToken = newRecord('RefreshToken', { shape: refreshTokenFields });
+
+/** Signing in and out, and sessions. */
+const signInRoutes = {
   login: {
     method: 'POST',
     path: '/login',
-    summary: 'Sign in and get a session cookie',
     access: 'public',
     sameSite: true,
-    body: { shape: credentialsFields, purpose: 'create', title: 'Credentials' },
-    reply: { status: 200, schema: startedSessionSchema, headers: ['Set-Cookie'] },
-    problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
+    summary: 'Sign in and get a session cookie',
+    body: credentials,
+    reply: content(200, 'The user is signed in, and the session cookie is set.', startedSessionSchema, 'Set-Cookie'),
+    refusals: [401, 429],
   },
   logout: {
     method: 'POST',
     path: '/logout',
-    summary: 'End the session of the cookie, or all sessions of its user',
     access: 'public',
     sameSite: true,
-    body: { shape: logoutFields, purpose: 'create', title: 'Logout', optional: true },
-    reply: { status: 204, headers: ['Set-Cookie'] },
+    summary: "End the cookie's session, or all sessions of its user",
+    body: { ...newRecord('Logout', { shape: logoutFields }), optional: true },
+    reply: { status: 204, description: 'The session has ended, and the cookie is removed.', headers: ['Set-Cookie'] },
+  },
+  me: {
+    method: 'GET',
+    path: '/me',
+    access: 'user',
+    conditional: true,
+    summary: 'Read your own user record',
+    reply: content(200, 'The user.', userSchema, 'ETag', 'Content-Location'),
+    refusals: [404],
   },
   dashboard: {
     method: 'GET',
     path: '/dashboard',
-    summary: 'What the signed-in user sees first',
     access: 'session',
-    signInAt: '/',
-    reply: { status: 200, schema: dashboardSchema },
+    summary: 'Read what the signed-in user sees first',
+    reply: content(200, 'The user, some counts, the latest items and the current session.', dashboardSchema(true)),
+    // The page that a browser gets has a version.
+    refusals: [412],
   },
   createToken: {
     method: 'POST',
     path: '/tokens',
-    summary: 'Get an access token and a refresh token, for e-mail address and password or for a refresh token',
     access: 'public',
     sameSite: true,
-    body: {
-      shape: credentialsFields,
-      purpose: 'create',
-      title: 'Credentials',
-      or: { shape: revocationFields, title: 'Revocation' },
-    },
-    reply: { status: 201, schema: tokenSchema },
-    problems: ['invalid_credentials', 'too_many_requests', 'overloaded'],
+    summary: 'Get an access token and a refresh token for a password or for a refresh token',
+    body: either(credentials, 'refresh_token', refreshToken),
+    reply: content(201, 'The new tokens (RFC 6749 §5.1).', tokensSchema),
+    refusals: [401, 429],
   },
   revokeToken: {
     method: 'POST',
     path: '/tokens/revoke',
-    summary: 'End the session that a refresh token belongs to',
     access: 'public',
     sameSite: true,
-    body: { shape: revocationFields, purpose: 'create', title: 'Revocation' },
-    reply: { status: 204 },
+    summary: 'End the session of a refresh token',
+    body: refreshToken,
+    reply: { status: 204, description: 'The session has ended, if the token belonged to one (RFC 7009).' },
   },
   listSessions: {
     method: 'GET',
     path: '/sessions',
-    summary: "List one's own sessions, or for an administrator those of the user that `userId` names",
     access: 'user',
-    query: [{ name: 'userId', description: 'Whose; for administrators.', schema: { type: 'integer', minimum: 1 } }],
-    reply: { status: 200, schema: { type: 'array', items: sessionSchema } },
-    problems: ['insufficient_scope'],
+    summary: 'List your sessions, or as an administrator those of any user',
+    query: [{ name: 'userId', description: 'The user, for administrators.', schema: idSchema }],
+    reply: content(200, 'The sessions, the oldest first.', { type: 'array', items: sessionSchema }),
+    refusals: [403],
   },
   removeSession: {
     method: 'DELETE',
     path: '/sessions/{id}',
-    summary: "End a session of one's own, or for an administrator any",
     access: 'user',
-    reply: { status: 204 },
-    problems: ['actor_changed'],
+    summary: 'End one of your sessions, or as an administrator any session',
+    reply: { status: 204, description: 'The session has ended.' },
   },
-  describe: {
+} as const;
+
+/** All collections together. */
+const feedRoutes = {
+  changes: {
     method: 'GET',
-    path: '/openapi.json',
-    summary: 'Describe all of this as an OpenAPI document',
-    access: 'public',
-    conditional: true,
-    reply: { status: 200, schema: { type: 'object', examples: [{ openapi: '3.1.0' }] }, headers: ['ETag'] },
+    path: '/changes',
+    access: 'user',
+    summary: 'Follow the changes of all collections that you may list',
+    query: [sinceParameter],
+    reply: eventContent,
   },
-  live: {
-    method: 'GET',
-    path: '/livez',
-    summary: 'Whether the process answers',
-    access: 'public',
-    reply: { status: 200, schema: healthSchema },
-  },
-  ready: {
-    method: 'GET',
-    path: '/readyz',
-    summary: 'Whether the server takes requests',
-    access: 'public',
-    reply: { status: 200, schema: healthSchema },
-    problems: ['draining', 'store_failed', 'storage_full'],
-  },
-} as const satisfies { readonly [operationId: string]: Route };
+} as const;
+
+export const serviceRoutes = { ...signInRoutes, ...feedRoutes, ...serverRoutes };
+
+/** The same with a page for browsers, which is also where they sign in. */
+export const pagedServiceRoutes = { ...serviceRoutes, dashboard: { ...serviceRoutes.dashboard, signInAt: '/' } };
 
 export type ServiceOperation = keyof typeof serviceRoutes;
 
-/** What every collection offers; users are one too. */
-export type CollectionOperation = keyof CollectionAccess;
-
-/** A collection as its routes see it. */
-export interface RoutedCollection extends Omit<CollectionDeclaration, 'access'> {
-  readonly access: { readonly [K in CollectionOperation]: Access };
-  /** What may be sent to change a record, where that is more than what creates one. */
-  readonly changeFields?: Shape;
-  /** What a reply to a change may carry beside the usual. */
-  readonly changeHeaders?: readonly string[];
-  /** What can go wrong beside what goes wrong in any collection. */
-  readonly problems?: { readonly [K in CollectionOperation]?: readonly ErrorCode[] };
-}
-
-const changeOfUser = ['actor_changed', 'email_taken', 'last_admin', 'too_many_requests'] as const;
-
-/** What of an installation's options shows in the route table. */
+/** The options of an installation that show in the route table. */
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly passwordLengthMin?: number | undefined;
-  /** False: there is no page to show to a browser, or to sign in at. */
-  readonly page?: boolean | undefined;
 }
 
-export function routedServices({ page }: RouteOptions): { readonly [K in ServiceOperation]: Route } {
-  const { signInAt, ...dashboard } = serviceRoutes.dashboard;
-  return { ...serviceRoutes, dashboard: { ...dashboard, ...(page !== false && { signInAt }) } };
-}
-
-/** Users, for whom anybody may register where `registration` is open. */
-export function routedUsers({ registration, passwordLengthMin = 1 }: RouteOptions): RoutedCollection {
-  const ofPassword = { password: optional(password({ min: passwordLengthMin })) };
+/** The collection of users. Everyone may register where `registration` is open. */
+export function usersCollection(
+  { registration, passwordLengthMin = 1 }: RouteOptions,
+): RoutedCollection<NewUser, UserDraft> {
   return {
     name: 'users',
     singular: 'user',
-    fields: { ...userFields, ...ofPassword },
-    changeFields: { ...userChangeFields, ...ofPassword },
+    fields: userFields,
+    bodies: bodiesFor('User', newUserRules(passwordLengthMin), userChangeRules(passwordLengthMin)),
     changeHeaders: ['Set-Cookie'],
-    problems: {
-      create: ['actor_changed', 'email_taken', 'too_many_requests'],
-      replace: changeOfUser,
-      patch: changeOfUser,
-      remove: ['actor_changed', 'last_admin'],
-    },
+    refusals: [409, 429],
     access: {
       list: 'admin',
       create: registration === 'open' ? 'optional' : 'admin',
@@ -163,97 +140,118 @@ export function routedUsers({ registration, passwordLengthMin = 1 }: RouteOption
   };
 }
 
-/** The routes of a collection. */
-export function collectionRoutes(
-  collection: RoutedCollection,
+/** A declared collection. */
+export function declaredCollection(
+  declaration: CollectionDeclaration,
+): RoutedCollection<NewEntry | NewEntry[], EntryDraft> {
+  const rules = { shape: declaration.fields };
+  const one = bodiesFor(capitalized(declaration.singular), rules, rules);
+  const bodies = { ...one, create: oneOrMany(one.create) };
+  return { ...declaration, bodies, createsMany: true, hasOwners: declaration.access.list !== 'public' };
+}
+
+type WithBody<B> = Route & { readonly body: Body<B> };
+
+/** The routes of one collection. */
+export type CollectionRoutes<N, C> = {
+  readonly list: Route;
+  readonly create: WithBody<N>;
+  readonly read: Route;
+  readonly replace: WithBody<C>;
+  readonly patch: WithBody<C>;
+  readonly remove: Route;
+};
+
+export function collectionRoutes<N, C>(
+  collection: RoutedCollection<N, C>,
   { requireIfMatch }: RouteOptions,
-): { readonly [K in CollectionOperation]: Route } {
-  const { name, singular, fields, access, changeFields = fields, changeHeaders = [], problems = {} } = collection;
+): CollectionRoutes<N, C> {
+  const { name, singular, fields, hasOwners, createsMany, access, bodies } = collection;
+  const { changeHeaders = [], refusals = [] } = collection;
   const [all, one] = [`/${name}`, `/${name}/{id}`];
-  const title = capitalized(singular);
-  const schema = resourceSchema(title, fields);
-  const selectable = { anyOf: [schema, resourceSchema(`${title}Selection`, fields, 'selection')] };
-  const writing = (operation: CollectionOperation) => ({
-    access: access[operation],
-    problems: ['write_refused', ...(problems[operation] ?? [])] as const,
-  });
-  const changing = (operation: 'replace' | 'patch', bodyTitle: string) =>
-    ({
-      ...writing(operation),
-      path: one,
-      conditional: true,
-      requireIfMatch,
-      body: { shape: changeFields, purpose: operation, title: bodyTitle },
-      prefer: 'return=minimal',
-      reply: { status: 200, schema, headers: ['ETag', ...changeHeaders] },
-    }) as const;
+  const record = resourceSchema(capitalized(singular), fields);
+  const changed = content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders);
+  const versioned = { conditional: true, requireIfMatch };
   return {
     list: {
       method: 'GET',
       path: all,
-      summary: `List ${name}`,
       access: access.list,
       conditional: true,
-      query: listParameters(fields),
       prefer: 'count=exact',
-      reply: { status: 200, schema: { type: 'array', items: selectable }, headers: ['ETag', 'Link', 'X-Total-Count'] },
+      summary: `List ${name}`,
+      query: listParameters({ shape: fields, hasOwners }),
+      reply: content(200, `The ${name}.`, { type: 'array', items: record }, ...listHeaders),
     },
     create: {
-      ...writing('create'),
       method: 'POST',
       path: all,
-      summary: `Create a new ${singular}`,
-      body: { shape: fields, purpose: 'create', title: `New${title}` },
-      prefer: 'return=minimal',
-      reply: { status: 201, schema, headers: ['ETag', 'Location'] },
+      access: access.create,
+      summary: `Create a new ${singular}${createsMany ? ', or many at once' : ''}`,
+      body: bodies.create,
+      reply: content(201, `The new ${singular}.`, createsMany ? oneOrManySchema(record) : record, ...newHeaders),
+      retriable: true,
+      refusals,
     },
     read: {
       method: 'GET',
       path: one,
-      summary: `Read the ${singular} with this id`,
       access: access.read,
       conditional: true,
+      summary: `Read the ${singular} with this id`,
       query: [fieldsParameter(fields)],
-      reply: { status: 200, schema: selectable, headers: ['ETag'] },
+      reply: content(200, `The ${singular}.`, record, 'ETag'),
     },
     replace: {
-      ...changing('replace', `${title}Replacement`),
       method: 'PUT',
+      path: one,
+      access: access.replace,
+      ...versioned,
       summary: `Replace the ${singular} with this id`,
+      body: bodies.replace,
+      reply: changed,
+      refusals,
     },
     patch: {
-      ...changing('patch', `${title}Patch`),
       method: 'PATCH',
+      path: one,
+      access: access.patch,
+      ...versioned,
       summary: `Change some fields of the ${singular} with this id`,
+      body: bodies.patch,
+      reply: changed,
+      refusals,
     },
     remove: {
-      ...writing('remove'),
       method: 'DELETE',
       path: one,
-      summary: `Remove the ${singular} with this id`,
-      conditional: true,
-      requireIfMatch,
-      reply: { status: 204 },
+      access: access.remove,
+      ...versioned,
+      summary: `Delete the ${singular} with this id`,
+      reply: { status: 204, description: `The ${singular} was deleted.` },
+      // A hook may refuse it (422).
+      refusals: [422, ...refusals],
     },
   };
 }
 
-/** `items` → `Items`, `spare-parts` → `SpareParts`. */
-function capitalized(name: string): string {
-  return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-}
+const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
+const listHeaders = ['ETag', 'Link', 'X-Total-Count', 'Preference-Applied'];
 
-/** The whole route table, by operation id such as `listItems`, in the order in which people look for things. */
+/** The whole route table by operation id, such as `listItems`, in the order in which people look for things. */
 export function routeTable(
-  collections: readonly RoutedCollection[] = [items],
+  collections: readonly CollectionDeclaration[] = [items],
   options: RouteOptions = {},
 ): ReadonlyMap<string, Route> {
   const table = new Map<string, Route>();
-  for (const collection of [routedUsers(options), ...collections]) {
+  const add = <N, C>(collection: RoutedCollection<N, C>): void => {
     for (const [operation, route] of Object.entries(collectionRoutes(collection, options))) {
       table.set(operation + capitalized(operation === 'list' ? collection.name : collection.singular), route);
     }
-  }
-  for (const [operationId, route] of Object.entries(routedServices(options))) table.set(operationId, route);
+  };
+  add(usersCollection(options));
+  for (const declaration of collections) add(declaredCollection(declaration));
+  for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
+  if (!collections.includes(items)) table.set('dashboard', { ...serviceRoutes.dashboard, reply: leanDashboard });
   return table;
 }

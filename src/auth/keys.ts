@@ -1,7 +1,7 @@
 /**
- * The key ring: one key that signs, and older ones that still verify until everything they signed has ended.
+ * The key ring: one key that signs, and older ones that verify for 24 hours more.
  *
- * Format of the ring file (UTF-8 JSON, mode 0600, written whole and renamed into place by whoever owns files):
+ * Format of the ring file (UTF-8 JSON, mode 0600, written whole and renamed into place):
  *
  *     {
  *       "format": "cairn-keys-1",
@@ -11,8 +11,8 @@
  *       ]
  *     }
  *
- * The first key signs and has no `retiredAt`; every other one has it. A key's id is not written down: it is derived
- * from the secret, and so can neither be mixed up nor edited. No two keys are alike.
+ * The first key signs and has no `retiredAt`; every other one has it. The id of a key is not in the file: it is derived
+ * from the secret, so the two cannot be mixed up. No two keys are equal.
  */
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import { isJsonObject, parseJsonObject, type JsonValue } from '../base/json.ts';
@@ -25,11 +25,11 @@ export class KeyRingError extends Error {
   override readonly name = 'KeyRingError';
 }
 
-/** One secret with what is derived from it: `kid`, 11 characters of base64url, and what signs access tokens. */
+/** One secret, with what is derived from it: its id, 11 characters of base64url, and what signs access tokens. */
 export interface Key extends JwsKey {
-  /** Shows nothing of itself when it is printed. */
+  /** A `KeyObject`, because it shows nothing of the secret when it is printed. */
   readonly secret: KeyObject;
-  /** HMAC-SHA-256 under a key of its own, which derives the successors of refresh tokens and nothing else. */
+  /** HMAC-SHA-256 under a separate key, which derives the successors of refresh tokens and nothing else. */
   readonly successorMac: (token: string) => string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -43,7 +43,7 @@ export interface KeyRing {
 }
 
 /**
- * A ring of one key made of a configured secret: its UTF-8 bytes, as they are.
+ * A ring of one key: the UTF-8 bytes of a configured secret.
  * @throws KeyRingError when the secret is shorter than HS256 allows (RFC 7518 §3.2: 32 bytes)
  */
 export function keyRingOfSecret(secret: string, now: number): KeyRing {
@@ -55,27 +55,16 @@ export function newKeyRing(random: Random, now: number): KeyRing {
   return { keys: [makeKey(random(limits.keyBytesMin), now, undefined)] };
 }
 
-/** A new random key signs from now on; the one before retires, and keys whose tokens have all ended leave. */
+/** A ring with a new random key that signs. The one before retires, and keys that no longer verify are left out. */
 export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
   const older = ring.keys.map((key) => (key.retiredAt === undefined ? { ...key, retiredAt: now } : key));
-  const kept = older.filter((key) => now < verifiesUntil(key, limits.accessTokenLifetimeSecondsMax));
+  const kept = older.filter((key) => now < verifiesUntil(key));
   return { keys: [makeKey(random(limits.keyBytesMin), now, undefined), ...kept] };
 }
 
-/**
- * `next` as it counts for a server that works with `ring` until `now`: a key retires when the server is told, since it
- * signed until then.
- */
-export function tellOf(next: KeyRing, ring: KeyRing, now: number): KeyRing {
-  const { keys: [signing, ...others] } = next;
-  const told = new Map(ring.keys.map(({ kid, retiredAt = now }) => [kid, retiredAt]));
-  const asTold = (key: Key): Key => ({ ...key, retiredAt: Math.max(key.retiredAt ?? 0, told.get(key.kid) ?? 0) });
-  return { keys: [signing, ...others.map(asTold)] };
-}
-
-/** When the last token of `key` has ended, in milliseconds since the epoch, if they live for `lifetimeSeconds`. */
-export function verifiesUntil({ retiredAt = Infinity }: Key, lifetimeSeconds: number): number {
-  return retiredAt + lifetimeSeconds * 1000;
+/** When the key stops verifying, in milliseconds since the epoch. */
+export function verifiesUntil({ retiredAt = Infinity }: Key): number {
+  return retiredAt + limits.accessTokenLifetimeSecondsMax * 1000;
 }
 
 /** The content of the ring file. It holds the secrets. */
@@ -101,7 +90,7 @@ export function parseKeyRing(content: Buffer): KeyRing {
   if (keys.some(({ retiredAt }, index) => (retiredAt === undefined) !== (index === 0))) {
     throw unreadable('the first key, and no other, must not have retired');
   }
-  if (new Set(keys.map((key) => key.kid)).size < keys.length) throw unreadable('two keys are alike');
+  if (new Set(keys.map((key) => key.kid)).size < keys.length) throw unreadable('two keys are equal');
   return { keys };
 }
 
@@ -117,7 +106,7 @@ function parseKey(entry: JsonValue, index: number): Key {
   const [created, retired] = [parseTime(createdAt), parseTime(retiredAt)];
   const isWhole = created !== undefined && (retired !== undefined || retiredAt === undefined);
   if (!isWhole || bytes.toString('base64url') !== secret || Object.keys(others).length > 0) {
-    throw unreadable(`key ${index + 1} is not a secret in base64url with the times that belong to it`);
+    throw unreadable(`key ${index + 1} is not a secret in base64url with its times`);
   }
   return makeKey(bytes, created, retired);
 }

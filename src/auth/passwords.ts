@@ -1,5 +1,5 @@
 /**
- * Passwords as they are hashed, verified and chosen. Hashes are scrypt (RFC 7914) in PHC string format:
+ * Passwords as they are hashed and verified. Hashes are scrypt (RFC 7914) in PHC string format:
  *
  *     $scrypt$ln=<log2 N>,r=<block size>,p=<parallelization>$<salt>$<hash>
  *
@@ -7,111 +7,144 @@
  */
 import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
-import { CairnError, type Issue } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/system.ts';
-import { passwordIssues, type PasswordOwner } from './password-rules.ts';
+import { normalisePassword } from './password-rules.ts';
 
 export interface PasswordOptions {
   readonly random: Random;
-  /** N is 2 to this power, with r=8 and p=3: 15 is OWASP's choice, some 240 ms and 32 MiB. */
+  /** N is 2 to this power, with r=8 and p=3. OWASP recommends 15, which takes some 240 ms and 32 MiB. */
   readonly scryptCost: number;
-  /** Code points. */
-  readonly passwordLengthMin: number;
 }
 
-const [saltBytes, hashBytes] = [16, 32];
-
-/** All of a process share one, because it bounds how many hashes run at once. */
-export function createPasswords({ random, scryptCost, passwordLengthMin }: PasswordOptions) {
-  const cost = { exponent: scryptCost, r: 8, p: 3 };
-  const head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
-  const nobody: ScryptHash = { cost, salt: random(saltBytes), hash: random(hashBytes) };
-  const waiting: (() => void)[] = [];
-  let running = 0;
-
-  /** @throws CairnError `overloaded` with `retryAfterSeconds` */
-  async function inTurn(password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
-    if (waiting.length >= limits.passwordQueueLengthMax) throw tooManyPasswords;
-    // Whoever ends hands its place over, so that nobody slips in between.
-    if (running >= limits.passwordHashesMax) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running += 1;
-    try {
-      return await scrypt(normalise(password), salt, cost, hash.length);
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  }
-
-  /** @throws CairnError `overloaded` with `retryAfterSeconds` */
-  async function hash(password: string): Promise<string> {
-    const salt = random(saltBytes);
-    return `${head}${unpadded(salt)}$${unpadded(await inTurn(password, { ...nobody, salt }))}`;
-  }
-
-  /**
-   * Whether `password` was hashed as `phc`, in constant time but for the cost. Where there is no hash (an unknown
-   * user, a user without a password) or it cannot be read, the answer is false after the time that a wrong password
-   * takes at today's cost.
-   * @throws CairnError `overloaded` with `retryAfterSeconds`
-   */
-  async function verify(password: string, phc = ''): Promise<boolean> {
-    const expected = parsePhc(phc) ?? nobody;
-    return timingSafeEqual(await inTurn(password, expected), expected.hash) && expected !== nobody;
-  }
-
-  /** Whether `phc` was made at another cost than is configured; to be asked after a login that succeeded. */
-  const needsRehash = (phc: string): boolean => !phc.startsWith(head);
-
-  /** What is wrong with a password that `owner` wants to have. */
-  const check = (password: string, owner: PasswordOwner): Issue[] =>
-    passwordIssues(normalise(password), owner, passwordLengthMin);
-
-  return { hash, verify, needsRehash, check };
-}
-
-export type Passwords = ReturnType<typeof createPasswords>;
-
-/**
- * One form for what looks the same, whichever keyboard it was typed on: RFC 8265 §4.2.2 (OpaqueString), that is NFC,
- * and every space an ASCII one. NFKC would make different characters the same, and shorten what was chosen.
- * What stays too long thereafter is left as it is: to put its accents in order would take the square of its length.
- */
-function normalise(password: string): string {
-  if (Buffer.byteLength(password) > limits.passwordBytesMax * 3) return password;
-  return password.replace(/\p{Zs}/gu, ' ').normalize('NFC');
-}
-
-const tooManyPasswords = new CairnError('overloaded', 'Cannot check the password: too many are being checked', {
-  retryAfterSeconds: 5,
-});
-
-/** N is 2 to the power of `exponent`. Memory is 128 · N · r bytes. */
+/** What a PHC string says. N is 2 to the power of `exponent`, and memory is 128 · N · r bytes. */
 interface ScryptHash {
   readonly cost: { readonly exponent: number; readonly r: number; readonly p: number };
   readonly salt: Buffer;
   readonly hash: Buffer;
 }
 
+const [saltBytes, hashBytes] = [16, 32];
+
+/** The caller that a hash is made for. Callers whose hashes wait take turns. */
+export interface Turn {
+  readonly caller: string;
+  /** Whether the caller has signed in before. Some places of the queue are kept for those. */
+  readonly isKnown: boolean;
+}
+
+interface Waiter extends Turn {
+  readonly resolve: () => void;
+  readonly reject: (error: CairnError) => void;
+}
+
+/** Hashes and verifies passwords. A process has one of these, because it bounds how many hashes run at once. */
+export class Passwords {
+  readonly #random: Random;
+  readonly #head: string;
+  /** What a password is compared with where there is no hash: no password matches it, and it takes as long. */
+  readonly #nobody: ScryptHash;
+  /** The hashes that wait, by caller. The first caller is the next one. */
+  readonly #waiting = new Map<string, Waiter[]>();
+  #running = 0;
+
+  constructor({ random, scryptCost }: PasswordOptions) {
+    const cost = { exponent: scryptCost, r: 8, p: 3 };
+    this.#random = random;
+    this.#head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
+    this.#nobody = { cost, salt: random(saltBytes), hash: random(hashBytes) };
+  }
+
+  /** The PHC string of a new password. @throws CairnError `overloaded` with `retryAfterSeconds` */
+  async hash(password: string, turn: Turn): Promise<string> {
+    const salt = this.#random(saltBytes);
+    const hash = await this.#inTurn(turn, password, { ...this.#nobody, salt });
+    return `${this.#head}${unpadded(salt)}$${unpadded(hash)}`;
+  }
+
+  /**
+   * Whether `phc` is a hash of `password`, in constant time for one cost. Without a hash that can be read (an unknown
+   * user, a user without a password) the result is false, after the time that a wrong password takes.
+   * @throws CairnError `overloaded` with `retryAfterSeconds`
+   */
+  async verify(password: string, phc: string | undefined, turn: Turn): Promise<boolean> {
+    const expected = parsePhc(phc ?? '') ?? this.#nobody;
+    const hash = await this.#inTurn(turn, password, expected);
+    return timingSafeEqual(hash, expected.hash) && expected !== this.#nobody;
+  }
+
+  /** Whether `phc` was made at another cost than the configured one. */
+  needsRehash(phc: string): boolean {
+    return !phc.startsWith(this.#head);
+  }
+
+  async #inTurn(turn: Turn, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
+    if (this.#running < limits.passwordHashesMax) this.#running += 1;
+    else await new Promise<void>((resolve, reject) => this.#enqueue({ ...turn, resolve, reject }));
+    try {
+      return await scrypt(normalisePassword(password), salt, cost, hash.length);
+    } finally {
+      // A hash that ends hands its place to the next that waits, so that no other can take it.
+      const next = this.#dequeue();
+      if (next === undefined) this.#running -= 1;
+      else next.resolve();
+    }
+  }
+
+  /**
+   * Where the queue is full, the caller with the most hashes in it loses its last one to a caller with fewer: so nobody
+   * keeps the others out. @throws CairnError `overloaded`
+   */
+  #enqueue(waiter: Waiter): void {
+    const own = this.#waiting.get(waiter.caller) ?? [];
+    const queues = [...this.#waiting.values()];
+    const strangers = queues.filter(([first]) => first?.isKnown === false);
+    const isFull = queues.flat().length >= limits.passwordQueueLengthMax;
+    const isFullOfStrangers = !waiter.isKnown && strangers.flat().length >= limits.passwordQueueStrangersMax;
+    if (isFull || isFullOfStrangers) {
+      const rivals = isFullOfStrangers ? strangers : queues;
+      const longest = rivals.reduce((most, queue) => (queue.length > most.length ? queue : most), own);
+      if (longest.length <= own.length + 1) throw tooManyHashes;
+      longest.pop()?.reject(tooManyHashes);
+    }
+    own.push(waiter);
+    this.#waiting.set(waiter.caller, own);
+  }
+
+  /** The next hash that may run: callers take turns. */
+  #dequeue(): Waiter | undefined {
+    const [first] = this.#waiting;
+    if (first === undefined) return undefined;
+    const [caller, queue] = first;
+    const waiter = queue.shift();
+    this.#waiting.delete(caller);
+    if (queue.length > 0) this.#waiting.set(caller, queue);
+    return waiter;
+  }
+}
+
+const tooManyHashes = new CairnError('overloaded', 'Cannot check the password: too many are being checked', {
+  retryAfterSeconds: 5,
+});
+
 const promisedScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scryptCallback);
 
-/** Hashes on a thread of libuv's pool: the same threads that sync files. */
+/** Hashes on a thread of libuv's pool, which also syncs files. */
 export function scrypt(password: string, salt: Buffer, cost: ScryptHash['cost'], bytes: number): Promise<Buffer> {
   const { exponent, r, p } = cost;
   const N = 2 ** exponent;
-  // OpenSSL counts the blocks and a little more than 128 · N · r.
+  // OpenSSL needs a little more than 128 · N · r.
   return promisedScrypt(password, salt, bytes, { N, r, p, maxmem: 128 * r * (N + p + 2) });
 }
 
-/** Up to N = 2^20, r = 32 and p = 16: no login should have to wait for more. */
+/** Up to N = 2^20, r = 32 and p = 16: a hash that takes longer would hold up all sign-ins. */
 const phcForm = new RegExp(
   String.raw`^\$scrypt\$ln=([1-9]|1\d|20),r=([1-9]|[12]\d|3[0-2]),p=([1-9]|1[0-6])` +
     String.raw`\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$`,
 );
 
-/** Reads a PHC string; `undefined` for other functions, and for parameters out of bounds. */
+/** Parses a PHC string; `undefined` for other functions, and for parameters that are out of bounds. */
 export function parsePhc(text: string): ScryptHash | undefined {
   const [, exponent, r, p, saltText = '', hashText = ''] = phcForm.exec(text) ?? [];
   const cost = { exponent: Number(exponent), r: Number(r), p: Number(p) };

@@ -11,11 +11,11 @@ export type ErrorCode =
   // What is asked for.
   | 'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'email_taken' | 'last_admin'
   | 'precondition_failed' | 'content_too_large' | 'unsupported_media_type' | 'expectation_failed'
-  | 'misdirected_request' | 'validation_failed' | 'write_refused' | 'precondition_required' | 'too_many_requests'
-  | 'fields_too_large'
+  | 'misdirected_request' | 'validation_failed' | 'key_reused' | 'write_refused' | 'precondition_required'
+  | 'too_many_requests' | 'fields_too_large'
   // What the server cannot do now, or at all.
   | 'internal' | 'not_implemented' | 'overloaded' | 'draining' | 'store_failed' | 'outcome_unknown'
-  | 'http_version_not_supported' | 'storage_full';
+  | 'store_unavailable' | 'http_version_not_supported' | 'storage_full';
 
 /** What is wrong with one field of a body. `pointer` is a JSON Pointer (RFC 6901) into the body. */
 export interface Issue {
@@ -30,6 +30,8 @@ export interface CairnErrorOptions {
   readonly issues?: readonly Issue[];
   /** When it is worth trying again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
+  /** The entity tag of the version that there is instead of the one that was named. */
+  readonly currentTag?: string;
   readonly cause?: unknown;
 }
 
@@ -42,12 +44,14 @@ export class CairnError extends Error {
   readonly code: ErrorCode;
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly currentTag: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: CairnErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.issues = options.issues;
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.currentTag = options.currentTag;
   }
 }
 

@@ -39,15 +39,16 @@ export function parseJsonBytes(bytes: Buffer): JsonValue {
  * @throws CairnError `malformed_json`, with the line and the column; it never quotes the text, which may be a secret
  */
 export function parseJson(text: string): JsonValue {
-  return parsePlainObject(text) ?? new JsonReader(text).document();
+  return parseFlat(text) ?? new JsonReader(text).document();
 }
 
 /**
- * The object in a text that JSON.parse reads as `JsonReader` would, in a third of the time: one with a colon for each
- * member, so that none is repeated or nested, and without arrays and numbers that a double may not hold exactly.
+ * Reads a flat object, or an array of flat objects, by `JSON.parse`, in a fraction of the time that `JsonReader` takes.
+ * Returns `undefined` where the two might differ. Each colon belongs to a member that is left after parsing, so none is
+ * repeated or nested; no array is inside, and no number is so long that a double might not hold it exactly.
  */
-function parsePlainObject(text: string): JsonObject | undefined {
-  if (text.includes('[') || /:\s*-?(?:[\d.]{16}|[\d.]+[eE])/.test(text)) return undefined;
+function parseFlat(text: string): JsonValue | undefined {
+  if (text.lastIndexOf('[') > 0 || /[:[,]\s*-?(?:[\d.]{16}|[\d.]+[eE])/.test(text)) return undefined;
   let colons = 0;
   for (let at = text.indexOf(':'); at !== -1; at = text.indexOf(':', at + 1)) {
     colons += 1;
@@ -55,7 +56,11 @@ function parsePlainObject(text: string): JsonObject | undefined {
   }
   try {
     const value: JsonValue = JSON.parse(text);
-    return isJsonObject(value) && Object.keys(value).length === colons ? value : undefined;
+    if (typeof value !== 'object' || value === null) return undefined;
+    const objects: readonly JsonValue[] = Array.isArray(value) ? value : [value];
+    let names = 0;
+    for (const object of objects) names += isJsonObject(object) ? Object.keys(object).length : 0;
+    return names === colons && names + objects.length < limits.jsonValuesMax ? value : undefined;
   } catch {
     return undefined;
   }
@@ -87,105 +92,105 @@ export function mergePatch(target: JsonValue | undefined, patch: JsonValue): Jso
   return Object.fromEntries(merged);
 }
 
-const space = /[ \t\n\r]*/y;
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/;
 const wholeNumber = new RegExp(`^${number.source}$`);
-const lexeme = new RegExp(`[{}[\\]:,]|${number.source}|true|false|null`, 'y');
+const space = /[ \t\n\r]*/y;
+const scalar = new RegExp(`${number.source}|true|false|null`, 'y');
 
-/** Recursive descent over one text; `#token` is the lexeme at `#start`, empty where there is none. */
+/** Recursive descent over one text, which says where a text is not acceptable. */
 class JsonReader {
   readonly #text: string;
-  #start = 0;
-  #token = '';
+  #at = 0;
   #values = 0;
 
   constructor(text: string) {
     this.#text = text;
-    this.#step();
   }
 
   document(): JsonValue {
-    const value = this.#value(0);
-    if (this.#start < this.#text.length) throw this.#error('expected the end');
+    const value = this.#value(1);
+    if (this.#next() !== '') throw this.#error('expected the end');
     return value;
   }
 
   #value(depth: number): JsonValue {
-    const token = this.#token;
+    const first = this.#next();
     this.#values += 1;
     if (this.#values > limits.jsonValuesMax) throw this.#error(`over ${limits.jsonValuesMax} values`);
-    if (token === '{') return this.#object(depth + 1);
-    if (token === '[') return this.#array(depth + 1);
-    if (this.#text[this.#start] !== '"' && !/^[tfn\d-]/.test(token)) throw this.#error('expected a value');
-    const value = /^[\d-]/.test(token) ? exactNumber(token) : this.#parsed();
-    this.#step();
-    return value;
+    if (first === '{') return this.#object(depth);
+    if (first === '[') return this.#array(depth);
+    if (first === '"') return this.#string();
+    const lexeme = this.#match(scalar);
+    if (lexeme === '') throw this.#error('expected a value');
+    return /[a-z]$/.test(lexeme) ? JSON.parse(lexeme) : exactNumber(lexeme);
   }
 
   #object(depth: number): JsonObject {
     const members = new Map<string, JsonValue>();
     this.#list('}', depth, () => {
-      if (!this.#token.startsWith('"')) throw this.#error('expected a member name');
-      const name = String(this.#parsed());
-      if (members.has(name)) throw this.#error('duplicate member name');
-      this.#step();
+      if (this.#next() !== '"') throw this.#error('expected a member name');
+      const start = this.#at;
+      const name = this.#string();
+      if (members.has(name)) throw this.#error('duplicate member name', start);
       this.#expect(':', 'expected ":"');
-      members.set(name, this.#value(depth));
+      members.set(name, this.#value(depth + 1));
     });
     return Object.fromEntries(members);
   }
 
   #array(depth: number): JsonValue[] {
     const elements: JsonValue[] = [];
-    this.#list(']', depth, () => elements.push(this.#value(depth)));
+    this.#list(']', depth, () => elements.push(this.#value(depth + 1)));
     return elements;
   }
 
-  /** From bracket to bracket. */
-  #list(close: '}' | ']', depth: number, take: () => void): void {
+  /** Reads from bracket to bracket. */
+  #list(close: '}' | ']', depth: number, readElement: () => void): void {
     if (depth > limits.jsonDepthMax) throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
-    this.#step();
-    for (let isFirst = true; this.#token !== close; isFirst = false) {
+    this.#at += 1;
+    for (let isFirst = true; this.#next() !== close; isFirst = false) {
       if (!isFirst) this.#expect(',', `expected "," or "${close}"`);
-      take();
+      readElement();
     }
-    this.#step();
+    this.#at += 1;
   }
 
-  #expect(token: string, what: string): void {
-    if (this.#token !== token) throw this.#error(what);
-    this.#step();
-  }
-
-  #step(): void {
-    space.lastIndex = this.#start + this.#token.length;
-    space.test(this.#text);
-    this.#start = lexeme.lastIndex = space.lastIndex;
-    this.#token = (this.#text[this.#start] === '"' ? this.#quoted() : lexeme.exec(this.#text)?.[0]) ?? '';
-  }
-
-  /** From quote to quote; a regular expression that counts escapes would run out of stack on a long one. */
-  #quoted(): string | undefined {
-    for (let end = this.#start + 1; end < this.#text.length; end += 1) {
-      const code = this.#text.charCodeAt(end);
-      if (code === 0x22) return this.#text.slice(this.#start, end + 1);
-      if (code === 0x5c) end += 1;
-    }
-    return undefined;
-  }
-
-  /** What the token stands for. A copy: a part of the text would keep all of it alive, for years if it is stored. */
-  #parsed(): JsonValue {
+  /** Reads from quote to quote. A regular expression that skips escapes would run out of stack on a long string. */
+  #string(): string {
+    const start = this.#at;
+    do {
+      this.#at += this.#text[this.#at] === '\\' ? 2 : 1;
+    } while (this.#at < this.#text.length && this.#text[this.#at] !== '"');
+    this.#at += 1;
     try {
-      const value: JsonValue = JSON.parse(this.#token);
-      return value;
+      // A copy: a slice of the text would keep all of it in memory for as long as the value is stored.
+      return String(JSON.parse(this.#text.slice(start, this.#at)));
     } catch {
-      throw this.#error('a string is not closed, or has a control character or an invalid escape');
+      throw this.#error('a string is not closed, or has a control character or an invalid escape', start);
     }
   }
 
-  #error(what: string): CairnError {
-    const lines = this.#text.slice(0, this.#start).split('\n');
+  #expect(character: string, what: string): void {
+    if (this.#next() !== character) throw this.#error(what);
+    this.#at += 1;
+  }
+
+  /** Skips white space. Returns the character behind it, which is empty at the end. */
+  #next(): string {
+    this.#match(space);
+    return this.#text.charAt(this.#at);
+  }
+
+  /** Skips what a sticky pattern matches here, and returns it. */
+  #match(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const [matched = ''] = pattern.exec(this.#text) ?? [];
+    this.#at += matched.length;
+    return matched;
+  }
+
+  #error(what: string, at = this.#at): CairnError {
+    const lines = this.#text.slice(0, at).split('\n');
     const place = `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
     return new CairnError('malformed_json', `Cannot read the JSON: ${what} at ${place}`);
   }

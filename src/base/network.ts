@@ -12,7 +12,12 @@ export function networkOf(address: string): string {
   return [...before, ...zeros, ...after].slice(0, 4).join(':');
 }
 
-/** Whose `X-Forwarded-*` fields are believed: the addresses and networks of one's own proxies. */
+/** The key under which a caller's share of a pool is counted: the user once it is known, else the network. */
+export function callerKey(address: string, userId: number | undefined): string {
+  return userId === undefined ? networkOf(address) : `user ${userId}`;
+}
+
+/** Whether an address belongs to a proxy of one's own: its `X-Forwarded-*` fields are believed. */
 export type TrustedProxies = (address: string) => boolean;
 
 /** Reads addresses and CIDR networks (RFC 4632 §3.1) that `isNetwork` lets pass, such as `['::1', '10.0.0.0/8']`. */

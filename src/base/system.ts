@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 
 /** The source of time. Everything that depends on time takes a `Clock`, so that a test can set it. */
 export interface Clock {
@@ -20,9 +19,3 @@ export type Random = (size: number) => Buffer;
 
 /** The operating system's generator. The only place in Cairn that asks for randomness. */
 export const systemRandom: Random = (size) => randomBytes(size);
-
-/** The version that `package.json` names; it stands two folders above this one, built or not. */
-export function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : '';
-}

@@ -1,64 +1,102 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { options } from '../config.ts';
-import { keyFile, openData, readKeyRing } from '../data.ts';
-import { flagOnly, toggle, UsageError } from '../settings.ts';
-import { journalNumbers } from '../store/journal-format.ts';
-import { systemProcesses } from '../store/lock.ts';
-import { NodeFiles } from '../store/node-files.ts';
-import { checkFiles, copyStore } from '../store/offline.ts';
-import { repairFiles } from '../store/repair.ts';
-import type { StoreStatus } from '../store/store.ts';
-import { dataDirectory, existingDirectory, exitCodes, isWithin, remedyOf } from './command.ts';
+import { options } from '../config/config.ts';
+import { keyFile, openData, readKeyRing } from '../app/data.ts';
+import { completeOptions } from '../app/options.ts';
+import { UsageError } from '../config/settings.ts';
+import { systemMachine } from '../store/disk/lock.ts';
+import { NodeFiles } from '../store/disk/node-files.ts';
+import { journalNumbers } from '../store/journal/journal-format.ts';
+import {
+  checkStore, copiedOf, copyStore, readCopy, repairStore, writeCopy, type Copied, type Held, type OfflineOptions,
+} from '../store/recovery/offline.ts';
+import type { Declarations } from '../collections/declaration-file.ts';
+import {
+  clusterOf, clusterOptions, clusterSecrets, dataDirectory, declarationsOf, existingDirectory, exitCodes, isWithin,
+} from './command.ts';
 import type { Call, Command, ExitCode, Terminal } from './command.ts';
 import {
-  checkAlgorithms, checkDirectory, checkNodeVersion, checkSecret, checkTls, failure, ok, warning, type Finding,
+  checkDirectory, checkSecret, checkTls, failure, ok, warning, type Finding,
 } from './findings.ts';
 
-const repair = flagOnly(toggle('repair', 'keep what can be read, hand edits included; damaged files are kept aside'));
-
 const credentials = { collections: ['sessions'], files: [keyFile] };
-const ended =
+/** Also ended where a repair loses something: a replay must not tell of a record that is lost. */
+const endedByLoss = { ...credentials, collections: [...credentials.collections, 'idempotency-keys'] };
+const signInAgain =
   'Everybody has to sign in again: there are no sessions, and the next start makes a key; replace a CAIRN_SECRET too\n';
 
-/** What looks after the data directory as a whole. */
+/** The commands for the data directory as a whole. */
 export const dataCommands: readonly Command[] = [
   {
     name: 'check',
-    summary: 'Verifies every data file and what is around them; also beside a running server, without --repair',
-    options: [options.directory, options.tlsCert, options.tlsKey, repair],
+    summary: 'Verifies every data file and what is around them; also beside a running server',
+    options: [options.directory, options.collections, options.tlsCert, options.tlsKey],
     secrets: ['CAIRN_SECRET'],
     async run(call) {
-      const directory = await dataDirectory(call);
-      const { secret, tls } = call.config();
+      const directory = dataDirectory(call);
+      const { secret, tls, collections } = call.config();
       const now = systemClock.now();
-      // A repair writes files anew, and may remove the keys.
-      const around = [checkNodeVersion(process.version), ...checkAlgorithms(), ...checkDirectory(directory, now)];
-      const code = await checkStore(directory, call.terminal, call.read(repair));
-      around.push(await checkKeys(directory, secret), ...(tls === undefined ? [] : [await checkTls(tls, now)]));
+      const code = await check(directory, await declarationsOf(collections), call.terminal);
+      const around = [
+        ...checkDirectory(directory, now),
+        await checkKeys(directory, secret),
+      ];
+      if (tls !== undefined) around.push(await checkTls(tls, now));
       for (const finding of around) tell(call.terminal, finding);
       return around.some(({ level }) => level === 'failure') ? exitCodes.config : code;
     },
   },
   {
+    name: 'repair',
+    summary: 'Writes what can be read of damaged or hand-edited data to a new or empty directory',
+    operands: ['NEW'],
+    options: [options.directory, options.collections],
+    run: repair,
+  },
+  {
     name: 'backup',
-    summary: 'Copies the data, keys included, to a new or empty directory; also beside a running server',
+    summary: 'Copies the data, keys included, to a new or empty directory; also beside running servers',
     operands: ['DIR'],
-    options: [options.directory],
+    options: [options.directory, ...clusterOptions],
+    secrets: clusterSecrets,
     async run(call) {
-      const [source, target] = [await dataDirectory(call), operandOf(call)];
-      if (!isWithin(source, target)) return copy(call, source, target, false);
-      throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
+      const cluster = await clusterOf(call);
+      if (cluster !== undefined) {
+        const options = { ...offlineOptions(call.terminal), restores: false };
+        const target = operandOf(call);
+        return tellCopy(call, await writeCopy(new NodeFiles(target), await cluster.read(), options), target, false);
+      }
+      const [source, target] = await sourceAndTarget(call);
+      return copy(call, source, target, false);
     },
   },
   {
     name: 'restore',
-    summary: 'Copies a backup to a new or empty data directory; everybody has to sign in again',
+    summary: 'Copies a backup to a new or empty data directory, or cluster; everybody has to sign in again',
     operands: ['DIR'],
-    options: [options.directory],
+    options: [options.directory, ...clusterOptions],
+    secrets: clusterSecrets,
     async run(call) {
-      const source = await existingDirectory('the backup', operandOf(call));
-      return copy(call, source, call.read(options.directory), true);
+      const source = existingDirectory('the backup', operandOf(call));
+      const cluster = await clusterOf(call);
+      if (cluster !== undefined) {
+        const copied = await readCopy(new NodeFiles(source), { ...offlineOptions(call.terminal), restores: true });
+        await cluster.write(copied.image);
+        return tellCopy(call, copiedOf(copied), `${cluster.node.prefix} in etcd`, true);
+      }
+      return copy(call, source, resolve(call.read(options.directory)), true);
+    },
+  },
+  {
+    name: 'cluster new-epoch',
+    summary: 'After a restore of etcd itself: ends the nodes that ran before, and all entity tags',
+    options: clusterOptions,
+    secrets: clusterSecrets,
+    async run(call) {
+      const cluster = await clusterOf(call);
+      if (cluster === undefined) throw new UsageError('Cannot renew the epoch: --cluster must name the cluster');
+      await cluster.renewEpoch();
+      call.terminal.out('The cluster has a new epoch: start its nodes\n');
     },
   },
 ];
@@ -78,49 +116,62 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   }
 }
 
-async function checkStore(directory: string, terminal: Terminal, repairs: boolean): Promise<ExitCode> {
-  const { freshTables } = openData({ directory }).store;
-  const files = new NodeFiles(directory);
-  const options = offlineOptions(terminal);
-  if (!repairs) options.onProgress(`checking ${directory}`);
-  const report = repairs
-    ? await repairFiles(files, freshTables, options)
-    : { ...(await checkFiles(files, freshTables)), lost: [], aside: [] };
-  const { damage, notices, lost, aside, collections } = report;
-  for (const { message } of damage) tell(terminal, (repairs ? warning : failure)(message));
-  for (const text of notices) tell(terminal, { level: 'warning', text });
-  for (const text of lost) tell(terminal, warning(`lost: ${text}`));
-  for (const name of aside) tell(terminal, ok(`kept as it was: ${name}`));
-  for (const collection of collections) tell(terminal, ok(counted(collection)));
-  const sound = damage.length === 0;
-  if (repairs) terminal.out(sound ? 'Nothing was damaged, and nothing is changed\n' : 'The store is repaired\n');
-  if (lost.length > 0) terminal.out(ended);
-  if (sound || (repairs && lost.length === 0)) return exitCodes.done;
-  if (!repairs && damage.every(({ repairable }) => repairable)) {
-    const remedies = new Set(damage.map(remedyOf));
-    for (const remedy of remedies) terminal.out(`To mend it: ${remedy}; a server that is running has to stop first\n`);
-  }
+async function check(directory: string, declarations: Partial<Declarations>, terminal: Terminal): Promise<ExitCode> {
+  offlineOptions(terminal).onProgress(`checking ${directory}`);
+  const { freshTables } = openData(completeOptions({ directory, ...declarations })).store;
+  const held = await checkStore(new NodeFiles(directory), freshTables);
+  for (const { message } of held.damage) tell(terminal, failure(message));
+  for (const text of held.notices) tell(terminal, warning(text));
+  for (const line of counts(held)) tell(terminal, ok(line));
+  for (const remedy of new Set(held.damage.map(({ remedy }) => remedy))) terminal.out(`To mend it: ${remedy}\n`);
+  return held.damage.length === 0 ? exitCodes.done : exitCodes.config;
+}
+
+async function repair(call: Call): Promise<ExitCode> {
+  const { terminal } = call;
+  const [source, target] = await sourceAndTarget(call);
+  const declarations = await declarationsOf(call.config().collections);
+  const tables = openData(completeOptions({ directory: source, ...declarations })).store.freshTables;
+  const options = { ...offlineOptions(terminal), credentials: endedByLoss };
+  const held = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, options);
+  for (const { message } of held.damage) tell(terminal, warning(message));
+  for (const line of counts(held)) tell(terminal, ok(line));
+  if (held.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
+  else terminal.out(`The store is repaired in ${target}; what is in ${source} stays as it is\n`);
+  if (!held.isLossy) return exitCodes.done;
+  terminal.out(`Something is lost, as is said above. ${signInAgain}`);
   return exitCodes.config;
 }
 
-async function copy({ terminal }: Call, source: string, target: string, restores: boolean): Promise<void> {
-  const options = { ...offlineOptions(terminal), restores };
-  const { collections, alongside } = await copyStore(new NodeFiles(source), new NodeFiles(target), options);
-  for (const collection of collections) terminal.out(`${counted(collection)}\n`);
-  const keys = alongside.includes(keyFile) ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
-  terminal.out(`Copied to ${target}${keys}\n${restores ? ended : ''}`);
+async function copy(call: Call, source: string, target: string, restores: boolean): Promise<void> {
+  const options = { ...offlineOptions(call.terminal), restores };
+  tellCopy(call, await copyStore(new NodeFiles(source), new NodeFiles(target), options), target, restores);
+}
+
+function tellCopy({ terminal }: Call, copied: Copied, target: string, restores: boolean): void {
+  for (const line of counts(copied)) terminal.out(`${line}\n`);
+  const hasKeys = copied.alongside.includes(keyFile);
+  const keys = hasKeys ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
+  terminal.out(`Copied to ${target}${keys}\n${restores ? signInAgain : ''}`);
+}
+
+/** The data directory, and the new one that the operand names. @throws UsageError */
+async function sourceAndTarget(call: Call): Promise<[source: string, target: string]> {
+  const [source, target] = [dataDirectory(call), operandOf(call)];
+  if (!isWithin(source, target)) return [source, target];
+  throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
 const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operand);
 
-function counted({ name, records }: StoreStatus['collections'][number]): string {
-  return `${name}: ${records} ${records === 1 ? 'record' : 'records'}`;
+function counts({ collections }: Held): string[] {
+  return collections.map(({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`);
 }
 
-function offlineOptions({ interactive, err }: Terminal) {
+function offlineOptions({ interactive, err }: Terminal): OfflineOptions & { onProgress: (step: string) => void } {
   /** What takes long says so, where a person waits. */
   const onProgress = (step: string): void => (interactive ? err(`${step} …\n`) : undefined);
-  return { clock: systemClock, random: systemRandom, processes: systemProcesses, credentials, onProgress };
+  return { clock: systemClock, random: systemRandom, machine: systemMachine, credentials, onProgress };
 }
 
 function tell({ out }: Terminal, { level, text }: Finding): void {

@@ -1,21 +1,23 @@
 import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { options } from '../config.ts';
-import { keyFile, readKeyRing } from '../data.ts';
-import { UsageError } from '../settings.ts';
-import { errorCode, temporaryName, writeAll, writeSynced, type Files } from '../store/files.ts';
-import { NodeFiles } from '../store/node-files.ts';
+import { options } from '../config/config.ts';
+import { keyFile, readKeyRing } from '../app/data.ts';
+import { UsageError } from '../config/settings.ts';
+import { errorCode, temporaryName, writeAll, writeSynced, type Files } from '../store/disk/files.ts';
+import { NodeFiles } from '../store/disk/node-files.ts';
 import { LockedError } from '../store/store.ts';
-import { dataDirectory, type Call, type Command } from './command.ts';
+import { clusterOf, clusterOptions, clusterSecrets, dataDirectory, type Call, type Command } from './command.ts';
 
-/** The keys that sign tokens; they are public by their ids alone. Both commands work beside a running server. */
+/** Commands about the keys that sign tokens. They show ids, never secrets, and work beside a running server. */
 export const keyCommands: readonly Command[] = [
   {
     name: 'keys list',
-    summary: 'Lists the signing keys: id, when it was made, and when it retired',
-    options: [options.directory],
+    summary: 'Lists the signing keys: id, when each was made, and when it retired',
+    options: [options.directory, ...clusterOptions],
+    secrets: clusterSecrets,
     async run(call) {
-      const ring = await readKeyRing(await keyFiles(call));
+      const cluster = await clusterOf(call);
+      const ring = cluster === undefined ? await readKeyRing(await keyFiles(call)) : (await cluster.readRing())[1];
       if (ring === undefined) call.terminal.err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${new Date(retiredAt).toISOString()}`;
@@ -25,9 +27,15 @@ export const keyCommands: readonly Command[] = [
   },
   {
     name: 'keys rotate',
-    summary: 'Makes a new signing key; what the others signed stays good until it ends, and nobody is logged out',
-    options: [options.directory],
+    summary: 'Makes a new signing key; the former one verifies for 24 hours more, so nobody is signed out',
+    options: [options.directory, ...clusterOptions],
+    secrets: clusterSecrets,
     async run(call) {
+      const cluster = await clusterOf(call);
+      if (cluster !== undefined) {
+        call.terminal.out(`${await cluster.rotateRing()} signs from now on, on all nodes\n`);
+        return;
+      }
       const files = await keyFiles(call);
       await files.prepare();
       try {
@@ -40,8 +48,8 @@ export const keyCommands: readonly Command[] = [
 ];
 
 /**
- * Rotates the ring in the file, and returns the id of the key that signs then. Its temporary file keeps other rotations
- * away: of two that begin with the same ring, one would be lost.
+ * Rotates the ring in the file, and returns the id of the new key. The temporary file keeps other rotations away: of
+ * two that begin with the same ring, one would be lost.
  * @throws LockedError
  */
 async function rotate(files: Files): Promise<string> {
@@ -49,14 +57,13 @@ async function rotate(files: Files): Promise<string> {
   let kid = '';
   try {
     await writeSynced(files, temporary, 'exclusive', async (file) => {
-      const found = (await readKeyRing(files)) ?? newKeyRing(systemRandom, now);
-      const ring = rotateKeyRing(found, systemRandom, now);
+      const ring = rotateKeyRing((await readKeyRing(files)) ?? newKeyRing(systemRandom, now), systemRandom, now);
       kid = ring.keys[0].kid;
       await writeAll(file, Buffer.from(serialiseKeyRing(ring)), 0);
     });
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
-    throw new LockedError(`Cannot rotate the keys: another rotation has ${temporary}; remove it where none is running`);
+    throw new LockedError(`Cannot rotate the keys: another rotation has ${temporary}; remove it if none is running`);
   }
   try {
     await files.rename(temporary, keyFile);
@@ -68,9 +75,9 @@ async function rotate(files: Files): Promise<string> {
   return kid;
 }
 
-/** Where the keys are. @throws UsageError where they are configured */
+/** The files of the data directory. @throws UsageError where the key is configured */
 async function keyFiles(call: Call): Promise<NodeFiles> {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = call.terminal.environment;
-  if (!value && !file) return new NodeFiles(await dataDirectory(call));
-  throw new UsageError('Cannot list or rotate keys: the one key comes from CAIRN_SECRET, so change it there');
+  if (!value && !file) return new NodeFiles(dataDirectory(call));
+  throw new UsageError('Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there');
 }

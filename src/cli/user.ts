@@ -2,109 +2,141 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
-import { everybody, roles } from '../auth/access.ts';
+import type { UserRecord } from '../accounts/records.ts';
+import type { Users } from '../accounts/users.ts';
+import { openData } from '../app/data.ts';
+import { completeOptions } from '../app/options.ts';
+import { localAdministrator, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
-import { options } from '../config.ts';
-import { openData } from '../data.ts';
-import { silentLog, type Log } from '../log.ts';
-import { choice, flagOnly, option, optional, text, UsageError } from '../settings.ts';
-import { unconditional } from '../resources/collection.ts';
-import type { UserRecord, Users } from '../resources/users.ts';
+import { unconditional, type Target } from '../collections/resource.ts';
+import { options } from '../config/config.ts';
+import { choice, flagOnly, option, text, UsageError } from '../config/settings.ts';
+import { silentLog, type Log } from '../observability/log.ts';
 import { emailKey } from '../schema/field.ts';
-import { dataDirectory, type Call, type Command, type Terminal } from './command.ts';
+import { forgetAdminPassword } from './admin-password.ts';
+import {
+  clusterOf, clusterOptions, clusterSecrets, dataDirectory, type Call, type Command, type Terminal,
+} from './command.ts';
 
-const name = flagOnly(optional('name', "the person's name; without it, what stands before the @", text('NAME')));
+const name = flagOnly(option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined));
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
 export const passwordFile = flagOnly(
-  optional('password-file', 'read the password from a file, or from standard input with -', text('FILE')),
+  option('password-file', 'read the password from a file, or from standard input with -', text('FILE'), undefined),
 );
 
-/** The options of a command that works on a data directory while no server does. */
-const offlineOptions = [options.directory, options.passwordLengthMin, options.scryptCost] as const;
+const places = [options.directory, ...clusterOptions] as const;
+const storeOptions = [...places, options.passwordLengthMin, options.scryptCost] as const;
 
-/** Users without a server: for the first ones, and for those whose password is lost. */
+/** Commands that change users while no server runs, or beside the nodes of a cluster. */
 export const userCommands: readonly Command[] = [
   {
     name: 'user add',
     summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
     operands: ['EMAIL'],
-    options: [...offlineOptions, name, role, passwordFile],
-    async run(call) {
-      const [email = ''] = call.operands;
-      const fields = { name: call.read(name) ?? email.replace(/@.*/s, ''), email, role: call.read(role) };
-      let body: JsonObject | undefined;
-      const read = async () => (body ??= { ...fields, password: await readPassword(call) });
-      await offline(
-        call,
-        async (users) => line(await users.create(everybody, await read())),
-        async (users) => users.acceptNew(everybody, await read()),
-      );
-    },
+    options: [...storeOptions, name, role, passwordFile],
+    secrets: clusterSecrets,
+    run: addUser,
   },
   {
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
-    options: [options.directory],
-    run: (call) => offline(call, (users) => users.records.view().blocks.flat().map(line).join('')),
+    options: places,
+    secrets: clusterSecrets,
+    run: (call) => withUsers(call, (users) => users.records.view().blocks.flat().map(line).join('')),
   },
   {
     name: 'user set-password',
     summary: "Sets a user's password and ends their sessions",
     operands: ['EMAIL'],
-    options: [...offlineOptions, passwordFile],
+    options: [...storeOptions, passwordFile],
+    secrets: clusterSecrets,
     run: (call) =>
-      change(call, async () => ({ password: await readPassword(call) }), ({ email }) =>
-        `${email} has a new password, and has to sign in again`),
+      withUser(call, async (users, target, { email }) => {
+        await change(users, target, { password: await readPassword(call) });
+        await forgetAdminPassword(call.read(options.directory), users, target.id);
+        return `${email} has a new password, and has to sign in again\n`;
+      }),
   },
   {
     name: 'user set-role',
     summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
     operands: ['EMAIL', 'ROLE'],
-    options: [options.directory],
+    options: places,
+    secrets: clusterSecrets,
     run: (call) =>
-      change(call, () => ({ role: call.operands[1] ?? '' }), ({ email, role: has }) =>
-        `${email} has the role ${has} now`),
+      withUser(call, async (users, target, { email }) => {
+        const record = await change(users, target, { role: call.operands[1] ?? '' });
+        return `${email} now has the role ${record.role}\n`;
+      }),
+  },
+  {
+    name: 'user remove',
+    summary: 'Removes a user and ends their sessions; what they created stays',
+    operands: ['EMAIL'],
+    options: places,
+    secrets: clusterSecrets,
+    run: (call) =>
+      withUser(call, async (users, target, { email }) => {
+        await users.remove(target);
+        await forgetAdminPassword(call.read(options.directory), users, target.id);
+        return `${email} is removed\n`;
+      }),
   },
 ];
 
-/** Changes the user whose address is the first operand. @throws UsageError where nobody has it, CairnError */
-async function change(call: Call, read: () => JsonObject | Promise<JsonObject>, told: (user: UserRecord) => string) {
+async function addUser(call: Call): Promise<void> {
   const [email = ''] = call.operands;
-  await offline(call, async (users) => {
+  const fields = { name: call.read(name) ?? email.replace(/@.*/s, ''), email, role: call.read(role) };
+  let body: JsonObject | undefined;
+  const read = async (): Promise<JsonObject> => (body ??= { ...fields, password: await readPassword(call) });
+  const check = async (users: Users): Promise<unknown> => users.acceptNew(localAdministrator, await read());
+  await withUsers(call, async (users) => line(await users.add(await read())), check);
+}
+
+async function change(users: Users, target: Target, body: JsonObject): Promise<UserRecord> {
+  return (await users.change(target, users.draft(localAdministrator, body))).record;
+}
+
+function line(user: UserRecord): string {
+  return `${user.id}\t${user.role}\t${user.email}\t${user.name}\n`;
+}
+
+/** Does `work` on the user whose address is the first operand. @throws UsageError where no user has it */
+function withUser(
+  call: Call, work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
+): Promise<void> {
+  const [email = ''] = call.operands;
+  return withUsers(call, (users) => {
     const user = users.records.find('email', emailKey(email));
     if (user === undefined) {
-      throw new UsageError(`Cannot find the user: nobody has the address ${JSON.stringify(email)}`);
+      throw new UsageError(`Cannot find the user: no user has the address ${JSON.stringify(email)}`);
     }
-    const target = { principal: everybody, id: user.id, precondition: unconditional };
-    const { record } = await users.change(target, 'patch', await read());
-    return `${told(record)}\n`;
+    return work(users, { principal: localAdministrator, id: user.id, precondition: unconditional }, user);
   });
 }
 
-function line({ id, role: has, email, name: called }: UserRecord): string {
-  return `${id}\t${has}\t${email}\t${called}\n`;
-}
-
 /**
- * Opens the data directory, lets `work` use it without serving anybody, tells what came of it, and closes it again.
- * Where no store is there yet, `begin` decides by what it throws whether one is made; without it none is.
+ * Opens the data directory, or joins the cluster, without serving it, does `work`, and shows the text that it returns.
+ * Where there is no store in the directory yet, one is made only if there is a `check` and it passes.
  * @throws LockedError while a server has the directory, UsageError where there is none
  */
-async function offline(
-  call: Call, work: (users: Users) => Promise<string> | string, begin?: (users: Users) => Promise<unknown>,
+async function withUsers(
+  call: Call, work: (users: Users) => Promise<string> | string, check?: (users: Users) => Promise<unknown>,
 ): Promise<void> {
   const { terminal } = call;
-  const directory = await dataDirectory(call);
+  const cluster = await clusterOf(call);
+  const directory = cluster === undefined ? dataDirectory(call) : undefined;
   const [passwordLengthMin, scryptCost] = [call.read(options.passwordLengthMin), call.read(options.scryptCost)];
-  // What the store says now, of a torn write perhaps, no later start says again.
+  // What the store reports now, such as a torn write, no later start reports again.
   const message: Log['message'] = (_level, text, { reason } = {}) =>
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
   const log = { ...silentLog, message };
-  const { store, users } = openData({ directory, passwordLengthMin, scryptCost, log });
-  if (!(await store.exists())) {
-    if (begin === undefined) throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
-    await begin(users);
+  const complete = completeOptions({ directory, items: false, passwordLengthMin, scryptCost, log });
+  const { store, users } = openData(complete, undefined, cluster?.node);
+  if (cluster === undefined && !(await store.exists())) {
+    if (check === undefined) throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
+    await check(users);
   }
   await store.start();
   try {
@@ -115,9 +147,9 @@ async function offline(
 }
 
 /**
- * The password that this call is about: from `--password-file`, from a terminal without echo (asked for twice), or
- * from standard input where that is no terminal. One line end behind it is not part of it.
- * @throws UsageError when there is none, or the two differ
+ * Reads the password from `--password-file`, from a terminal without echo and twice, or from standard input where that
+ * is no terminal. A line end after it is not part of it.
+ * @throws UsageError where there is none, or the two differ
  */
 export async function readPassword(call: Call): Promise<string> {
   const { terminal } = call;
@@ -135,7 +167,7 @@ export async function readPassword(call: Call): Promise<string> {
   return password;
 }
 
-/** Reads a line of which the terminal shows nothing: what it would show is thrown away. */
+/** Reads a line without showing it: the echo is thrown away. */
 async function readHidden({ input, err }: Terminal, prompt: string): Promise<string> {
   err(prompt);
   const output = new Writable({ write: (_chunk, _encoding, done) => done() });

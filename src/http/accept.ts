@@ -1,71 +1,60 @@
 import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
-const token = "[!#$%&'*+.^_`|~\\w-]";
-const rangeGrammar = new RegExp(`^${token}+/${token}+$`);
-const qualityGrammar = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
+const token = "[!#$%&'*+.^_`|~\\w-]+";
+const space = '[\\t ]*';
+const quality = '0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?';
+/** The elements of a list (RFC 9110 §5.6.1), in which a comma may be quoted. */
+const elements = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+/** A media range with its quality (RFC 9110 §12.5.1); other parameters are passed over. */
+const acceptElement = new RegExp(
+  `^${space}(${token}/${token})${space}(?:;(?!${space}q=)[^;]*)*(?:;${space}q=(${quality})${space}(?:;.*)?)?$`,
+);
 
 /**
- * The one of `offered` (media types without parameters, most preferred first) that `Accept` (RFC 9110 §12.5.1) wants
- * most, or `undefined` when it wants none of them. The most specific range that matches a type decides, even where a
- * wider one wants it more. Parameters other than `q` are ignored, and so are elements that are not media ranges.
+ * The one of `offered` (media types without parameters, most preferred first) that `Accept` wants most; `undefined` if
+ * it wants none of them. The most specific range that matches a type decides, even if a wider one wants it more.
+ * Elements that are not media ranges are ignored.
  */
 export function negotiate<T extends string>(accept: string | undefined, offered: readonly T[]): T | undefined {
   if (accept === undefined || accept === '*/*' || accept === '') return offered[0];
   const qualities = new Map<string, number>();
-  for (const element of elementsOf(accept)) {
-    const [range = '', ...parameters] = element.split(';').map((part) => part.trim().toLowerCase());
-    const written = parameters.find((parameter) => parameter.startsWith('q=')) ?? 'q=1';
-    const quality = rangeGrammar.test(range) ? qualityGrammar.exec(written)?.[1] : undefined;
-    if (quality !== undefined && !qualities.has(range)) qualities.set(range, Number(quality));
+  for (const [element] of accept.toLowerCase().matchAll(elements)) {
+    const [, range, weight = '1'] = acceptElement.exec(element) ?? [];
+    if (range !== undefined) qualities.set(range, Number(weight));
   }
-  let best: T | undefined;
-  let bestQuality = 0;
-  for (const type of offered) {
-    const ranges = [type, `${type.slice(0, type.indexOf('/'))}/*`, '*/*'];
-    const quality = qualities.get(ranges.find((range) => qualities.has(range)) ?? '') ?? 0;
-    if (quality > bestQuality) [best, bestQuality] = [type, quality];
-  }
-  return best;
+  const qualityOf = (type: string): number =>
+    qualities.get(type) ?? qualities.get(type.replace(/\/.*/, '/*')) ?? qualities.get('*/*') ?? 0;
+  const best = Math.max(...offered.map(qualityOf));
+  return best === 0 ? undefined : offered.find((type) => qualityOf(type) === best);
 }
 
-/** The elements of a list (RFC 9110 §5.6.1), in which a comma may be quoted. */
-function elementsOf(value: string): readonly string[] {
-  return value.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? [];
-}
-
-/** No two runs of white space meet: so there is one way to match, and a long field costs no more than its length. */
-const preferenceGrammar = new RegExp(
-  `^(${token}+)[\\t ]*(?:=[\\t ]*(?:(?:"([^"\\\\]*)"|(${token}+))[\\t ]*)?)?(?:;|$)`,
+/** Runs of white space never meet, so a long field costs no more than its length. */
+const preference = new RegExp(
+  `^${space}(${token})${space}(?:=${space}(?:(?:"([^"\\\\]*)"|(${token}))${space})?)?(?:;|$)`,
 );
 
 /** The preferences of a `Prefer` field (RFC 7240 §2) by lower-case name; the first of one name counts. */
-export function parsePrefer(value: string | undefined): ReadonlyMap<string, string> {
+export function parsePrefer(value = ''): ReadonlyMap<string, string> {
   const preferences = new Map<string, string>();
-  for (const element of elementsOf(value ?? '')) {
-    const match = preferenceGrammar.exec(element.trim());
-    const name = match?.[1]?.toLowerCase();
-    if (name !== undefined && !preferences.has(name)) preferences.set(name, match?.[2] ?? match?.[3] ?? '');
+  for (const [element] of value.matchAll(elements)) {
+    const [, name = '', quoted, plain = ''] = preference.exec(element) ?? [];
+    if (name !== '' && !preferences.has(name.toLowerCase())) preferences.set(name.toLowerCase(), quoted ?? plain);
   }
   return preferences;
 }
 
-const contentType = new RegExp(`^(${token}+/${token}+)[\\t ]*((?:;.*)?)$`);
-const charset = /;[\t ]*charset=(?:"([^"]*)"|([^\t ;]*))/gi;
-
 /**
- * Whether content has one of these media types, in lower case and without parameters. The only charset is UTF-8, and no
- * content coding is decoded. @throws CairnError `unsupported_media_type`
+ * Checks that content has one of these media types, given in lower case without parameters. The only charset is UTF-8,
+ * and no content coding is decoded. @throws CairnError `unsupported_media_type`
  */
 export function checkContentType(fields: Fields, mediaTypes: readonly string[]): void {
   if (fields.get('content-encoding') !== undefined) throw unsupported('it has a Content-Encoding');
-  const value = fields.get('content-type');
-  if (value !== undefined && mediaTypes.includes(value)) return;
-  const [, type = '', parameters = ''] = contentType.exec(value ?? '') ?? [];
-  if (!mediaTypes.includes(type.toLowerCase())) throw unsupported(`its Content-Type is not ${mediaTypes.join(' or ')}`);
-  for (const [, quoted, plain = ''] of parameters.matchAll(charset)) {
-    if ((quoted ?? plain).toLowerCase() !== 'utf-8') throw unsupported('its charset is not UTF-8');
-  }
+  const value = fields.get('content-type') ?? '';
+  const [type = '', ...parameters] = value.toLowerCase().split(';').map((part) => part.trim());
+  if (!mediaTypes.includes(type)) throw unsupported(`its Content-Type is not ${mediaTypes.join(' or ')}`);
+  const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
+  if (!charsets.every((one) => /^charset=("?)utf-8\1$/.test(one))) throw unsupported('its charset is not UTF-8');
 }
 
 function unsupported(what: string): CairnError {

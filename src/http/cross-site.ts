@@ -29,8 +29,9 @@ export function hostOf(authority: string): string {
   return authority.toLowerCase().replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
 }
 
-const exposed = 'ETag, Link, Location, Retry-After, X-Total-Count';
-const accepted = 'Authorization, Content-Type, If-Match, If-None-Match, Prefer';
+const exposed = 'ETag, Idempotency-Replayed, Link, Location, Retry-After, X-Request-Id, X-Total-Count';
+const accepted =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, X-Request-Id, traceparent';
 
 /**
  * The fields that let a page of an allowed origin read the reply (Fetch §3.3), in raw form; credentials of the

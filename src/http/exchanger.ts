@@ -1,236 +1,281 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { plainAddress, type TrustedProxies } from '../base/network.ts';
-import { Exchange, type ExchangeContext } from './exchange.ts';
-import { resolveCaller, type Caller, type Handle, type Refuse, type Reply } from './message.ts';
+import type { TrustedProxies } from '../base/network.ts';
+import { Shares } from '../base/shares.ts';
+import type { Clock } from '../base/system.ts';
+import type { Caller } from './caller.ts';
+import { Connection, discardInput, endSocket, isStreamed, linger, mustEnd } from './connection.ts';
+import { Exchange, type Arriving } from './exchange.ts';
+import type { Handle, Refuse, Reply, Request, RequestEntry, StreamedBody } from './message.ts';
 
-/** What is remembered of a socket between its requests. */
-class Connection {
-  readonly socket: Socket;
-  /** The other end of the socket, before any proxy is believed. */
-  readonly peer: Caller;
-  /** Whether `peer` is a proxy that is believed. */
-  readonly isProxy: boolean;
-  requests = 0;
-  /** Nothing that follows the request in hand is looked at. */
-  closing = false;
-  /** The request that was handed over last. */
-  current: Exchange | undefined;
-  /** Whether the reply to `current` is still being made or sent. */
-  busy = false;
-  /** Requests that arrived meanwhile (pipelining, RFC 9112 §9.3.2), to be answered in turn. */
-  readonly waiting: Exchange[] = [];
-  /** Whether so many wait that no more are read. */
-  paused = false;
-  /** Whether nothing more can be read: why not is told after the replies to what came before. */
-  failed = false;
-
-  constructor(socket: Socket, { proxies }: ExchangerOptions) {
-    this.socket = socket;
-    this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
-    this.isProxy = proxies(this.peer.address);
-  }
-}
-
-export interface ExchangerOptions extends Omit<ExchangeContext, 'limits' | 'arriving'> {
+export interface ExchangerOptions {
+  readonly clock: Clock;
+  /** Makes request ids (`createRequestIds`). */
+  readonly nextId: () => string;
   readonly handle: Handle;
   readonly refuse: Refuse;
   readonly proxies: TrustedProxies;
+  /** Called after each reply. */
+  readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
+  /** Called with an error that a handler or a streamed body should not have thrown: a bug, for the log alone. */
+  readonly onError?: ((error: unknown, request: Request) => void) | undefined;
+  /** Called once, with the address of a peer that is no trusted proxy and sends `X-Forwarded-For`. */
+  readonly onUntrustedProxy?: ((address: string) => void) | undefined;
   /** Targets that are answered under any load, such as `/livez`. */
-  readonly unshed?: ReadonlySet<string> | undefined;
+  readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
   /** Bounds other than those of `limits`. */
   readonly limits?: Partial<Limits> | undefined;
 }
 
-/** What the caller is told of a bug. */
+/** The error that a caller is told of when there was a bug. */
 export const internal = new CairnError('internal', 'Cannot answer: the server met a fault of its own');
-/** Made once: what is told to a crowd must cost next to nothing. */
+/** Made once, since a refusal in an overload must cost next to nothing. */
 const overloaded = new CairnError('overloaded', 'Cannot take the request: too many are in flight', {
   retryAfterSeconds: 1,
 });
-
-function pause(this: Socket): void {
-  this.pause();
-}
+const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
+/** The memory that Node takes for a request that is not looked at. */
+const ignoredRequestBytes = 2048;
+/** So few connections cannot have all of what is shared. */
+const sharesMin = 8;
 
 /**
- * Turns what Node's parser hands over into requests, and replies into what Node sends, in turn on each connection. Any
- * number of servers may share one.
+ * Turns what Node's parser hands over into requests, and replies into what Node sends. Any number of servers may share
+ * one.
+ *
+ * One request at a time is answered on each connection. A request that arrives while the reply to the one before it is
+ * still being made or streamed is not looked at, and neither is what follows: the connection ends with that reply, and
+ * the caller may ask again (RFC 9112 §9.3.2).
  */
 export class Exchanger {
-  readonly context: ExchangerOptions & ExchangeContext;
-  /** Requests whose reply waits for something. */
+  readonly options: ExchangerOptions;
+  readonly limits: Limits;
+  readonly arriving: Arriving;
+  /** Requests whose reply is being made. */
   inFlight = 0;
-  /** Replies that the system has not taken whole, being long or read slowly; these keep nobody out. */
+  /** Replies that are streamed, or that are not taken yet; these keep nobody out. */
   sending = 0;
-  /** Those that `HttpServer`s hold, and those that found a cap reached, or went beyond one by what they pipelined. */
+  /** Open connections of `HttpServer`s, and how many found a cap reached. */
   connections = 0;
   refused = 0;
-  /** While it is set, every reply ends its connection. */
+  /** While this is set, every reply ends its connection. */
   draining = false;
-  /** Of all connections together. */
-  #waiting = 0;
-  readonly #gathered: { connection: Connection; exchange: Exchange; reply: Reply }[] = [];
   readonly #connections = new WeakMap<Socket, Connection>();
+  #hasReportedProxy = false;
+  /** Connections with a reply that is held until the end of the loop turn. */
+  readonly #holding: Connection[] = [];
 
   constructor(options: ExchangerOptions) {
-    this.context = { ...options, limits: { ...limits, ...options.limits }, arriving: { requests: 0, bytes: 0 } };
+    this.options = options;
+    this.limits = { ...limits, ...options.limits };
+    const { arrivingBytesMax, arrivingBytesPerCallerMax, uncountedBodyBytesMax } = this.limits;
+    const part = (share: number): Shares => new Shares(share * arrivingBytesMax, arrivingBytesPerCallerMax);
+    this.arriving = {
+      count: 0, fromUsers: part(3 / 4), fromOthers: part(1 / 4), uncountedBytesMax: uncountedBodyBytesMax,
+    };
   }
 
   /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
   readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void => {
+    const { nextId, clock, proxies, handle, alwaysServedTargets } = this.options;
     const connection = this.#connectionOf(incoming.socket);
-    if (connection.closing) return;
-    const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, awaitsContinue);
-    if (!connection.busy) return this.#begin(connection, exchange);
-    connection.waiting.push(exchange);
-    this.#waiting += 1;
-    // Who has few of them waiting is not cut off for those who have many.
-    if (connection.paused && this.#waiting > this.context.limits.waitingRequestsMax) {
-      this.refused += 1;
-      connection.closing = true;
-      return exchange.abandon();
-    }
-    if (connection.paused || connection.waiting.length < this.context.limits.pipelinedRequestsMax) return;
-    connection.paused = true;
-    // Node resumes whenever a request is complete: it would read on, and hand over requests without end.
-    connection.socket.on('resume', pause).pause();
-  };
-
-  /**
-   * Takes what makes a connection unreadable: answers it in its turn, as if it were a request, and ends the connection.
-   */
-  receiveFailure(socket: Socket, failure: CairnError): void {
-    const connection = this.#connectionOf(socket);
-    if (connection.closing || connection.failed) return;
-    connection.failed = true;
-    const last = connection.waiting.at(-1) ?? connection.current;
-    if (last?.isArriving === true) return last.fail(failure);
-    const incoming = Object.assign(new IncomingMessage(socket), { complete: true });
-    const outgoing = new ServerResponse(incoming).once('finish', () => {
-      socket.end();
-      const timer = setTimeout(() => socket.destroy(), this.context.limits.lingerTimeoutMs).unref();
-      socket.once('close', () => clearTimeout(timer));
-    });
-    // Node gives the socket to its own replies only, to each when the one before has let it go.
-    const take = (): void => void (socket.writable ? outgoing.assignSocket(socket) : socket.destroy());
-    if (last?.outgoing.destroyed === false) last.outgoing.once('close', take);
-    else take();
-    const exchange = new Exchange(incoming, outgoing, connection.peer, this.context, false);
-    exchange.fail(failure);
-    if (!connection.busy) return this.#begin(connection, exchange);
-    this.#waiting += 1;
-    connection.waiting.push(exchange);
-  }
-
-  #connectionOf(socket: Socket): Connection {
-    let connection = this.#connections.get(socket);
-    if (connection === undefined) this.#connections.set(socket, (connection = new Connection(socket, this.context)));
-    return connection;
-  }
-
-  #begin(connection: Connection, exchange: Exchange): void {
-    connection.current = exchange;
-    connection.requests += 1;
+    if (connection.isBusy || connection.isClosing) return this.#ignore(connection, incoming.socket);
+    const exchange = new Exchange(incoming, outgoing, nextId(), clock.elapsed(), connection.peer, this.arriving);
+    exchange.awaitsContinue = awaitsContinue;
+    connection.latest = exchange;
     let reply: Reply | Promise<Reply>;
     try {
-      // After a head that is refused nothing can be trusted to be a request.
-      connection.closing = true;
       exchange.check();
-      connection.closing = false;
-      const { isProxy, peer } = connection;
-      if (isProxy) Object.assign(exchange, resolveCaller(peer, exchange.fields, this.context.proxies));
-      reply = this.#handle(exchange);
+      if (connection.isProxy) exchange.believe(connection.peer, proxies);
+      else if (exchange.fields.get('x-forwarded-for') !== undefined) this.#reportProxy(connection.peer);
+      // A slow sender costs a connection, and keeps nobody else out.
+      const isOverloaded = this.inFlight - this.arriving.count >= this.limits.requestsInFlightMax;
+      if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) throw overloaded;
+      reply = handle(exchange);
     } catch (error) {
       reply = this.#refuse(error, exchange);
     }
-    if (!(reply instanceof Promise)) return this.#reply(connection, exchange, reply);
-    connection.busy = true;
+    if (!(reply instanceof Promise)) return this.#sendSoon(connection, reply);
     this.inFlight += 1;
     const settle = (settled: Reply): void => {
       this.inFlight -= 1;
-      this.#finish(connection, exchange, settled);
+      this.#send(connection, settled);
     };
     reply.then(settle, (error: unknown) => settle(this.#refuse(error, exchange)));
+  };
+
+  /**
+   * Takes what makes a connection unreadable. If it concerns a request that has a reply, or will have one, the
+   * connection ends with that; else with a reply of its own.
+   */
+  receiveFailure(socket: Socket, failure: CairnError): void {
+    const connection = this.#connectionOf(socket);
+    const { latest, isClosing, isBusy } = connection;
+    connection.isClosing = true;
+    // After CONNECT, Node does not pass this on any more.
+    if (latest !== undefined && isBusy) socket.on('drain', () => latest.outgoing.emit('drain'));
+    if (isClosing) return;
+    if (latest !== undefined && isBusy) return latest.failBody(failure);
+    if (latest?.incoming.complete === false) return void socket.destroy();
+    const end = (): void => {
+      socket.write(this.#lastReply(failure, connection.peer));
+      endSocket(socket, this.limits.lingerTimeoutMs);
+    };
+    if (latest === undefined || latest.outgoing.writableFinished) end();
+    else latest.outgoing.once('finish', end);
   }
 
-  #handle(exchange: Exchange): Reply | Promise<Reply> {
-    // Who sends slowly costs a connection, and keeps nobody else out.
-    const waiting = this.inFlight - this.context.arriving.requests;
-    const isShed = waiting >= this.context.limits.requestsInFlightMax;
-    if (isShed && this.context.unshed?.has(exchange.target) !== true) throw overloaded;
-    return this.context.handle(exchange);
+  /** The connection of a socket, after a reply that was held. */
+  #connectionOf(socket: Socket): Connection {
+    const connection = this.#connections.get(socket) ?? new Connection(socket, this.options.proxies);
+    if (connection.latest === undefined) this.#connections.set(socket, connection);
+    this.#sendHeld(connection);
+    return connection;
+  }
+
+  #reportProxy({ address }: Caller): void {
+    if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
+    this.#hasReportedProxy = true;
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
-    // Of what is refused here, CONNECT alone has this code: it names no resource that could allow another method.
-    const isConnect = error instanceof CairnError && error.code === 'method_not_allowed';
-    if (error instanceof CairnError) return this.context.refuse(error, exchange.id, isConnect ? ['Allow', ''] : []);
-    this.context.onFailure?.(error, exchange);
-    return this.context.refuse(internal, exchange.id);
+    if (error instanceof CairnError) return this.options.refuse(error, exchange.id);
+    this.options.onError?.(error, exchange);
+    return this.options.refuse(internal, exchange.id);
+  }
+
+  /** Takes no notice of a request that has come too early, and lets what follows pass by unparsed. */
+  #ignore(connection: Connection, socket: Socket): void {
+    connection.isClosing = true;
+    connection.isFollowed = true;
+    discardInput(socket);
+    // Node has parsed thousands of requests by then, and keeps them until the reply before them has been sent.
+    connection.piledBytes += ignoredRequestBytes;
+    if (this.#isPiledUp(connection)) socket.destroy();
+  }
+
+  /** Whether more waits behind a connection's replies than its share. */
+  #isPiledUp({ piledBytes }: Connection): boolean {
+    return piledBytes > this.limits.piledBytesMax / Math.max(this.connections, sharesMin);
   }
 
   /**
-   * Sends a reply that is ready. With many callers it is held until everything that has arrived by now has been looked
-   * at, and then sent with those of others: this saves a third of the time (parsing and writing each stay in the
-   * processor's caches). A lone caller would only wait.
+   * Sends a reply that is ready at once. With many callers it is held until the end of the loop turn, and then sent
+   * together with those of others. This saves a third of the time, since parsing and writing each stay in the
+   * processor's caches. A lone caller would only wait.
    */
-  #reply(connection: Connection, exchange: Exchange, reply: Reply): void {
-    if (this.connections < this.context.limits.gatheringConnectionsMin) return this.#send(connection, exchange, reply);
-    connection.busy = true;
-    if (this.#gathered.push({ connection, exchange, reply }) > 1) return;
+  #sendSoon(connection: Connection, reply: Reply): void {
+    connection.held = reply;
+    if (this.connections < this.limits.gatheringConnectionsMin) return this.#sendHeld(connection);
+    if (this.#holding.push(connection) > 1) return;
     setImmediate(() => {
-      for (const one of this.#gathered.splice(0)) this.#finish(one.connection, one.exchange, one.reply);
+      for (const each of this.#holding.splice(0)) this.#sendHeld(each);
     });
   }
 
-  /** Sends a reply that others have waited for. */
-  #finish(connection: Connection, exchange: Exchange, reply: Reply): void {
-    connection.busy = false;
-    this.#send(connection, exchange, reply);
-    this.#continue(connection);
+  #sendHeld(connection: Connection): void {
+    if (connection.held !== undefined) this.#send(connection, connection.held);
   }
 
-  #send(connection: Connection, exchange: Exchange, reply: Reply): void {
-    const isFull = connection.requests >= this.context.limits.requestsPerConnectionMax;
-    if (isFull || this.draining || exchange.isLast(reply)) connection.closing = true;
-    let sending: Promise<void> | undefined;
+  /** Sends the reply to the latest request. */
+  #send(connection: Connection, reply: Reply): void {
+    const { status, fields, body } = reply;
+    const { latest: exchange } = connection;
+    if (exchange === undefined) return;
+    connection.held = undefined;
+    const { incoming, outgoing } = exchange;
+    const { socket } = incoming;
+    // Node gives a response the socket when those before it have been taken.
+    if (outgoing.socket !== null) connection.piledBytes = 0;
+    connection.isClosing ||= this.draining || this.#isPiledUp(connection) || mustEnd(exchange, isStreamed(body));
+    const bytes = isStreamed(body) || body === undefined ? 0 : Buffer.byteLength(body);
+    connection.piledBytes += bytes;
+    const all = [...fields, 'X-Request-Id', exchange.id];
+    if (exchange.encrypted) all.push(...strictTransport);
+    if (connection.isClosing) all.push('Connection', 'close');
+    if (!isStreamed(body) && status !== 204 && status !== 304) all.push('Content-Length', String(bytes));
     try {
-      sending = exchange.send(reply, connection.closing);
+      outgoing.writeHead(status, all);
     } catch (error) {
-      // Node refuses a field that cannot stand on the wire; nothing of the reply has been sent then.
-      this.context.onFailure?.(error, exchange);
-      exchange.abandon();
+      // A field cannot stand on the wire; nothing of the reply has been sent.
+      this.options.onError?.(error, exchange);
+      return void socket.destroy();
     }
-    if (sending === undefined) return;
-    connection.busy = true;
-    this.sending += 1;
-    void sending.then(() => {
-      this.sending -= 1;
-      connection.busy = false;
-      this.#continue(connection);
-    });
+    if (isStreamed(body)) return void this.#stream(connection, exchange, body, reply);
+    const content = exchange.method === 'HEAD' ? undefined : body;
+    if (content !== undefined) {
+      // Head and content in one piece: `end(content)` makes two of them, of which the second is empty.
+      socket.cork();
+      outgoing.write(content);
+      socket.uncork();
+    }
+    const isArriving = exchange.head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
+    if (connection.isClosing && (connection.isFollowed || isArriving)) {
+      outgoing.flushHeaders();
+      linger(connection.isFollowed ? socket : incoming, this.limits.lingerTimeoutMs, () => outgoing.end());
+    } else {
+      outgoing.end();
+    }
+    // Node itself lets a reader take as long as it likes.
+    if (outgoing.writableLength > 0) socket.setTimeout(this.limits.slowReaderTimeoutMs);
+    if (outgoing.writableLength > 0 && outgoing.socket !== null) {
+      this.sending += 1;
+      outgoing.once('close', () => (this.sending -= 1));
+    }
+    this.#report(exchange, status, content === undefined ? 0 : bytes);
   }
 
-  /** Takes the requests that waited, until one of them has to wait itself. */
-  #continue(connection: Connection): void {
-    const { waiting } = connection;
-    if (connection.socket.destroyed) connection.closing = true;
-    while (!connection.busy && !connection.closing) {
-      const next = waiting.shift();
-      if (next === undefined) break;
-      this.#waiting -= 1;
-      this.#begin(connection, next);
+  async #stream(
+    connection: Connection, exchange: Exchange, body: StreamedBody, { status, isEndless = false }: Reply,
+  ): Promise<void> {
+    const { outgoing, signal, method, incoming: { socket } } = exchange;
+    let bytes = 0;
+    async function* counted(): AsyncGenerator<string> {
+      for await (const chunk of body) {
+        if (method === 'HEAD') return;
+        bytes += Buffer.byteLength(chunk);
+        yield chunk;
+        if (isEndless && socket.readableEnded) return;
+      }
     }
-    if (connection.closing) {
-      this.#waiting -= waiting.length;
-      waiting.length = 0;
-    } else if (connection.paused && waiting.length < this.context.limits.pipelinedRequestsMax) {
-      connection.paused = false;
-      connection.socket.off('resume', pause).resume();
-    }
+    // A caller that has left looks like one that has only closed its half, until something is sent to it twice.
+    const leave = (): void => exchange.abandon();
+    if (isEndless) socket.once('end', leave);
+    this.sending += 1;
+    socket.setTimeout(this.limits.slowReaderTimeoutMs);
+    // A failure breaks the connection: nothing else tells the caller that content which has begun is not whole.
+    await pipeline(counted, outgoing, { signal }).catch((error: unknown) => {
+      if (!signal.aborted) this.options.onError?.(error, exchange);
+    });
+    this.sending -= 1;
+    socket.off('end', leave);
+    this.#report(exchange, status, bytes);
+    // A stream that began before the server drained has not announced that its connection ends.
+    const isLast = connection.isClosing || this.draining;
+    if (isLast && connection.latest === exchange) endSocket(socket, this.limits.lingerTimeoutMs);
+  }
+
+  #report({ id, method, target, route, userId, startedMs }: Exchange, status: number, bytes: number): void {
+    const { clock, onAnswered } = this.options;
+    onAnswered?.({ id, method, target, route, status, durationMs: clock.elapsed() - startedMs, bytes, userId });
+  }
+
+  /** The reply to what became no request, as text. */
+  #lastReply(failure: CairnError, { encrypted }: Caller): string {
+    const { nextId, refuse, clock, onAnswered } = this.options;
+    const id = nextId();
+    // CONNECT names no resource that could allow another method.
+    const { status, fields, body } = refuse(failure, id, failure.code === 'method_not_allowed' ? ['Allow', ''] : []);
+    const content = typeof body === 'string' ? body : '';
+    const bytes = Buffer.byteLength(content);
+    onAnswered?.({ id, method: '', target: '', route: undefined, status, durationMs: 0, bytes, userId: undefined });
+    const all = [...fields, 'X-Request-Id', id, ...(encrypted ? strictTransport : [])];
+    all.push('Date', new Date(clock.now()).toUTCString(), 'Connection', 'close', 'Content-Length', String(bytes));
+    const lines = all.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
+    return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${content}`;
   }
 }

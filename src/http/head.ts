@@ -1,59 +1,65 @@
-import { CairnError } from '../base/errors.ts';
+import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { repeatedField, type Fields } from './fields.ts';
+import type { Fields } from './fields.ts';
 import type { Request } from './message.ts';
 
-/** The caller of `checkHead` closes the connection after such an error: what follows on it cannot be trusted. */
-function malformed(what: string): CairnError {
-  return new CairnError('malformed_request', `Cannot read the request: ${what}`);
+/** What the head of a request comes down to. */
+export interface Head {
+  /** In origin-form, or the `*` of `OPTIONS *`. */
+  readonly target: string;
+  /** The announced length of the content, 0 where nothing is announced; `undefined` for chunked content. */
+  readonly contentLength: number | undefined;
 }
 
 /**
  * Checks a head once, before anything acts on it, for what Node's parser lets through and a server must refuse
  * (RFC 9112, RFC 9110 §7.2): each is a way to make two servers in a row disagree about where a message ends, to whom it
- * goes, or what it asks for. The target may have any form (RFC 9112 §3.2), and comes back in origin-form, or as the `*`
- * of `OPTIONS *`; `contentLength` is the announced one, 0 where nothing is, and `undefined` for chunked content.
+ * goes, or what it asks for. The target may have any form (RFC 9112 §3.2).
  * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`, `not_implemented`,
- *   `http_version_not_supported`, `expectation_failed`
+ *   `http_version_not_supported`, `expectation_failed`; the connection has to be closed then, since what follows cannot
+ *   be trusted
  */
-export function checkHead({ method, target, fields }: Pick<Request, 'method' | 'target' | 'fields'>, version: string) {
+export function checkHead(request: Pick<Request, 'method' | 'target' | 'fields'>, version: string): Head {
+  const { method, target, fields } = request;
   if (version !== '1.1' && version !== '1.0') {
-    throw new CairnError('http_version_not_supported', 'Cannot read the request: its HTTP version is not 1.0 or 1.1');
+    throw unreadable('http_version_not_supported', 'its HTTP version is not 1.0 or 1.1');
   }
-  if (fields.raw.length > 2 * limits.fieldsCountMax) {
-    throw new CairnError('fields_too_large', `Cannot read the request: it has over ${limits.fieldsCountMax} fields`);
-  }
-  const repeated = repeatedField(fields.raw);
-  if (repeated !== undefined) throw malformed(`the field ${repeated} occurs twice`);
+  const countMax = limits.fieldsCountMax;
+  if (fields.raw.length > 2 * countMax) throw unreadable('fields_too_large', `it has over ${countMax} fields`);
+  if (fields.repeated !== undefined) throw malformed(`the field ${fields.repeated} occurs twice`);
   const host = fields.get('host');
   const isAddressed = host === undefined ? version === '1.0' : authority.test(host);
   if (!isAddressed) throw malformed('its Host is absent or malformed');
-  const expectation = fields.get('expect');
-  if (expectation !== undefined && expectation.toLowerCase() !== '100-continue') {
-    throw new CairnError('expectation_failed', 'Cannot meet the expectation: only 100-continue is known');
+  const expectation = fields.get('expect') ?? continueExpectation;
+  if (expectation.toLowerCase() !== continueExpectation) {
+    throw unreadable('expectation_failed', `its only expectation may be ${continueExpectation}`);
   }
-  const contentLength = checkFraming(method, version, fields);
+  const contentLength = contentLengthOf(fields, version);
+  if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) throw malformed(`${method} takes no content`);
   return { target: originForm.test(target) ? target : otherForm(method, target, host), contentLength };
 }
 
-/** RFC 9112 §6: the announced length, 0 where nothing is announced, `undefined` for chunked content. */
-function checkFraming(method: string, version: string, fields: Fields): number | undefined {
-  const coding = fields.get('transfer-encoding');
+function unreadable(code: ErrorCode, what: string): CairnError {
+  return new CairnError(code, `Cannot read the request: ${what}`);
+}
+
+const malformed = (what: string): CairnError => unreadable('malformed_request', what);
+
+const continueExpectation = '100-continue';
+
+/** RFC 9112 §6. */
+function contentLengthOf(fields: Fields, version: string): number | undefined {
+  const coding = fields.get('transfer-encoding')?.toLowerCase();
   const length = fields.get('content-length');
-  if (coding === undefined && length === undefined) return 0;
-  if (coding !== undefined) {
-    if (length !== undefined) throw malformed('it has both Transfer-Encoding and Content-Length');
-    if (version === '1.0') throw malformed('Transfer-Encoding is unknown to HTTP/1.0');
-    if (coding.toLowerCase() !== 'chunked') {
-      if (!/,[\t ]*chunked$/i.test(coding)) throw malformed('its Transfer-Encoding does not end in chunked');
-      throw new CairnError('not_implemented', 'Cannot read the body: its only transfer coding may be chunked');
-    }
-  } else if (!/^\d{1,15}$/.test(length ?? '')) {
-    throw malformed('its Content-Length is malformed');
+  if (coding === undefined) {
+    if (!/^\d{1,15}$/.test(length ?? '0')) throw malformed('its Content-Length is malformed');
+    return Number(length ?? 0);
   }
-  const contentLength = coding === undefined ? Number(length) : undefined;
-  if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) throw malformed(`${method} takes no content`);
-  return contentLength;
+  if (length !== undefined) throw malformed('it has both Transfer-Encoding and Content-Length');
+  if (version === '1.0') throw malformed('Transfer-Encoding is unknown to HTTP/1.0');
+  if (coding === 'chunked') return undefined;
+  if (/,[\t ]*chunked$/.test(coding)) throw unreadable('not_implemented', 'its only transfer coding may be chunked');
+  throw malformed('its Transfer-Encoding does not end in chunked');
 }
 
 const authority = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5})?$/;
@@ -68,16 +74,13 @@ function otherForm(method: string, target: string, host: string | undefined): st
   const inner = rest.startsWith('/') ? rest : `/${rest}`;
   if (named === undefined || !originForm.test(inner)) throw malformed('its target is malformed');
   if (named.toLowerCase() !== (host ?? named).toLowerCase()) {
-    throw new CairnError('misdirected_request', 'Cannot answer for this target: its authority is not that of Host');
+    throw unreadable('misdirected_request', 'the authority of its target is not that of Host');
   }
   return inner;
 }
 
-/**
- * The parameters of a query by name, each with all of its values in order: that one is repeated stays visible. A value
- * is what stands between its commas: one that is percent-encoded is a part's own (RFC 6570 §3.2.8, "form").
- */
-export type Query = ReadonlyMap<string, readonly (readonly string[])[]>;
+/** The decoded values of each query parameter in order, by name: repetition stays visible. */
+export type Query = ReadonlyMap<string, readonly string[]>;
 
 const empty: Query = new Map();
 
@@ -88,12 +91,10 @@ const empty: Query = new Map();
  */
 export function parseQuery(query: string): Query {
   if (query === '') return empty;
-  const parameters = new Map<string, string[][]>();
-  for (const piece of query.split('&')) {
-    if (piece === '') continue;
-    const equals = `${piece}=`.indexOf('=');
-    const name = decode(piece.slice(0, equals));
-    const value = piece.slice(equals + 1).split(',').map(decode);
+  checkEncoding(query);
+  const parameters = new Map<string, string[]>();
+  // A "?" at its beginning would be dropped.
+  for (const [name, value] of new URLSearchParams(`&${query}`)) {
     const values = parameters.get(name);
     if (values === undefined) parameters.set(name, [value]);
     else values.push(value);
@@ -101,9 +102,10 @@ export function parseQuery(query: string): Query {
   return parameters;
 }
 
-function decode(text: string): string {
+/** `URLSearchParams` replaces what is malformed. @throws CairnError `invalid_query` */
+function checkEncoding(query: string): void {
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
+    decodeURIComponent(query);
   } catch (cause) {
     throw new CairnError('invalid_query', 'Cannot read the query: it is not percent-encoded UTF-8', { cause });
   }

@@ -1,8 +1,9 @@
 import { CairnError } from '../base/errors.ts';
+import { callerKey } from '../base/network.ts';
 import { tooLarge } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Handle, Refuse } from './message.ts';
+import type { Handle, Refuse, Reply, Request, StreamedBody } from './message.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
@@ -14,9 +15,13 @@ export interface PlainRequest {
   readonly body?: string | Uint8Array | undefined;
   /** The caller's; `127.0.0.1` if absent. */
   readonly address?: string | undefined;
+  /** Ends a reply that has no end, such as that of `GET /changes`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called with each piece of a streamed body as it comes; `body` is then empty. */
+  readonly onPiece?: ((piece: string) => void) | undefined;
 }
 
-/** A reply with all of its body gathered. */
+/** A reply with its whole body. */
 export interface PlainReply {
   readonly status: number;
   readonly fields: Fields;
@@ -24,38 +29,50 @@ export interface PlainReply {
 }
 
 /**
- * Asks a handler without a socket or a port. The head is checked like one that arrived on a connection, but for what
- * Node's parser would have refused before: characters in names and values of fields, sizes, lengths that are wrong.
- * `Host` is `localhost` and `Content-Length` is right, unless `fields` say otherwise.
+ * Asks a handler without a socket or a port. The head is checked like one that arrived on a connection, except for what
+ * Node's parser refuses before: characters in names and values of fields, sizes, wrong lengths. `Host` is `localhost`
+ * and `Content-Length` is right, unless `fields` say otherwise.
  */
 export async function inject(
-  handle: Handle,
-  refuse: Refuse,
-  nextId: () => string,
-  plain: PlainRequest,
+  handle: Handle, refuse: Refuse, nextId: () => string, plain: PlainRequest,
 ): Promise<PlainReply> {
   const { method = 'GET', address = '127.0.0.1' } = plain;
   const body = Buffer.from(plain.body ?? '');
-  const named = Object.entries(plain.fields ?? {});
-  const has = (name: string): boolean => named.some(([own]) => own.toLowerCase() === name);
-  if (!has('host')) named.push(['Host', 'localhost']);
-  if (plain.body !== undefined && !has('content-length')) named.push(['Content-Length', String(body.length)]);
-  const fields = new Fields(named.flat());
+  const named = new Map([['host', 'localhost']]);
+  if (plain.body !== undefined) named.set('content-length', String(body.length));
+  for (const [name, value] of Object.entries(plain.fields ?? {})) named.set(name.toLowerCase(), value);
+  const fields = new Fields([...named].flat());
   const id = nextId();
-  const receiveBody = async (bytesMax: number): Promise<Buffer> => {
-    if (body.length > bytesMax) throw tooLarge(bytesMax);
-    return body;
-  };
-  let reply;
+  let reply: Reply;
   try {
     const { target } = checkHead({ method, target: plain.target, fields }, '1.1');
-    reply = await handle({ id, method, target, fields, address, receiveBody });
+    const request: Request = {
+      id, method, target, fields, address,
+      signal: plain.signal ?? new AbortController().signal,
+      get caller() {
+        return callerKey(address, this.userId);
+      },
+      async receiveBody(bytesMax) {
+        if (body.length > bytesMax) throw tooLarge(bytesMax);
+        return body;
+      },
+    };
+    reply = await handle(request);
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
     reply = refuse(error, id);
   }
+  const { body: sent = '', status } = reply;
+  const content = typeof sent === 'string' || Buffer.isBuffer(sent) ? sent.toString() : await gather(sent, plain);
+  return { status, fields: new Fields([...reply.fields, 'X-Request-Id', id]), body: method === 'HEAD' ? '' : content };
+}
+
+async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {
   let text = '';
-  if (typeof reply.body === 'string' || Buffer.isBuffer(reply.body)) text = reply.body.toString();
-  else for await (const chunk of reply.body ?? []) text += chunk;
-  return { status: reply.status, fields: new Fields(reply.fields), body: method === 'HEAD' ? '' : text };
+  for await (const piece of body) {
+    if (method === 'HEAD') break;
+    if (onPiece === undefined) text += piece;
+    else onPiece(piece);
+  }
+  return text;
 }

@@ -1,25 +1,31 @@
 import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
+/** `*` alone, or tags as they are written, with their quotes and `W/`; `undefined` for an absent field. */
+export type EntityTags = readonly string[] | undefined;
+
+/** The conditions of a request. */
+export interface Preconditions {
+  readonly ifMatch: EntityTags;
+  readonly ifNoneMatch: EntityTags;
+}
+
 /**
- * Conditional requests (RFC 9110 §13) over entity tags (§8.8.3):
+ * Reads conditional requests (RFC 9110 §13) over entity tags (§8.8.3):
  *
  *   If-Match, If-None-Match = "*" / #entity-tag
  *   entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
  *   etagc      = %x21 / %x23-7E / %x80-FF
  *
- * A comma is legal inside a tag, so a list is scanned and never split. Dates (If-Modified-Since and the like) are
- * ignored, as §13.1.3 and §13.1.4 tell a server without modification dates to do.
+ * A tag may contain a comma, so a list is scanned and never split. Dates (If-Modified-Since and the like) are ignored,
+ * as §13.1.3 and §13.1.4 require of a server without modification dates.
  * @throws CairnError `malformed_request`
  */
-export function readPreconditions(fields: Fields) {
+export function readPreconditions(fields: Fields): Preconditions {
   return { ifMatch: readEntityTags(fields, 'if-match'), ifNoneMatch: readEntityTags(fields, 'if-none-match') };
 }
 
-/** `*` alone, or tags as they are written, quotes and `W/` included. */
-type EntityTags = readonly string[] | undefined;
-
-/** If-Match (§13.1.1), by strong comparison. `current`, here and below: the strong tag of what there is now. */
+/** If-Match (§13.1.1), by strong comparison. `current`, here and below, is the strong tag of the present version. */
 export function passesIfMatch(tags: EntityTags, current: string): boolean {
   return tags === undefined || tags.includes('*') || tags.includes(current);
 }
@@ -29,17 +35,15 @@ export function passesIfNoneMatch(tags: EntityTags, current: string): boolean {
   return tags === undefined || !['*', current, `W/${current}`].some((tag) => tags.includes(tag));
 }
 
-/** The tags of a list, or `undefined` when it does not fit the grammar; empty elements are skipped (§5.6.1). */
+const entityTag = '(?:W/)?"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
+const entityTags = new RegExp(entityTag, 'g');
+/** Empty elements are legal (§5.6.1). */
+const listGrammar = new RegExp(`^(?:[\\t ]*(?:${entityTag}[\\t ]*)?(?:,|$))+$`);
+
+/** The tags of a list; `undefined` if it does not fit the grammar, or has none. */
 export function parseEntityTags(value: string): EntityTags {
   if (value === '*') return [value];
-  const tags: string[] = [];
-  const element = /[\t ]*(?:((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")[\t ]*)?(?:,|$)/y;
-  while (element.lastIndex < value.length) {
-    const match = element.exec(value);
-    if (match === null) return undefined;
-    if (match[1] !== undefined) tags.push(match[1]);
-  }
-  return tags.length === 0 ? undefined : tags;
+  return listGrammar.test(value) ? (value.match(entityTags) ?? undefined) : undefined;
 }
 
 /** @throws CairnError `malformed_request` */

@@ -61,7 +61,10 @@ interface Bounds {
   readonly max?: number;
 }
 
-/** One line of text, of `min` (0) to `max` (200) code points, without control and bidi-override characters. */
+/**
+ * One line of text, of `min` (0) to `max` (200) code points, without control characters, bidirectional controls and
+ * line separators. If `min` is not 0, at least one character can be seen.
+ */
 export function text(options: Options<string> & Bounds = {}): Plain<string> {
   const { min = 0, max = 200 } = options;
   return field({ kind: 'text', min, max }, 'text'.padEnd(min, '.').slice(0, max), options);

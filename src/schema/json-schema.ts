@@ -1,73 +1,98 @@
-import { unreachable } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import type { Field, Rule, Shape } from './field.ts';
 import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
 
-/** `representation`: what is shown; `selection`: the same under `fields=`; the others: bodies that are sent. */
-export type Purpose = 'representation' | 'selection' | 'create' | 'replace' | 'patch';
+/** `representation`: what is shown; the others: bodies that are sent. */
+export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
 
 /** JSON Schema 2020-12 for a resource of this shape. Lengths there are code points too (Validation §6.3.1). */
 export function resourceSchema(title: string, shape: Shape, purpose: Purpose = 'representation'): JsonObject {
-  const isShown = purpose === 'representation' || purpose === 'selection';
-  const leftOut = isShown ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
+  const leftOut = purpose === 'representation' ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
   const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut);
   const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
   const properties = Object.fromEntries(members.map(([name, field]) => [name, fieldSchema(field, purpose)]));
   return objectSchema(title, properties, optional);
 }
 
-/** An object with exactly these members, those named in `optional` perhaps absent. */
+/** An object with exactly these members. Those that `optional` names may be absent. */
 export function objectSchema(title: string, properties: JsonObject, optional: readonly string[] = []): JsonObject {
   const required = Object.keys(properties).filter((name) => !optional.includes(name));
-  const needed = required.length > 0 && { required };
-  return { title, type: 'object', properties, ...needed, additionalProperties: false };
+  return {
+    title,
+    type: 'object',
+    properties,
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+}
+
+/** What `schema` describes, or an array of as many as one request may create. */
+export function oneOrManySchema(schema: JsonObject): JsonObject {
+  return { oneOf: [schema, { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax }] };
 }
 
 /** The schema of one field's value, as a body or a representation has it. */
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
-  const rule = ruleSchema(field.rule);
-  const removable = purpose === 'patch' && field.presence === 'optional' && field.access === 'read-write';
+  const { rule, presence, access, description, fallback, example } = field;
+  const { type, enum: values, ...others } = typeSchema(rule);
+  const isRemovable = purpose === 'patch' && presence === 'optional' && access === 'read-write';
+  const none = isRemovable ? [null] : [];
   return {
-    ...rule,
-    ...(removable && typeof rule['type'] === 'string' && { type: [rule['type'], 'null'] }),
-    ...(removable && Array.isArray(rule['enum']) && { enum: [...rule['enum'], null] }),
-    ...(field.description !== undefined && { description: field.description }),
-    ...(purpose === 'create' && field.fallback !== undefined && { default: field.fallback }),
-    ...(field.access === 'read-only' && { readOnly: true }),
-    ...(field.access === 'write-only' && { writeOnly: true }),
-    examples: [field.example],
+    type: isRemovable ? [type, 'null'] : type,
+    ...(values !== undefined && { enum: [...values, ...none] }),
+    ...others,
+    ...boundsSchema(rule),
+    ...(description !== undefined && { description }),
+    ...(purpose === 'create' && fallback !== undefined && { default: fallback }),
+    ...(access === 'read-only' && { readOnly: true }),
+    ...(access === 'write-only' && { writeOnly: true }),
+    examples: [example],
   };
 }
 
-/** The schema of a value that keeps `rule`. */
-export function ruleSchema(rule: Rule): JsonObject {
+/** The type of a value, without its bounds. An `enum` always stands beside a `type`: code generators need both. */
+export function typeSchema(rule: Rule): {
+  readonly type: string;
+  readonly format?: string;
+  readonly enum?: readonly string[];
+} {
+  switch (rule.kind) {
+    case 'password':
+      return { type: 'string', format: 'password' };
+    case 'timestamp':
+      return { type: 'string', format: 'date-time' };
+    case 'choice':
+      return { type: 'string', enum: rule.values };
+    case 'text':
+    case 'email':
+      return { type: 'string' };
+    default:
+      return { type: rule.kind };
+  }
+}
+
+function boundsSchema(rule: Rule): JsonObject {
   switch (rule.kind) {
     case 'text':
-      return { type: 'string', minLength: rule.min, maxLength: rule.max, pattern: textPattern };
+      return { minLength: rule.min, maxLength: rule.max, pattern: textPattern(rule.min) };
     case 'email':
-      return { type: 'string', maxLength: emailLengthMax, pattern: emailPattern };
+      return { maxLength: emailLengthMax, pattern: emailPattern };
     case 'password':
-      return { type: 'string', format: 'password', minLength: rule.min, maxLength: rule.bytesMax };
+      return { minLength: rule.min, maxLength: rule.bytesMax };
     case 'number':
     case 'integer':
       return {
-        type: rule.kind,
         ...(rule.min > -Number.MAX_VALUE && { minimum: rule.min }),
         ...(rule.max < Number.MAX_VALUE && { maximum: rule.max }),
       };
-    case 'boolean':
-      return { type: 'boolean' };
-    case 'choice':
-      return { type: 'string', enum: rule.values };
-    case 'timestamp':
-      return { type: 'string', format: 'date-time' };
     default:
-      return unreachable(rule);
+      return {};
   }
 }
 
 function isRequired(field: Field, purpose: Purpose): boolean {
-  if (purpose === 'patch' || purpose === 'selection') return false;
+  if (purpose === 'patch') return false;
   if (purpose === 'representation') return field.presence !== 'optional';
   return field.presence === 'required' && field.access !== 'read-only';
 }

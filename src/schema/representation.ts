@@ -37,6 +37,13 @@ export function representationOf(shape: Shape, record: object): JsonObject {
   return shown;
 }
 
+/** Whether both have the same values in all fields that callers set and see. */
+export function looksSame(shape: Shape, one: object, other: object): boolean {
+  return Object.entries(shape).every(
+    ([name, { access }]) => access !== 'read-write' || fieldValue(one, name) === fieldValue(other, name),
+  );
+}
+
 /** The value of a field of a record; `undefined` where an optional one is absent. What is inherited is no scalar. */
 export function fieldValue(record: object, name: string): Scalar | undefined {
   const value = isReadable(record) ? record[name] : undefined;

@@ -2,8 +2,8 @@ import { unreachable, type Issue } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Field, Rule } from './field.ts';
 
-/** Why a value breaks a rule: an issue that does not know yet where it is. */
-type Fault = Omit<Issue, 'pointer'>;
+/** Why a value breaks a rule: an issue without its place. */
+type Violation = Omit<Issue, 'pointer'>;
 
 /** The longest address that SMTP carries (RFC 5321 §4.5.3.1.3). */
 export const emailLengthMax = 254;
@@ -13,88 +13,109 @@ const label = '[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?';
 export const emailPattern = `^[a-zA-Z0-9.!#$%&'*+/=?^_\`{|}~-]+@${label}(?:\\.${label})*$`;
 const emailGrammar = new RegExp(emailPattern);
 
+/** What has no place in one line of text: control characters and the separators of lines and paragraphs. */
+const controls = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
+/** The marks, embeddings, overrides and isolates of UAX #9, which can make a text look like another one. */
+const bidiControls = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
+
 const plainAscii = /^[\x20-\x7e]*$/;
-/** The embeddings, overrides and isolates of UAX #9, which can make a text look like another one. */
-const bidiCharacter = /[\u202a-\u202e\u2066-\u2069]/;
-const controlCharacter = /\p{Cc}/u;
-const loneSurrogate = /\p{Surrogate}/u;
+const lone = { code: 'lone_surrogate', what: 'half of a surrogate pair', pattern: /\p{Surrogate}/u };
+const forbidden = [
+  { code: 'control_character', what: 'control characters or line separators', pattern: new RegExp(`[${controls}]`) },
+  { code: 'bidi_character', what: 'bidirectional control characters', pattern: new RegExp(`[${bidiControls}]`) },
+  lone,
+];
 
-/** The rule about single characters of a text as a regular expression of JSON Schema. */
-export const textPattern = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]*$';
+/** A mark that combines with nothing does not count as visible, nor do two symbols that look like spaces. */
+const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
 
-/** What `value` breaks in `rule`, or `undefined`. No value is coerced, and no detail quotes one. */
-export function faultOf(rule: Rule, value: JsonValue): Fault | undefined {
+/**
+ * The rule about the characters of a text as a regular expression of JSON Schema. It is written for the engines of many
+ * languages, so white space stands for everything that cannot be seen.
+ */
+export function textPattern(min: number): string {
+  const allowed = `[^${controls}${bidiControls}]*`;
+  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${controls}${bidiControls}]${allowed}$`;
+}
+
+/** How `value` breaks `rule`; `undefined` where it does not. No value is coerced, and no detail quotes one. */
+export function ruleViolation(rule: Rule, value: JsonValue): Violation | undefined {
   switch (rule.kind) {
     case 'number':
     case 'integer':
-      return typeof value === 'number' ? numberFault(rule, value) : notA(numberNames[rule.kind]);
+      return typeof value === 'number' ? numberViolation(rule, value) : notA(numberNames[rule.kind]);
     case 'boolean':
-      return typeof value === 'boolean' ? undefined : fault('wrong_type', 'must be true or false');
+      return typeof value === 'boolean' ? undefined : violation('wrong_type', 'must be true or false');
     default:
-      return typeof value === 'string' ? textFault(rule, value) : notA('string');
+      return typeof value === 'string' ? stringViolation(rule, value) : notA('string');
   }
 }
 
 /** How a declared field breaks its own rule, to follow "the field has"; `undefined` where it does not. */
-export function contradictionOf({ rule, presence, example, fallback }: Field): string | undefined {
+export function declarationProblem({ rule, presence, example, fallback }: Field): string | undefined {
   if ('max' in rule) {
     const counted = rule.kind !== 'text' || [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
     const lowest = rule.kind === 'text' ? 0 : -Infinity;
     if (!counted || !(rule.min >= lowest && rule.max >= rule.min)) return 'bounds that no value can keep';
   }
-  const exampleFault = faultOf(rule, example);
-  if (exampleFault !== undefined) return `an example that ${exampleFault.detail}`;
-  const fallbackFault = presence === 'defaulted' ? faultOf(rule, fallback ?? null) : undefined;
-  return fallbackFault && `a fallback that ${fallbackFault.detail}`;
+  const ofExample = ruleViolation(rule, example);
+  if (ofExample !== undefined) return `an example that ${ofExample.detail}`;
+  const ofFallback = presence === 'defaulted' ? ruleViolation(rule, fallback ?? null) : undefined;
+  return ofFallback && `a fallback that ${ofFallback.detail}`;
 }
 
-function fault(code: string, detail: string): Fault {
+function violation(code: string, detail: string): Violation {
   return { code, detail };
 }
 
-const notA = (type: string): Fault => fault('wrong_type', `must be a ${type}`);
+const notA = (type: string): Violation => violation('wrong_type', `must be a ${type}`);
 
 type NumberRule = Extract<Rule, { readonly kind: 'number' | 'integer' }>;
 const numberNames = { number: 'number', integer: 'whole number' } as const;
 
-function numberFault({ kind, min, max }: NumberRule, value: number): Fault | undefined {
-  if (Number.isNaN(value)) return fault('inexact', 'must have no more digits than a double-precision number keeps');
-  if (!Number.isFinite(value)) return fault('not_finite', 'must be a finite number');
-  if (value < min) return fault('too_small', `must be at least ${min}`);
-  if (value > max) return fault('too_large', `must be at most ${max}`);
+function numberViolation({ kind, min, max }: NumberRule, value: number): Violation | undefined {
+  if (Number.isNaN(value)) {
+    return violation('inexact', 'must have no more digits than a double-precision number keeps');
+  }
+  if (!Number.isFinite(value)) return violation('not_finite', 'must be a finite number');
+  if (value < min) return violation('too_small', `must be at least ${min}`);
+  if (value > max) return violation('too_large', `must be at most ${max}`);
   return kind === 'number' || Number.isInteger(value) ? undefined : notA(numberNames[kind]);
 }
 
-function textFault(rule: Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>, value: string): Fault | undefined {
+type StringRule = Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>;
+
+function stringViolation(rule: StringRule, value: string): Violation | undefined {
   switch (rule.kind) {
     case 'text':
-      return lengthFault(value, rule.min, rule.max) ?? characterFault(value);
+      return lengthViolation(value, rule.min, rule.max) ?? characterViolation(value, rule.min);
     case 'email':
       if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
-      return emailGrammar.test(value) ? undefined : fault('not_an_email', 'must be an e-mail address');
+      return emailGrammar.test(value) ? undefined : violation('not_an_email', 'must be an e-mail address');
     case 'password':
-      if (isShorter(value, rule.min)) return lengthFault(value, rule.min, Infinity);
-      return Buffer.byteLength(value) > rule.bytesMax ? tooLong(`${rule.bytesMax} bytes`) : surrogateFault(value);
+      if (Buffer.byteLength(value) > rule.bytesMax) return tooLong(`${rule.bytesMax} bytes`);
+      return lengthViolation(value, rule.min, Infinity) ?? forbiddenIn(value, [lone]);
     case 'choice':
-      return rule.values.includes(value) ? undefined : fault('not_allowed', `must be one of ${rule.values.join(', ')}`);
+      if (rule.values.includes(value)) return undefined;
+      return violation('not_allowed', `must be one of ${rule.values.join(', ')}`);
     case 'timestamp':
       // Only the form that `Date.toISOString` gives, so that the order of the texts is the order of the moments.
       if (value.length === 24 && new Date(value).toJSON() === value) return undefined;
-      return fault('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
+      return violation('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
     default:
       return unreachable(rule);
   }
 }
 
-const tooLong = (most: string): Fault => fault('too_long', `must be at most ${most} long`);
+const tooLong = (most: string): Violation => violation('too_long', `must be at most ${most} long`);
+const characters = (count: number): string => (count === 1 ? '1 character' : `${count} characters`);
 
-function lengthFault(value: string, min: number, max: number): Fault | undefined {
-  if (isShorter(value, min)) return fault('too_short', `must be at least ${characters(min)} long`);
-  if (!isShorter(value, max + 1)) return tooLong(characters(max));
-  return undefined;
+function lengthViolation(value: string, min: number, max: number): Violation | undefined {
+  if (isShorter(value, min)) return violation('too_short', `must be at least ${characters(min)} long`);
+  return isShorter(value, max + 1) ? undefined : tooLong(characters(max));
 }
 
-/** Whether `value` has fewer than `points` code points; it counts only where the code units leave it open. */
+/** Whether `value` has fewer than `points` code points. It counts them only where the code units leave it open. */
 function isShorter(value: string, points: number): boolean {
   if (value.length < points) return true;
   if (value.length >= 2 * points) return false;
@@ -103,15 +124,14 @@ function isShorter(value: string, points: number): boolean {
   return count < points;
 }
 
-const characters = (count: number): string => (count === 1 ? '1 character' : `${count} characters`);
-
-function characterFault(value: string): Fault | undefined {
-  if (plainAscii.test(value)) return undefined;
-  if (controlCharacter.test(value)) return fault('control_character', 'must not contain control characters');
-  if (bidiCharacter.test(value)) return fault('bidi_character', 'must not contain bidirectional control characters');
-  return surrogateFault(value);
+function characterViolation(value: string, min: number): Violation | undefined {
+  const found = plainAscii.test(value) ? undefined : forbiddenIn(value, forbidden);
+  return found ?? (min === 0 || visibleCharacter.test(value) ? undefined : invisible);
 }
 
-function surrogateFault(value: string): Fault | undefined {
-  return loneSurrogate.test(value) ? fault('lone_surrogate', 'must not contain half of a surrogate pair') : undefined;
+const invisible: Violation = { code: 'invisible', detail: 'must have at least one character that can be seen' };
+
+function forbiddenIn(value: string, characters: typeof forbidden): Violation | undefined {
+  const found = characters.find(({ pattern }) => pattern.test(value));
+  return found && violation(found.code, `must not contain ${found.what}`);
 }

@@ -1,28 +1,45 @@
 import type { JsonObject } from '../base/json.ts';
+import { refusals, type Refusal, type RefusalLabel } from './recovery/cases.ts';
 
 /** The files are not what the store left, and only the operator can decide. Its message names the file and place. */
 export class StoreDamageError extends Error {
   override readonly name = 'StoreDamageError';
-  /** The case of the table in `recovery.ts`. */
-  readonly label: string;
+  /** The case in `recovery/cases.ts`. */
+  readonly label: RefusalLabel;
   readonly file: string;
   /** The byte at which the trouble begins. */
   readonly offset: number;
-  /** Not where a repair would only lose what is there, and what is elsewhere. */
-  readonly repairable: boolean;
+  /** What to do about it. */
+  readonly remedy: string;
+  /** What `cairn repair` does with it; `undefined` where it refuses, too. */
+  readonly repair: Refusal['repair'];
 
-  constructor(label: string, file: string, offset: number, problem: string) {
-    super(`Cannot open the store: ${file}, byte ${offset}: ${problem} [${label}]`);
+  constructor(label: RefusalLabel, file: string, offset = 0, detail = '') {
+    const { found, remedy, repair }: Refusal = refusals[label];
+    super(`Cannot open the store: ${file}, byte ${offset}: ${found}${detail && `: ${detail}`} [${label}]`);
     this.label = label;
     this.file = file;
     this.offset = offset;
-    this.repairable = !['S4', 'N3', 'N4', 'J11'].includes(label);
+    this.remedy = remedy;
+    this.repair = repair;
   }
 }
 
 /** Another process has the directory, or may have it. */
 export class LockedError extends Error {
   override readonly name = 'LockedError';
+}
+
+/** The log that several nodes share cannot be used, or not any more. Its message says why, and what to do. */
+export class ClusterError extends Error {
+  override readonly name = 'ClusterError';
+  /** What the process should exit with: 75 where a new start mends it. */
+  readonly exitCode: 74 | 75 | 78;
+
+  constructor(exitCode: 74 | 75 | 78, message: string) {
+    super(message);
+    this.exitCode = exitCode;
+  }
 }
 
 /** What every record has: its id, and the sequence of the commit that last wrote it. */
@@ -46,7 +63,10 @@ export interface CollectionDefinition<R extends StoredRecord> {
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
   /** Indexes by name whose keys several records may share. */
   readonly groups?: { readonly [index: string]: (record: R) => string | number | undefined };
-  /** Some commits to it alone are taken when the disk is full, too: who cannot sign in cannot remove anything. */
+  /**
+   * For records that serve others, such as sessions. Commits to such collections alone are tried when the store is
+   * full, too, since a user has to sign in before anything can be removed; `recordsMax` does not count their records.
+   */
   readonly whenFull?: boolean;
 }
 
@@ -83,6 +103,10 @@ export interface Transaction {
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined;
   find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined;
   members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[];
+  /** The record that has had this key in the group index for the longest time. */
+  oldest<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R | undefined;
+  /** How many records have this key in the group index; those that were changed just now may count twice. */
+  countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): number;
   /** @throws UniqueKeyError */
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R;
   /** @throws UniqueKeyError; InvariantError when there is no such record */
@@ -100,6 +124,16 @@ export class UniqueKeyError extends Error {
   }
 }
 
+/** One record as a commit left it. */
+export interface PublishedChange {
+  readonly collection: { readonly name: string };
+  readonly id: number;
+  /** `undefined` where the commit removed it. */
+  readonly record: StoredRecord | undefined;
+  /** The commit's sequence number. */
+  readonly sequence: number;
+}
+
 export interface Store {
   /** New at the first start and after a restore, a repair or an accepted hand edit: old entity tags never match. */
   readonly epoch: string;
@@ -110,9 +144,18 @@ export interface Store {
   /**
    * Runs `work` as one transaction; resolves with its result once it is durable and visible. What `work` throws
    * rejects the promise, and nothing is written.
-   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `overloaded`
+   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `store_unavailable`, `overloaded`
    */
   write<T>(work: (transaction: Transaction) => T): Promise<T>;
+  /** Publishes what other processes have had acknowledged before the call. @throws CairnError as `write` does */
+  confirm(): Promise<void>;
+  /** Whether what is published is recent enough for reads. Always, where no other process writes. */
+  readonly isCurrent: boolean;
+  /**
+   * Calls `listener` once for each group of commits, when it is published and before its writers are answered, with
+   * the changes in the order in which they were committed.
+   */
+  onPublished(listener: (changes: readonly PublishedChange[]) => void): void;
   /** Writes snapshots of everything and starts a new journal. Where the disk has no room, it is put off. */
   checkpoint(): Promise<void>;
   /** Checkpoints, marks the stop as clean, unlocks. Writes that wait are answered first. */
@@ -121,7 +164,35 @@ export interface Store {
   status(): StoreStatus;
 }
 
-export interface StoreStatus {
+/** Figures of the log. */
+export interface LogStatus {
+  readonly journalBytes: number;
+  /** How long all groups together took to be written and synced. */
+  readonly appendMs: number;
+  readonly checkpoints: number;
+  readonly checkpointFailures: number;
+  /** How long the last checkpoint took. */
+  readonly checkpointMs: number;
+  /** When snapshots of everything were last written, since the Unix epoch; the log may not know. */
+  readonly checkpointedAt?: number | undefined;
+  /** Where several nodes share the log. */
+  readonly cluster?: ClusterStatus;
+}
+
+export interface ClusterStatus {
+  /** Time since the last confirmation. */
+  readonly ageMs: number;
+  /** Appends that came after those of another node, and the commits that were decided anew. */
+  readonly lostAppends: number;
+  readonly reruns: number;
+  /** Appends whose callers were told that the outcome is unknown. */
+  readonly unansweredAppends: number;
+  /** The size of etcd's database, and how large it may become; NaN where that is unknown. */
+  readonly etcdBytes: number;
+  readonly etcdQuotaBytes: number;
+}
+
+export interface StoreStatus extends LogStatus {
   /** `full`: only transactions that remove are taken. `failed`: nothing is, and the process should end. */
   readonly state: 'writable' | 'full' | 'failed';
   /** Of the last durable commit. */
@@ -130,11 +201,4 @@ export interface StoreStatus {
   readonly groups: number;
   readonly commits: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
-  readonly journalBytes: number;
-  /** How long all groups together took to be written and synced. */
-  readonly appendMs: number;
-  readonly checkpoints: number;
-  readonly checkpointFailures: number;
-  /** How long the last checkpoint took. */
-  readonly checkpointMs: number;
 }

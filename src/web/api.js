@@ -1,60 +1,67 @@
 // @ts-check
-/** Calls of the server's API (see /openapi.json) with this browser's session cookie. */
-
-/** @typedef {{ id: number, [field: string]: string | number }} Row one record of a collection */
-/** @typedef {{ id: number, name: string, email: string, role: 'admin' | 'member' }} User */
+/** Calls of the server's API (see openapi.json) with this browser's session cookie. Addresses are relative. */
 
 const answerTimeoutMs = 30_000;
 
-/** A refusal of the server, or no answer at all. The message says what happened and what to do. */
+/** A refusal, or no answer at all. The message says what happened and what to do next. */
 export class Problem extends Error {
-  /** @type {readonly { pointer: string, code: string, detail: string }[]} */
-  issues = [];
+  /** 0 where there was no answer. */ status = 0;
+  /** Whether a change may have been made all the same. */ isUnknown = false;
+  /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
+  /** Whether the same may go well a little later. */ isPassing = true;
 }
 
+/** Is called when the session has ended. When the person has signed in again, the call is made again. */
+export const session = { ended: async () => {} };
+
 /**
- * Makes one call. A lost update (412) is an answer like others; a session that is no more is told to the window, too.
+ * Makes one call. A lost update (412) is an answer like others.
  * @param {string} method @param {string} path
- * @param {{ body?: object | null, ifMatch?: string, signal?: AbortSignal }} [options]
+ * @param {{ body?: unknown, fields?: Record<string, string>, signal?: AbortSignal }} [options]
  * @throws {Problem} and `AbortError` once `signal` is aborted
  */
-export async function call(method, path, { body = null, ifMatch = '', signal } = {}) {
-  const headers = new Headers({ Accept: 'application/json, application/problem+json' });
-  if (method === 'GET') headers.set('Prefer', 'count=exact');
-  if (body !== null) headers.set('Content-Type', 'application/json');
-  if (ifMatch !== '') headers.set('If-Match', ifMatch);
-  const signals = AbortSignal.any([AbortSignal.timeout(answerTimeoutMs), ...(signal === undefined ? [] : [signal])]);
+export async function call(method, path, options = {}) {
+  const { body, fields, signal } = options;
+  const isRead = method === 'GET';
+  const type = 'application/json';
+  const headers = { Accept: `${type}, application/problem+json`, 'Content-Type': type, ...fields };
+  const timeout = AbortSignal.timeout(answerTimeoutMs);
+  const init = {
+    method, headers, body: JSON.stringify(body) ?? null, signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
+  };
   let response;
   let data;
   try {
-    response = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal: signals });
+    response = await fetch(path, init);
     const text = await response.text();
-    data = /json/u.test(response.headers.get('Content-Type') ?? '') ? JSON.parse(text) : undefined;
+    data = text && JSON.parse(text);
   } catch (error) {
-    if (signal?.aborted === true) throw error;
-    const doubt = method === 'GET' ? '' : ' Whether the change was made is not known: look before you repeat it.';
-    throw new Problem(`The server did not answer.${doubt} Check your network, and that it runs; then try again.`);
+    if (signal?.aborted) throw error;
+    const doubt = isRead ? '' : ' It is not known whether the change was made.';
+    throw Object.assign(new Problem(`The server did not answer.${doubt} Check your network.`), { isUnknown: !isRead });
   }
   const { ok, status } = response;
-  if (!ok && status !== 412) {
-    if (status === 401 && path !== '/login') window.dispatchEvent(new Event('sessionended'));
-    throw Object.assign(new Problem(advice(response, data?.detail)), { issues: data?.errors ?? [] });
+  if (status === 401 && path !== 'login') {
+    await session.ended();
+    return call(method, path, options);
   }
-  const [, cursor = ''] = /[?&]cursor=([^&>]*)[^>]*>; rel="next"/u.exec(response.headers.get('Link') ?? '') ?? [];
+  const field = (/** @type {string} */ name) => response.headers.get(name) ?? '';
+  if (!ok && status !== 412) {
+    const isUnknown = !isRead && (data.code === 'outcome_unknown' || status === 502 || status === 504);
+    const wait = field('Retry-After');
+    const advice = Number(wait) > 0 ? ` Try again in ${wait} seconds.` : status < 500 ? '' : ' Try again.';
+    const message = `${data.detail ?? `The server answered ${status}`}.${advice}`;
+    const isPassing = status === 429 || status > 500;
+    throw Object.assign(new Problem(message), { status, isUnknown, isPassing, issues: data.errors ?? [] });
+  }
+  const [, cursor = '', relation = ''] = /[?&](?:cursor|until)=([^&>]*)[^>]*>; rel="(\w+)"/u.exec(field('Link')) ?? [];
   return {
     status,
     data,
-    etag: response.headers.get('ETag') ?? '',
-    /** The cursor of the next page; `''` after the last one. */
-    next: decodeURIComponent(cursor),
-    /** How many records there are on all pages together. */
-    total: Number(response.headers.get('X-Total-Count') ?? NaN),
+    etag: field('ETag'),
+    /** The cursor of another page by its relation, such as `next`. */
+    links: { [relation]: decodeURIComponent(cursor) },
+    /** How many records there are on all pages, if that was asked for. */
+    total: Number(field('X-Total-Count') || NaN),
   };
-}
-
-/** @type {(response: Response, detail?: string) => string} */
-function advice({ status, headers }, detail = `The server answered ${status} without an explanation`) {
-  const seconds = Number(headers.get('Retry-After') ?? 0);
-  if (seconds > 0) return `${detail}. Try again in ${seconds} seconds.`;
-  return status < 500 ? `${detail}.` : `${detail}. Try again; if it stays so, tell whoever looks after the server.`;
 }

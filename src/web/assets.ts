@@ -1,25 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import type { Endpoint } from '../api/dispatch.ts';
 import { isUnchanged } from '../api/replies.ts';
+import type { Endpoint } from '../api/route.ts';
 
 /**
  * What the page's files may do in a browser (CSP Level 3, Trusted Types): load and call this server alone, and never
  * turn a string into markup or script. No form may navigate, so a password cannot end up in an address.
  */
-export const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+export const contentSecurityPolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+  "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
@@ -27,19 +18,22 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-const scripts = ['app.js', 'api.js', 'dom.js', 'form.js', 'records.js', 'person.js'];
+const scripts =
+  'api app control csv dom filter home keys live model numbers record records removal session state texts transfer';
+const files = ['index.html', 'page.css', 'icon.svg', ...scripts.split(' ').map((name) => `${name}.js`)];
 
 /**
- * A public endpoint for each of the page's files, which stand beside this module (in `src/web`, and in `dist/web` after
- * a build) and are the same bytes for everybody. Each is read when it is first asked for, and asked for anew each time,
- * since it changes with the server. `isOpen`: the page is told that nobody has to sign in.
+ * A public endpoint for each of the page's files, which are in this module's folder (`src/web`, and `dist/web` after a
+ * build) and the same for every caller. A file is read when it is first asked for. Browsers revalidate it on each use,
+ * since it changes with the server. `isOpen` tells the page that signing in is not required.
  */
 export function pageEndpoints(isOpen: boolean): Endpoint[] {
-  return ['index.html', 'page.css', 'icon.svg', ...scripts].map((name) => {
+  return files.map((name) => {
     const path = name === 'index.html' ? '/' : `/page/${name}`;
-    let file: ReturnType<typeof load> | undefined;
+    const reply = { status: 200, description: 'The page.' } as const;
+    let file: Asset | undefined;
     return {
-      route: { method: 'GET', path, summary: 'The page', access: 'public', query: [], reply: { status: 200 } },
+      route: { method: 'GET', path, summary: 'The page', access: 'public', query: [], reply },
       handle({ request }) {
         const { body, etag, fields } = (file ??= load(name, isOpen));
         if (isUnchanged(request, etag)) return { status: 304, fields, body: undefined };
@@ -49,16 +43,22 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
   });
 }
 
+interface Asset {
+  readonly body: Buffer;
+  readonly etag: string;
+  readonly fields: readonly string[];
+}
+
 /** @throws Error of `node:fs` when a file of the installation is missing */
-function load(name: string, isOpen: boolean) {
+function load(name: string, isOpen: boolean): Asset {
   const file = readFileSync(new URL(name, import.meta.url));
   const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const fields = [
-    ...['Cache-Control', 'no-cache', 'Vary', 'Accept, Cookie', 'ETag', etag],
-    ...['Content-Security-Policy', contentSecurityPolicy],
-    ...['X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer'],
-    ...['Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],
+    'Cache-Control', 'no-cache', 'Vary', 'Accept, Cookie', 'ETag', etag,
+    'Content-Security-Policy', contentSecurityPolicy,
+    'X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer',
+    'Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin',
   ];
   return { body, etag, fields };
 }

@@ -1,221 +1,245 @@
 // @ts-check
-/** A collection as a table: sorted, filtered, a page at a time, with its records made, edited and removed in place. */
-import { call } from './api.js';
-import { ask, attempt, button, decimalsOf, fill, focus, go, h, number, say } from './dom.js';
-import { control, makeForm, save } from './form.js';
+/**
+ * A collection as a table: searched, filtered, sorted, a page at a time, with records to be selected and removed. Its
+ * frame is in index.html.
+ */
+import { Problem, call } from './api.js';
+import { bdi, button, h, inputOf, onClick, set } from './dom.js';
+import { isAllowed, toShow } from './model.js';
+import { showNumber } from './numbers.js';
+import { address, ask, copyAsCurl, count, draw, explain, go, parameter, state, withQuery } from './state.js';
+
+/** @import { Collection, Description, Field, Row } from './types.js' */
+
+/** The list that is shown. */
+export const list = {
+  /** Its address, without the record beside it. */ key: '',
+  /** @type {readonly Row[]} */ rows: [],
+  /** How many records there are on all pages. */ total: NaN,
+  /** The parameters of the address that the rows are from. */ query: state.route.query,
+  /** The cursors of other pages. @type {{ [relation: string]: string | undefined }} */ links: {},
+  isBusy: false,
+  problem: '',
+  /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
+  /** How many changes by others are not shown yet. */ changes: 0,
+  /** Records that are removed in some seconds, if the person does not undo it. @type {readonly Row[]} */ leaving: [],
+};
+
+/** The parameters of an address that are no filters. `at`: how many records are before the page. */
+const ownParameters = ['q', 'sort', 'limit', 'cursor', 'until', 'at'];
+const retryMs = 3000;
+const typingPauseMs = 300;
+
+let loading = new AbortController();
+let retry = 0;
+let pause = 0;
+/** What is being typed into the search box. @type {string | undefined} */ let typed;
+/** The form for a filter is loaded when it is wanted. @type {typeof import('./filter.js') | undefined} */ let filter;
+
+export const collectionNow = () => state.collections.find(({ name }) => name === state.route.view);
+
+const pageSize = () => Number(parameter('limit')) || 50;
+
+/** The filters of the address, without the search. */
+const filtersOf = () => [...state.route.query].filter(([name]) => !ownParameters.includes(name));
 
 /**
- * A collection: `fields` are its columns, and what is edited; `secrets` are written but never read; `filters` are named
- * as the API's parameters are.
- * @typedef {import('./api.js').Row} Row
- * @typedef {import('./form.js').Field[]} Fields
- * @typedef {{ name: string, one: string, title: string, fields: Fields, secrets: Fields, filters: Fields }} Kind
+ * Where the API has what the address names, with these parameters besides.
+ * @param {{ [name: string]: string | number }} [more]
  */
-
-const pageSize = 25;
-const typingPauseMs = 300;
-const roles = ['member', 'admin'];
-
-/** @type {Kind} */
-export const items = {
-  name: 'items', one: 'item', title: 'Items',
-  fields: [{ name: 'name', label: 'Name' }, { name: 'price', label: 'Price', type: 'number' }],
-  secrets: [],
-  filters: [
-    { name: 'name:contains', label: 'Name contains', type: 'search' },
-    { name: 'price:gte', label: 'Price from', type: 'number' },
-    { name: 'price:lte', label: 'Price to', type: 'number' },
-  ],
-};
-
-/** @type {Kind} */
-export const users = {
-  name: 'users', one: 'user', title: 'Users',
-  fields: [
-    { name: 'name', label: 'Name' },
-    { name: 'email', label: 'Email', type: 'email' },
-    { name: 'role', label: 'Role', options: roles },
-  ],
-  secrets: [{ name: 'password', label: 'Password', type: 'password', optional: true, autocomplete: 'new-password',
-    hint: 'Left empty, it stays as it is; a new user without one cannot sign in.' }],
-  filters: [
-    { name: 'name:contains', label: 'Name contains', type: 'search' },
-    { name: 'email:contains', label: 'Email contains', type: 'search' },
-    { name: 'role:eq', label: 'Role', options: ['', ...roles] },
-  ],
-};
-
-/** @param {Kind} kind @param {import('./api.js').User} me */
-export function recordsView({ name: view, one, title, fields, secrets, filters }, me) {
-  let parameters = new URLSearchParams();
-  let decimals = 0;
-  const columns = [{ name: 'id', label: 'Id', type: 'number' }, ...fields];
-  const region = h('section', { class: 'stack', tabindex: '-1', 'aria-label': title });
-  const making = h('div');
-  const boxes = filters.map((field) => control({ ...field, optional: true }));
-  const clear = button('Clear the filter', () => filterBy({}), { class: 'quiet' });
-  const filterForm = h('form', {
-    class: 'filters', role: 'search', 'aria-label': `Filter ${view}`, oninput: () => filterSoon(typingPauseMs),
-    onsubmit: (event) => {
-      event.preventDefault();
-      filterSoon(0);
-    },
-  }, ...boxes.map(({ node }) => node), clear);
-
-  const load = () => fill(region, async (signal) => {
-    const query = new URLSearchParams([...parameters, ['limit', String(pageSize)]]);
-    /** @type {{ data: readonly Row[], next: string, total: number }} */
-    const { data, next, total } = await call('GET', `/${view}?${query}`, { signal });
-    if (data.length === 0) return [nothing()];
-    decimals = decimalsOf(data.map(({ price = '' }) => price));
-    // As cards on a narrow page these are no table to some screen readers any more, unless they are told.
-    const last = h('th', { role: 'columnheader' }, h('span', { class: 'unseen' }, 'Actions'));
-    const head = h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, ...columns.map(header), last));
-    const body = h('tbody', { role: 'rowgroup' }, ...data.map(row));
-    return [h('table', { class: 'list', role: 'table' }, head, body), pager(data.length, next, total)];
-  });
-
-  function nothing() {
-    const filtered = filters.some(({ name }) => parameters.has(name));
-    const [text, label, act] = parameters.has('cursor')
-      ? ['Nothing is left on this page.', 'Go to the first page', () => go(view, without('cursor'))]
-      : filtered ? [`No ${view} match this filter.`, 'Clear the filter', () => filterBy({})]
-        : [`There are no ${view} yet.`, `Make the first ${one}`, create];
-    return h('div', { class: 'notice' }, h('p', {}, text), button(label, act));
-  }
-
-  /** @param {{ name: string, label: string, type?: string }} column */
-  function header({ name, label, type = 'text' }) {
-    const sort = parameters.get('sort')?.split(',')[0] ?? 'id';
-    const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
-    const sorted = without('cursor', 'sort');
-    sorted.set('sort', order === 'ascending' ? `-${name}` : name);
-    return h('th', { scope: 'col', role: 'columnheader', class: type, 'aria-sort': order },
-      button(label, () => go(view, sorted), { id: `sort-${name}` }));
-  }
-
-  /** @param {Row} record */
-  function row(record) {
-    const cells = columns.map(({ name, type = 'text' }) => {
-      const value = record[name] ?? '';
-      const text = typeof value === 'number' && name !== 'id' ? number(value, decimals) : String(value);
-      return name === 'name' ? h('th', { scope: 'row', role: 'rowheader', dir: 'auto' }, text)
-        : h('td', { role: 'cell', class: type }, text);
-    });
-    /** @type {(text: string, act: (id: number) => Promise<void>) => HTMLElement} */
-    const action = (text, act) => button(text, () => attempt(() => act(record.id)),
-      { id: `${text}-${record.id}`, class: 'quiet', 'aria-label': `${text} ${record['name']}` });
-    const actions = h('td', { role: 'cell', class: 'actions' }, action('Edit', edit), action('Remove', remove));
-    return h('tr', { id: `row-${record.id}`, role: 'row' }, ...cells, actions);
-  }
-
-  /** @param {number} count @param {string} next @param {number} total */
-  function pager(count, next, total) {
-    // Which page this is, only the history knows: a cursor that came in an address may stand anywhere.
-    const page = parameters.has('cursor') ? Number(history.state?.page ?? NaN) : 0;
-    const start = page * pageSize;
-    const range = page >= 0 ? `${number(start + 1)}–${number(start + count)}` : number(count);
-    const text = `${range} of ${number(total)}`;
-    say(`${title}: ${text}`, true);
-    const following = new URLSearchParams([...without('cursor'), ['cursor', next]]);
-    return h('nav', { class: 'pager', 'aria-label': 'Pages' }, h('p', {}, text),
-      button('First', () => go(view, without('cursor')), { id: 'page-first', disabled: !parameters.has('cursor') }),
-      button('Previous', () => history.back(), { id: 'page-previous', disabled: !(page > 0) }),
-      button('Next', () => go(view, following, { page: page + 1 }), { id: 'page-next', disabled: next === '' }));
-  }
-
-  /** @param {readonly string[]} names */
-  const without = (...names) => new URLSearchParams([...parameters].filter(([name]) => !names.includes(name)));
-
-  /** @param {{ [name: string]: string }} values */
-  function filterBy(values) {
-    const kept = without('cursor', ...filters.map(({ name }) => name));
-    const filtered = new URLSearchParams([...kept, ...Object.entries(values).filter(([, value]) => value !== '')]);
-    // What is typed in one go is one step back.
-    const typing = filterForm.contains(document.activeElement) && document.activeElement !== clear;
-    const same = String(filtered) === String(parameters) || !filterForm.isConnected;
-    if (!same) go(view, filtered, { typing }, typing && history.state?.typing === true);
-  }
-
-  let pause = 0;
-  /** @param {number} delayMs */
-  function filterSoon(delayMs) {
-    clearTimeout(pause);
-    const read = () => Object.fromEntries(boxes.map(({ name, input }) => [name, input.value]));
-    pause = window.setTimeout(() => filterBy(read()), delayMs);
-  }
-
-  function create() {
-    const cancel = () => {
-      making.replaceChildren();
-      focus(region, 'new');
-    };
-    making.replaceChildren(makeForm({
-      fields: [...fields, ...secrets], class: 'inline', submit: `Create ${one}`, cancel,
-      send: async (body) => {
-        const { data } = await call('POST', `/${view}`, { body });
-        cancel();
-        await load();
-        say(`Created ${one} ${data.id}, “${data.name}”.`);
-      },
-    }));
-    making.querySelector('input')?.focus();
-  }
-
-  /** @param {number} id */
-  async function edit(id) {
-    // The list has no entity tags; and what is edited is to be what is stored now.
-    const base = await call('GET', `/${view}/${id}`);
-    const own = view === 'users' && id === me.id;
-    const close = (/** @type {Row} */ record) => {
-      editing.replaceWith(row(record));
-      focus(region, `Edit-${id}`);
-    };
-    const form = makeForm({
-      fields: own ? fields : [...fields, ...secrets], record: base.data,
-      class: 'inline', submit: 'Save', cancel: () => close(base.data),
-      send: async (values) => {
-        const saved = await save(`/${view}/${id}`, fields, values, base);
-        if (saved === undefined) return;
-        if (own && saved['role'] !== me.role) location.reload();
-        close({ ...saved, id });
-        say(`Saved ${one} ${id}.`);
-      },
-    });
-    const editing = h('tr', { class: 'editing', role: 'row' }, h('td', { colspan: columns.length + 1 }, form));
-    document.getElementById(`row-${id}`)?.replaceWith(editing);
-    form.querySelector('input')?.select();
-  }
-
-  /** @param {number} id @param {string} [news] */
-  async function remove(id, news = '') {
-    const { data, etag } = await call('GET', `/${view}/${id}`);
-    const facts = fields.map(({ name, label }) => h('div', {}, h('dt', {}, label), h('dd', {}, String(data[name]))));
-    const answer = await ask(`Remove ${one} ${id}?`,
-      [h('dl', {}, ...facts), h('p', {}, `${news}This cannot be undone.`)],
-      [['', 'Keep it'], ['remove', 'Remove', 'danger']]);
-    if (answer !== 'remove') return;
-    const { status } = await call('DELETE', `/${view}/${id}`, { ifMatch: etag });
-    if (status === 412) return remove(id, 'It was changed a moment ago: look again. ');
-    await load();
-    say(`Removed ${one} ${id}, “${data.name}”.`);
-  }
-
-  return {
-    title,
-    nodes: [
-      h('div', { class: 'title' }, h('h1', { tabindex: '-1' }, title),
-        button(`New ${one}`, create, { id: 'new', class: 'primary' })),
-      making, filterForm, region,
-    ],
-    /** @param {URLSearchParams} given */
-    update(given) {
-      parameters = given;
-      for (const { name, input } of boxes) {
-        if (input !== document.activeElement) input.value = parameters.get(name) ?? '';
-      }
-      clear.hidden = !filters.some(({ name }) => parameters.has(name));
-      load();
-    },
-  };
+export function listPath(more) {
+  const given = Object.entries({ sort: parameter('sort'), q: parameter('q'), ...more }).filter(([, value]) => value);
+  return `${state.route.view}?${new URLSearchParams([...filtersOf(), ...given.map((each) => each.map(String))])}`;
 }
+
+/** Loads what the address names, unless it is there already. */
+export async function loadList(again = false) {
+  const { view, query } = state.route;
+  const key = address(view, '', query);
+  if (key === list.key && !again) return;
+  if (list.key.split('?')[0] !== `#${view}`) {
+    Object.assign(list, { rows: [], total: NaN, selected: [] });
+    filter?.openFilter(false);
+  }
+  Object.assign(list, { key, isBusy: true });
+  loading.abort();
+  clearTimeout(retry);
+  const { signal } = (loading = new AbortController());
+  draw();
+  try {
+    const path = listPath({ limit: pageSize(), cursor: parameter('cursor'), until: parameter('until') });
+    const { data: rows, total, links } = await call('GET', path, { signal, fields: { Prefer: 'count=exact' } });
+    Object.assign(list, { rows, total, links, query, problem: '', changes: 0 });
+  } catch (error) {
+    if (signal.aborted) return;
+    list.problem = explain(error);
+    // Recovers by itself after a restart of the server.
+    if (error instanceof Problem && error.isPassing) retry = window.setTimeout(() => loadList(true), retryMs);
+  }
+  list.isBusy = false;
+  draw();
+}
+
+/** @type {(rows: readonly Row[], isSelected: boolean) => void} */
+export function select(rows, isSelected) {
+  const others = list.selected.filter(({ id }) => !rows.some((row) => row.id === id));
+  list.selected = isSelected ? [...others, ...rows] : others;
+}
+
+/** Replaces the row of a record that has changed. @param {Row} record */
+export function showChange(record) {
+  list.rows = list.rows.map((row) => (row.id === record.id ? record : row));
+}
+
+/** @param {Collection} collection */
+export function drawRecords(collection) {
+  const { name, one, title } = collection;
+  const { rows, isBusy, problem, changes, selected } = list;
+  const mayCreate = isAllowed(collection, 'create', state.me?.role);
+  set('records', { 'aria-busy': `${isBusy}` });
+  set('title', title);
+  set('search', { hidden: !collection.hasSearch, value: typed ?? parameter('q') });
+  set('show-changes', { hidden: changes === 0 }, `Show changes: ${changes}`);
+  set('new', { hidden: !mayCreate, href: address(name, 'new', state.route.query) }, `New ${one}`);
+  set('import', { hidden: !mayCreate });
+  set('list-problem', { hidden: !problem });
+  set('list-message', problem);
+  set('show-all', { href: address(name) });
+  drawFilters(collection);
+  set('list', rows.length > 0 ? table(collection) : !isBusy && !problem && nothing(collection));
+  set('selection', { hidden: selected.length === 0 });
+  set('selected', `${count(selected, collection)} selected`);
+  set('size', { value: `${pageSize()}` });
+  drawPages();
+}
+
+/** The range that is shown, and what leads to other pages. */
+function drawPages() {
+  const { rows, isBusy, total, links: { next, prev } } = list;
+  const size = pageSize();
+  const [cursor, until, start] = ['cursor', 'until', 'at'].map((name) => list.query.get(name) ?? '');
+  const isLast = until ? until === 'end' : !next;
+  const at = isLast ? total - rows.length : until && !prev ? 0 : Number(start);
+  const range = rows.length > 0 && `${showNumber(at + 1)}–${showNumber(at + rows.length)} of `;
+  set('range', { hidden: list.selected.length > 0 }, range, total >= 0 && showNumber(total));
+  // A page begins where its cursor is, and ends where its `until` is.
+  const before = until ? prev : cursor;
+  const hasBefore = before && at > 0;
+  const pages = {
+    first: (cursor || until) && {},
+    prev: hasBefore && (at > size ? { until: before, at: at - size } : {}),
+    next: !isLast && { cursor: until || next, at: at + rows.length },
+    last: !isLast && { until: 'end' },
+  };
+  for (const [relation, place] of Object.entries(pages)) {
+    set(`page-${relation}`, { disabled: !place, onclick: () => !isBusy && place && go(withQuery(place)) });
+  }
+}
+
+function stopTyping() {
+  clearTimeout(pause);
+  typed = undefined;
+}
+
+/**
+ * Searches for what stands in the search box, after a pause. What is typed in one go is one step back.
+ * @type {(event: Event, pauseMs: number) => void}
+ */
+function search(event, pauseMs) {
+  stopTyping();
+  const text = (typed = inputOf(event));
+  pause = window.setTimeout(() => {
+    stopTyping();
+    const former = parameter('q');
+    if (text.trim() !== former) void go(withQuery({ q: text.trim() }), former !== '' && text !== '');
+  }, pauseMs);
+}
+
+/** The filters of the address as chips, and the form for another one. @param {Collection} collection */
+function drawFilters(collection) {
+  const chips = filtersOf().map(([name, value]) => {
+    const { field, text = name } = collection.filters.find((each) => each.name === name) ?? {};
+    const isNumber = field?.kind === 'number' || field?.kind === 'integer';
+    const words = `${text} ${field ? toShow(field, isNumber ? Number(value) : value) : value}`;
+    return h('span.chip row', { key: name }, bdi(words),
+      button('×', () => go(withQuery({ [name]: '' })), { 'aria-label': `Remove the filter: ${words}` }));
+  });
+  set('chips', false, ...chips);
+  const isOpen = filter?.drawFilter(collection) ?? false;
+  set('filters', { hidden: !isOpen && chips.length === 0 });
+  set('add-filter', { 'aria-expanded': `${isOpen}` });
+}
+
+/** @param {Collection} collection */
+function nothing({ name, one, title }) {
+  const isNarrowed = filtersOf().length > 0 || parameter('q') !== '';
+  const [text, label, href] = list.total > 0
+    ? ['There is nothing left on this page.', 'Go to the first page', withQuery({})]
+    : isNarrowed ? [`No ${title.toLowerCase()} match.`, 'Clear search and filters', address(name)]
+      : [`There are no ${title.toLowerCase()} yet.`, `Create the first ${one}`, address(name, 'new')];
+  return h('div.empty stack', h('p', text), h('a', { href, onclick: stopTyping }, label));
+}
+
+/** @param {Collection} collection */
+function table(collection) {
+  const { name, fields, nameField, hasOwners } = collection;
+  const { rows, leaving, selected } = list;
+  const columns = fields.filter(({ shown }) => shown);
+  const role = state.me?.role;
+  // Members remove what they have created.
+  const maySelect = isAllowed(collection, 'remove', role) &&
+    (role === 'admin' || !hasOwners || parameter('owner') !== '');
+  const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
+    const checked = of.every(({ id }) => selected.some((row) => row.id === id));
+    const onchange = () => select(of, !checked);
+    return maySelect && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange });
+  };
+  const body = rows.filter(({ id }) => !leaving.some((row) => row.id === id)).map((row) => h('tr', {
+    key: row.id, class: state.route.id === `${row.id}` && 'current',
+  }, h('td', box(`Select ${row[nameField]}`, [row])), columns.map((field) => {
+    const text = toShow(field, row[field.name]);
+    if (field.name !== nameField) return h('td', { class: field.kind, title: text }, bdi(text));
+    const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
+    return h('th', { scope: 'row', title: text }, h('a', link, bdi(text)));
+  })));
+  return h('table', { 'aria-labelledby': 'title' },
+    h('thead', h('tr',
+      h('td', box('Select all on this page', rows)), columns.map((field) => heading(collection, field)))),
+    h('tbody', body));
+}
+
+/**
+ * The head of a column: sorts by it first, and then by what the list was sorted by before.
+ * @type {(collection: Collection, field: Field) => Description}
+ */
+function heading({ sortMax }, { name, label, kind, isSortable }) {
+  const terms = (parameter('sort') || 'id').split(',');
+  const rank = terms.findIndex((term) => term.replace('-', '') === name);
+  const term = terms[rank];
+  const others = terms.filter((each) => each !== term && each !== 'id');
+  const sort = [term === name && rank === 0 ? `-${name}` : name, ...others].slice(0, sortMax).join();
+  const marks = { id: `sort-${name}`, 'data-rank': terms.length > 1 && term && rank + 1 };
+  const direction = term && (term === name ? 'ascending' : 'descending');
+  return h('th', { scope: 'col', class: kind, 'aria-sort': direction },
+    isSortable ? button(label, () => go(withQuery({ sort })), marks) : label);
+}
+
+set('search', {
+  onchange: (event) => search(event, 0),
+  oninput: (event) => search(event, typingPauseMs),
+});
+onClick('add-filter', async () => {
+  filter ??= await import('./filter.js');
+  filter.openFilter();
+});
+set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
+for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
+for (const id of ['csv', 'json', 'import']) onClick(id, async () => (await import('./transfer.js')).transfer(id));
+onClick('copy-list', () => copyAsCurl(listPath()));
+onClick('clear-selected', () => select(list.selected, false));
+onClick('remove-selected', async () => {
+  const collection = collectionNow();
+  if (!collection || !(await ask('remove', count(list.selected, collection)))) return;
+  const { removeSoon } = await import('./removal.js');
+  void removeSoon(collection, list.selected);
+});

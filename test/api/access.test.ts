@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
 import { routeTable } from '../../src/api/routes.ts';
 import type { Route } from '../../src/api/route.ts';
-import { items } from '../../src/resources/collection.ts';
-import { projectDirectory } from '../source.ts';
+import { items } from '../../src/collections/items.ts';
+import { handbook } from '../source.ts';
 import { cookieIn, openTestApp } from '../support/app.ts';
 
 const secret = 'the secret that signs in these tests';
@@ -97,6 +95,7 @@ function bodyOf(operationId: string, { email }: Target): unknown {
     replaceUser: user,
     patchUser: { name: 'Renamed' },
     createItem: { name: 'Chair', price: 2 },
+    createItems: [{ name: 'Chair', price: 2 }, { name: 'Table', price: 3 }],
     replaceItem: { name: 'Chair', price: 2 },
     patchItem: { price: 3 },
     login: { email, password },
@@ -132,6 +131,16 @@ async function row(app: TestApp, operationId: string, route: Route, next: () => 
   return cells;
 }
 
+/** A row for many records at once: the body is an array where the operation takes one. */
+async function manyRow(t: TestContext): Promise<string> {
+  const app = await openTestApp(t, { secret });
+  const route = routeTable().get('createItem');
+  assert.ok(route !== undefined);
+  let number = 0;
+  const cells = await row(app, 'createItems', route, () => (number += 1));
+  return `| \`POST /items\`, an array | ${cells.join(' | ')} |`;
+}
+
 async function rows(t: TestContext, registration: 'open' | 'closed', only?: string): Promise<string[]> {
   const app = await openTestApp(t, { secret, registration });
   let number = 0;
@@ -145,14 +154,14 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
   return lines;
 }
 
-test('who may do what is what the README says, cell by cell', async (t) => {
-  const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
-  const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(readme)?.[1];
+test('who may do what is what the reference says, cell by cell', async (t) => {
+  const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(handbook)?.[1];
   const expected = [
     `| | ${callers.join(' | ')} |`,
     `|---|${callers.map(() => '--:').join('|')}|`,
     ...(await rows(t, 'closed')),
     ...(await rows(t, 'open', 'createUser')),
+    await manyRow(t),
   ];
   assert.deepEqual(shown?.split('\n'), expected);
 });

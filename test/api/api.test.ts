@@ -4,87 +4,104 @@ import { test } from 'node:test';
 import { openTestApp } from '../support/app.ts';
 
 test('an item is created, read, replaced, patched, listed and removed', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const admin = { authorization: `Bearer ${await token('admin')}` };
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
 
-  const created = await ask('POST', '/items', { fields: admin, json: { name: 'Lamp', price: 24.5 } });
+  const created = await admin('POST', '/items', { json: { name: 'Lamp', price: 24.5 } });
   assert.equal(created.status, 201);
   assert.deepEqual(created.json, { id: 1, name: 'Lamp', price: 24.5 });
   assert.equal(created.field('location'), '/items/1');
 
-  const read = await ask('GET', '/items/1', { fields: admin });
+  const read = await admin('GET', '/items/1');
   assert.deepEqual([read.status, read.json], [200, { id: 1, name: 'Lamp', price: 24.5 }]);
   assert.equal(read.field('etag'), created.field('etag'));
 
-  const replaced = await ask('PUT', '/items/1', { fields: admin, json: { name: 'Desk lamp', price: 30 } });
+  const replaced = await admin('PUT', '/items/1', { json: { name: 'Desk lamp', price: 30 } });
   assert.deepEqual([replaced.status, replaced.json], [200, { id: 1, name: 'Desk lamp', price: 30 }]);
 
-  const patched = await ask('PATCH', '/items/1', { fields: admin, json: { price: 31 } });
+  const patched = await admin('PATCH', '/items/1', { json: { price: 31 } });
   assert.deepEqual([patched.status, patched.json], [200, { id: 1, name: 'Desk lamp', price: 31 }]);
 
-  const listed = await ask('GET', '/items', { fields: admin });
+  const listed = await admin('GET', '/items');
   assert.deepEqual([listed.status, listed.json], [200, [{ id: 1, name: 'Desk lamp', price: 31 }]]);
 
-  const removed = await ask('DELETE', '/items/1', { fields: admin });
+  const removed = await admin('DELETE', '/items/1');
   assert.deepEqual([removed.status, removed.body], [204, '']);
-  assert.equal((await ask('GET', '/items/1', { fields: admin })).status, 404);
+  assert.equal((await admin('GET', '/items/1')).status, 404);
+});
+
+test('GET /me shows the record of the caller, known by a token or a cookie, and its place', async (t) => {
+  const { app, ask, as, browserOf } = await openTestApp(t);
+  const [member, browser] = [await as('member'), await browserOf('member')];
+  const record = await member('GET', '/users/2');
+  for (const asks of [member, browser]) {
+    const me = await asks('GET', '/me');
+    assert.deepEqual([me.status, me.json], [200, record.json]);
+    assert.deepEqual([me.field('content-location'), me.field('etag')], ['/users/2', record.field('etag')]);
+    assert.equal((await asks('GET', '/me', { fields: { 'if-none-match': me.field('etag') ?? '' } })).status, 304);
+  }
+  assert.equal((await ask('GET', '/me')).code, 'authentication_required');
+  assert.equal((await member('GET', '/me?id=1')).code, 'invalid_query');
+  await (await as('admin'))('DELETE', '/users/2');
+  assert.equal((await member('GET', '/me')).status, 404, 'the token outlives the user');
+  assert.equal(app.users.records.size, 1);
 });
 
 test('a user is created, read, replaced, patched, listed and removed', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const admin = { authorization: `Bearer ${await token('admin')}` };
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
   const grace = { name: 'Grace', email: 'Grace@example.org' };
 
-  const created = await ask('POST', '/users', { fields: admin, json: grace });
+  const created = await admin('POST', '/users', { json: grace });
   assert.equal(created.status, 201);
   assert.deepEqual(created.json, { id: 3, ...grace, role: 'member' });
   assert.equal(created.field('location'), '/users/3');
 
-  const replaced = await ask('PUT', '/users/3', { fields: admin, json: { ...grace, name: 'Grace Hopper' } });
+  const replaced = await admin('PUT', '/users/3', { json: { ...grace, name: 'Grace Hopper' } });
   assert.deepEqual([replaced.status, replaced.json], [200, { id: 3, ...grace, name: 'Grace Hopper', role: 'member' }]);
 
-  const patched = await ask('PATCH', '/users/3', { fields: admin, json: { name: 'Grace H.' } });
+  const patched = await admin('PATCH', '/users/3', { json: { name: 'Grace H.' } });
   assert.deepEqual([patched.status, patched.json], [200, { id: 3, ...grace, name: 'Grace H.', role: 'member' }]);
 
-  const listed = await ask('GET', '/users', { fields: admin });
+  const listed = await admin('GET', '/users');
   assert.equal(listed.status, 200);
   assert.equal(Array.isArray(listed.json) && listed.json.length, 3);
 
-  assert.equal((await ask('DELETE', '/users/3', { fields: admin })).status, 204);
-  assert.equal((await ask('GET', '/users/3', { fields: admin })).status, 404);
+  assert.equal((await admin('DELETE', '/users/3')).status, 204);
+  assert.equal((await admin('GET', '/users/3')).status, 404);
 });
 
 test('PUT never creates, and an id is never used again', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  assert.equal((await ask('PUT', '/items/1', { fields: admin, json: { name: 'Lamp', price: 1 } })).status, 404);
-  await ask('POST', '/items', { fields: admin, json: { name: 'Lamp', price: 1 } });
-  await ask('DELETE', '/items/1', { fields: admin });
-  const next = await ask('POST', '/items', { fields: admin, json: { name: 'Lamp', price: 1 } });
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  assert.equal((await admin('PUT', '/items/1', { json: { name: 'Lamp', price: 1 } })).status, 404);
+  await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
+  await admin('DELETE', '/items/1');
+  const next = await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
   assert.equal(next.field('location'), '/items/2');
 });
 
 test('an item belongs to who created it', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  const member = { authorization: `Bearer ${await token('member')}` };
-  await ask('POST', '/items', { fields: admin, json: { name: 'Lamp', price: 1 } });
-  await ask('POST', '/items', { fields: member, json: { name: 'Chair', price: 2 } });
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  const member = await as('member');
+  await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
+  await member('POST', '/items', { json: { name: 'Chair', price: 2 } });
 
-  const foreign = await ask('PATCH', '/items/1', { fields: member, json: { price: 3 } });
+  const foreign = await member('PATCH', '/items/1', { json: { price: 3 } });
   assert.deepEqual([foreign.status, foreign.code], [403, 'not_owner']);
-  assert.equal((await ask('PATCH', '/items/2', { fields: member, json: { price: 3 } })).status, 200);
-  assert.equal((await ask('DELETE', '/items/2', { fields: admin })).status, 204);
+  assert.equal((await member('PATCH', '/items/2', { json: { price: 3 } })).status, 200);
+  assert.equal((await admin('DELETE', '/items/2')).status, 204);
 });
 
 test('a member sees themselves alone among users', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const member = { authorization: `Bearer ${await token('member')}` };
-  assert.equal((await ask('GET', '/users', { fields: member })).code, 'insufficient_scope');
-  assert.equal((await ask('GET', '/users/2', { fields: member })).status, 200);
+  const { as } = await openTestApp(t);
+  const member = await as('member');
+  assert.equal((await member('GET', '/users')).code, 'insufficient_scope');
+  assert.equal((await member('GET', '/users/2')).status, 200);
   const [other, absent] = [
-    await ask('GET', '/users/1', { fields: member }),
-    await ask('GET', '/users/99', { fields: member }),
+    await member('GET', '/users/1'),
+    await member('GET', '/users/99'),
   ];
   const { instance: _, ...shownOfOther } = Object(other.json);
   const { instance: __, ...shownOfAbsent } = Object(absent.json);
@@ -92,44 +109,44 @@ test('a member sees themselves alone among users', async (t) => {
 });
 
 test('a member gives themselves no other role, id or hash of a password', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const member = { authorization: `Bearer ${await token('member')}` };
-  const before = await ask('GET', '/users/2', { fields: member });
+  const { as } = await openTestApp(t);
+  const member = await as('member');
+  const before = await member('GET', '/users/2');
   for (const [sent, code] of [
     [{ role: 'admin' }, 'read_only'], [{ id: 1 }, 'read_only'], [{ passwordHash: 'x' }, 'unknown_field'],
     [{ revision: 9 }, 'unknown_field'],
   ] as const) {
     for (const method of ['PATCH', 'PUT']) {
-      const answer = await ask(method, '/users/2', { fields: member, json: { ...Object(before.json), ...sent } });
+      const answer = await member(method, '/users/2', { json: { ...Object(before.json), ...sent } });
       assert.deepEqual([answer.status, Object(answer.json).errors.map((issue: { code: string }) => issue.code)],
         [422, [code]]);
     }
   }
-  const after = await ask('GET', '/users/2', { fields: member });
+  const after = await member('GET', '/users/2');
   assert.deepEqual([after.json, after.field('etag')], [before.json, before.field('etag')]);
 });
 
 test('the last administrator stays', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  assert.equal((await ask('DELETE', '/users/1', { fields: admin })).code, 'last_admin');
-  assert.equal((await ask('PATCH', '/users/1', { fields: admin, json: { role: 'member' } })).code, 'last_admin');
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  assert.equal((await admin('DELETE', '/users/1')).code, 'last_admin');
+  assert.equal((await admin('PATCH', '/users/1', { json: { role: 'member' } })).code, 'last_admin');
   // Who has no password cannot sign in: they take nobody's place, and may go.
   const powerless = { name: 'Bob', email: 'bob@example.org', role: 'admin' };
-  assert.equal((await ask('POST', '/users', { fields: admin, json: powerless })).status, 201);
-  assert.equal((await ask('DELETE', '/users/1', { fields: admin })).code, 'last_admin');
-  assert.equal((await ask('PATCH', '/users/1', { fields: admin, json: { role: 'member' } })).code, 'last_admin');
-  assert.equal((await ask('DELETE', '/users/3', { fields: admin })).status, 204);
-  assert.equal((await ask('PATCH', '/users/2', { fields: admin, json: { role: 'admin' } })).status, 200);
-  assert.equal((await ask('DELETE', '/users/1', { fields: admin })).status, 204);
+  assert.equal((await admin('POST', '/users', { json: powerless })).status, 201);
+  assert.equal((await admin('DELETE', '/users/1')).code, 'last_admin');
+  assert.equal((await admin('PATCH', '/users/1', { json: { role: 'member' } })).code, 'last_admin');
+  assert.equal((await admin('DELETE', '/users/3')).status, 204);
+  assert.equal((await admin('PATCH', '/users/2', { json: { role: 'admin' } })).status, 200);
+  assert.equal((await admin('DELETE', '/users/1')).status, 204);
 });
 
 test('a demoted administrator cannot promote themselves back by the token they hold', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  await ask('PATCH', '/users/2', { fields: admin, json: { role: 'admin' } });
-  assert.equal((await ask('PATCH', '/users/1', { fields: admin, json: { role: 'member' } })).status, 200);
-  const back = await ask('PATCH', '/users/1', { fields: admin, json: { role: 'admin' } });
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  await admin('PATCH', '/users/2', { json: { role: 'admin' } });
+  assert.equal((await admin('PATCH', '/users/1', { json: { role: 'member' } })).status, 200);
+  const back = await admin('PATCH', '/users/1', { json: { role: 'admin' } });
   assert.deepEqual([back.status, back.code], [403, 'actor_changed']);
 });
 
@@ -154,9 +171,9 @@ test('a session begins at /login, shows the dashboard, and ends at /logout', asy
 });
 
 test('the dashboard takes a session and no bearer token', async (t) => {
-  const { ask, token } = await openTestApp(t);
+  const { ask, as } = await openTestApp(t);
   assert.equal((await ask('GET', '/dashboard')).code, 'authentication_required');
-  const bearer = await ask('GET', '/dashboard', { fields: { authorization: `Bearer ${await token('admin')}` } });
+  const bearer = await (await as('admin'))('GET', '/dashboard');
   assert.deepEqual([bearer.status, bearer.code], [403, 'session_required']);
   const browser = await ask('GET', '/dashboard', { fields: { accept: 'text/html,*/*;q=0.8' } });
   assert.deepEqual([browser.status, browser.field('location')], [303, '/']);
@@ -174,17 +191,17 @@ test('wrong credentials and an unknown user are answered alike', async (t) => {
   }
 });
 
-test('who has not signed in may send 64 KiB, and who has 1 MiB', async (t) => {
-  const { ask, token } = await openTestApp(t, { registration: 'open' });
-  const fields = { authorization: `Bearer ${await token('member')}` };
+test('anonymous callers may send 64 KiB, signed-in ones 1 MiB', async (t) => {
+  const { ask, as } = await openTestApp(t, { registration: 'open' });
+  const member = await as('member');
   const json = (bytes: number) => ({ name: 'x'.repeat(bytes - '{"name":""}'.length) });
   for (const target of ['/login', '/tokens', '/tokens/revoke', '/logout', '/users']) {
     assert.equal((await ask('POST', target, { json: json(64 * 1024) })).status, 422, target);
     assert.equal((await ask('POST', target, { json: json(64 * 1024 + 1) })).status, 413, target);
   }
   for (const target of ['/users', '/items']) {
-    assert.equal((await ask('POST', target, { fields, json: json(1024 * 1024) })).status, 422, target);
-    assert.equal((await ask('POST', target, { fields, json: json(1024 * 1024 + 1) })).status, 413, target);
+    assert.equal((await member('POST', target, { json: json(1024 * 1024) })).status, 422, target);
+    assert.equal((await member('POST', target, { json: json(1024 * 1024 + 1) })).status, 413, target);
   }
 });
 
@@ -198,19 +215,19 @@ const badBodies: readonly [title: string, body: string, type: string, status: nu
 ];
 for (const [title, body, type, status, code] of badBodies) {
   test(`${title} is answered with ${status} ${code}, and nothing is changed`, async (t) => {
-    const { ask, token } = await openTestApp(t);
-    const fields = { authorization: `Bearer ${await token('admin')}` };
-    const answer = await ask('POST', '/items', { fields: { ...fields, 'content-type': type }, body });
+    const { as } = await openTestApp(t);
+    const admin = await as('admin');
+    const answer = await admin('POST', '/items', { fields: { 'content-type': type }, body });
     assert.deepEqual([answer.status, answer.code], [status, code]);
     assert.equal(answer.field('content-type'), 'application/problem+json');
-    assert.deepEqual((await ask('GET', '/items', { fields })).json, []);
+    assert.deepEqual((await admin('GET', '/items')).json, []);
   });
 }
 
 test('all broken fields are reported at once, with their pointers', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  const answer = await ask('POST', '/items', { fields, json: { name: '', price: -1, colour: 'red' } });
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  const answer = await admin('POST', '/items', { json: { name: '', price: -1, colour: 'red' } });
   assert.deepEqual(
     Object(answer.json).errors.map((issue: { pointer: string; code: string }) => [issue.pointer, issue.code]),
     [
@@ -234,13 +251,12 @@ test('what is wrong with a password is reported along with everything else', asy
 });
 
 test('open registration slows down who makes one user after another, signed in or not, and no sign-in', async (t) => {
-  const { ask, token } = await openTestApp(t, { registration: 'open' });
-  const member = { authorization: `Bearer ${await token('member')}` };
-  for (const [address, fields] of [['192.0.2.1', {}], ['192.0.2.2', member]] as const) {
+  const { ask, as } = await openTestApp(t, { registration: 'open' });
+  for (const [address, asker] of [['192.0.2.1', ask], ['192.0.2.2', await as('member')]] as const) {
     const statuses: number[] = [];
     for (let count = 1; count <= 31; count += 1) {
       const json = { name: 'Ada', email: `ada${count}@${address}.example` };
-      statuses.push((await ask('POST', '/users', { json, address, fields })).status);
+      statuses.push((await asker('POST', '/users', { json, address })).status);
     }
     assert.deepEqual([statuses.indexOf(429), statuses.length], [30, 31]);
     const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
@@ -248,17 +264,16 @@ test('open registration slows down who makes one user after another, signed in o
   }
 });
 
-test('who asks for one e-mail address after another, to learn which are taken, is slowed down', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('member')}` };
+test('a caller that asks for one e-mail address after another, to learn which are taken, is slowed down', async (t) => {
+  const { as, credentials } = await openTestApp(t);
+  const member = await as('member');
   const codes: unknown[] = [];
-  for (let count = 1; count <= 31; count += 1) {
-    codes.push((await ask('PATCH', '/users/2', { fields, json: { email: 'admin@example.org' } })).code);
-  }
+  const json = { email: 'admin@example.org', currentPassword: credentials('member').password };
+  for (let count = 1; count <= 31; count += 1) codes.push((await member('PATCH', '/users/2', { json })).code);
   assert.deepEqual([codes.indexOf('too_many_requests'), codes[0]], [30, 'email_taken']);
-  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200, 'all else goes on');
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  assert.equal((await ask('PATCH', '/users/2', { fields: admin, json: { email: 'mia@example.org' } })).status, 200);
+  assert.equal((await member('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200, 'all else goes on');
+  const admin = await as('admin');
+  assert.equal((await admin('PATCH', '/users/2', { json: { email: 'mia@example.org' } })).status, 200);
 });
 
 test('a known path with another method is told what there is', async (t) => {
@@ -271,11 +286,32 @@ test('a known path with another method is told what there is', async (t) => {
   assert.equal((await ask('GET', '/nothing')).code, 'not_found');
 });
 
+test('404 tells an unknown path, with the nearest one, from an absent record', async (t) => {
+  const { as } = await openTestApp(t);
+  const member = await as('member');
+  const detailOf = async (target: string): Promise<unknown> => {
+    const answer = await member('GET', target);
+    assert.deepEqual([answer.status, answer.code], [404, 'not_found']);
+    assert.ok(answer.json instanceof Object && 'detail' in answer.json);
+    return answer.json.detail;
+  };
+  const absent = 'Cannot find the record: there is none with this id';
+  for (const target of ['/items/99', '/users/99', '/users/1', '/items/x']) assert.equal(await detailOf(target), absent);
+  const unknown = 'Cannot find the path: no route has it';
+  for (const [target, meant] of [
+    ['/item', '/items'], ['/item/7', '/items/{id}'], ['/itmes?limit=1', '/items'], ['/Users', '/users'],
+    ['/api/items', '/items'], ['/token', '/tokens'], ['/openapi.yaml', '/openapi.json'],
+  ]) {
+    assert.equal(await detailOf(target ?? ''), `${unknown}; did you mean ${meant}?`);
+  }
+  for (const target of ['/qqq', '/%00', `/${'q'.repeat(10_000)}`]) assert.equal(await detailOf(target), unknown);
+});
+
 test('a malformed id is an absent one', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  await ask('POST', '/items', { fields, json: { name: 'Lamp', price: 1 } });
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
   for (const id of ['1e0', '0x1', '+1', '01', '9007199254740993', '1.0', 'one', '-1']) {
-    assert.equal((await ask('GET', `/items/${id}`, { fields })).status, 404, id);
+    assert.equal((await admin('GET', `/items/${id}`)).status, 404, id);
   }
 });

@@ -4,23 +4,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { openTestApp, type Answer } from '../support/app.ts';
+import type { Change } from '../../src/collections/hooks.ts';
+import { openTestApp, type Answer, type Ask } from '../support/app.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
 
 test('a record and its collection have strong entity tags that change with them, and only then', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('member')}` };
-  const tagOf = async (target: string): Promise<string> => (await ask('GET', target, { fields })).field('etag') ?? '';
-  const created = await ask('POST', '/items', { fields, json: lamp });
-  await ask('POST', '/items', { fields, json: lamp });
+  const { as } = await openTestApp(t);
+  const member = await as('member');
+  const tagOf = async (target: string): Promise<string> => (await member('GET', target)).field('etag') ?? '';
+  const created = await member('POST', '/items', { json: lamp });
+  await member('POST', '/items', { json: lamp });
   const [one, two, all] = [await tagOf('/items/1'), await tagOf('/items/2'), await tagOf('/items')];
   assert.match(one, /^"[\x21\x23-\x7e]+"$/);
   assert.equal(one, created.field('etag'));
   assert.equal(new Set([one, two, await tagOf('/items/1?fields=id')]).size, 3);
   assert.equal(await tagOf('/items/1'), one);
 
-  const patched = await ask('PATCH', '/items/1', { fields, json: { price: 2 } });
+  const patched = await member('PATCH', '/items/1', { json: { price: 2 } });
   assert.equal(patched.field('etag'), await tagOf('/items/1'));
   assert.notEqual(await tagOf('/items/1'), one);
   assert.equal(await tagOf('/items/2'), two);
@@ -28,14 +29,14 @@ test('a record and its collection have strong entity tags that change with them,
 });
 
 test('RFC 9110 §13.1.2: what the caller has is answered with 304, lists too', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  await ask('POST', '/items', { fields, json: lamp });
+  const { ask, as } = await openTestApp(t);
+  const admin = await as('admin');
+  await admin('POST', '/items', { json: lamp });
   for (const target of ['/items/1', '/items', '/items?limit=1&sort=price', '/items/1?fields=name', '/users/1']) {
-    const etag = (await ask('GET', target, { fields })).field('etag') ?? '';
+    const etag = (await admin('GET', target)).field('etag') ?? '';
     for (const condition of [etag, `W/${etag}`, `"x", ${etag}`, `"a,b",${etag}`, '*']) {
       for (const method of ['GET', 'HEAD']) {
-        const answer = await ask(method, target, { fields: { ...fields, 'if-none-match': condition } });
+        const answer = await admin(method, target, { fields: { 'if-none-match': condition } });
         assert.deepEqual([answer.status, answer.body], [304, ''], `${target} ${condition}`);
         assert.equal(answer.field('etag'), etag);
         assert.equal(answer.field('cache-control'), 'private, no-cache');
@@ -43,89 +44,122 @@ test('RFC 9110 §13.1.2: what the caller has is answered with 304, lists too', a
         assert.equal(answer.field('content-type'), undefined);
       }
     }
-    assert.equal((await ask('GET', target, { fields: { ...fields, 'if-none-match': '"x"' } })).status, 200);
+    assert.equal((await admin('GET', target, { fields: { 'if-none-match': '"x"' } })).status, 200);
   }
   const description = await ask('GET', '/openapi.json');
   const held = { 'if-none-match': description.field('etag') ?? '' };
   assert.equal(description.field('cache-control'), 'private, no-cache');
   assert.equal((await ask('GET', '/openapi.json', { fields: held })).status, 304);
-  const counting = { ...fields, prefer: 'count=exact' };
-  const uncounted = (await ask('GET', '/items', { fields })).field('etag') ?? '';
-  const counted = await ask('GET', '/items', { fields: { ...counting, 'if-none-match': uncounted } });
+  const counting = await as('admin', { prefer: 'count=exact' });
+  const uncounted = (await admin('GET', '/items')).field('etag') ?? '';
+  const counted = await counting('GET', '/items', { fields: { 'if-none-match': uncounted } });
   assert.deepEqual([counted.status, counted.field('x-total-count')], [200, '1'], 'who has no count does not have it');
   for (const condition of [counted.field('etag') ?? '', '*']) {
-    const again = await ask('GET', '/items', { fields: { ...counting, 'if-none-match': condition } });
+    const again = await counting('GET', '/items', { fields: { 'if-none-match': condition } });
     assert.deepEqual([again.status, again.field('etag')], [304, counted.field('etag')]);
   }
   for (const prefer of ['count=exact', 'count=none']) {
-    const same = await ask('GET', '/items', { fields: { ...fields, prefer, 'if-match': uncounted } });
+    const same = await admin('GET', '/items', { fields: { prefer, 'if-match': uncounted } });
     assert.equal(same.status, 200, 'of the same version');
   }
-  const malformed = await ask('GET', '/items/1', { fields: { ...fields, 'if-none-match': 'x' } });
+  const malformed = await admin('GET', '/items/1', { fields: { 'if-none-match': 'x' } });
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
 });
 
 test('RFC 9110 §13.1.1: a write goes on only for the version that was named', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  const etag = (await ask('POST', '/items', { fields, json: lamp })).field('etag') ?? '';
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  const etag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
   const stale = ['"x"', `W/${etag}`, `"x", "y"`, '"a,b"'];
   for (const condition of stale) {
     for (const [method, json] of [['PUT', lamp], ['PATCH', { price: 5 }], ['DELETE', undefined]] as const) {
-      const asked = { fields: { ...fields, 'if-match': condition }, ...(json && { json }) };
-      const answer = await ask(method, '/items/1', asked);
+      const answer = await admin(method, '/items/1', { fields: { 'if-match': condition }, ...(json && { json }) });
       assert.deepEqual([answer.status, answer.code], [412, 'precondition_failed'], `${method} ${condition}`);
+      assert.equal(answer.field('etag'), etag, 'the version that there is');
     }
   }
-  assert.equal((await ask('GET', '/items/1', { fields })).field('etag'), etag);
-  const put = await ask('PUT', '/items/1', { fields: { ...fields, 'if-match': `"x", ${etag}` }, json: lamp });
+  const read = await admin('GET', '/items/1', { fields: { 'if-match': '"x"' } });
+  assert.deepEqual([read.status, read.field('etag')], [412, etag]);
+  assert.equal((await admin('GET', '/items/1')).field('etag'), etag);
+  const put = await admin('PUT', '/items/1', { fields: { 'if-match': `"x", ${etag}` }, json: lamp });
   assert.equal(put.status, 200);
-  const patch = await ask('PATCH', '/items/1', { fields: { ...fields, 'if-match': '*' }, json: { price: 2 } });
+  const patch = await admin('PATCH', '/items/1', { fields: { 'if-match': '*' }, json: { price: 2 } });
   assert.equal(patch.status, 200);
-  const none = await ask('PATCH', '/items/1', { fields: { ...fields, 'if-none-match': '*' }, json: { price: 3 } });
+  const none = await admin('PATCH', '/items/1', { fields: { 'if-none-match': '*' }, json: { price: 3 } });
   assert.equal(none.status, 412);
-  assert.equal((await ask('DELETE', '/items/1', { fields: { ...fields, 'if-match': '*' } })).status, 204);
-  assert.equal((await ask('PUT', '/items/1', { fields: { ...fields, 'if-match': '*' }, json: lamp })).status, 404);
+  assert.equal((await admin('DELETE', '/items/1', { fields: { 'if-match': '*' } })).status, 204);
+  assert.equal((await admin('PUT', '/items/1', { fields: { 'if-match': '*' }, json: lamp })).status, 404);
+});
+
+test('a change that changes nothing writes nothing: the entity tags stay', async (t) => {
+  const seen: Change[] = [];
+  const afterWrite = (change: Change): void => void seen.push(change);
+  const { app, as } = await openTestApp(t, { hooks: { afterWrite } });
+  const admin = await as('admin');
+  const user = { name: 'Mia', email: 'member@example.org', role: 'member' };
+  const rows = [
+    ['PATCH', '/items/1', { price: 1 }], ['PATCH', '/items/1', {}], ['PUT', '/items/1', lamp],
+    ['PATCH', '/users/2', { name: 'Mia' }], ['PUT', '/users/2', user],
+  ] as const;
+  await admin('POST', '/items', { json: lamp });
+  const tagsOf = async (target: string) =>
+    [(await admin('GET', target)).field('etag'), (await admin('GET', target.slice(0, 6))).field('etag')];
+  const written = [app.store.status().commits, seen.length];
+  for (const [method, target, json] of rows) {
+    const before = await tagsOf(target);
+    const answer = await admin(method, target, { json });
+    assert.deepEqual([answer.status, answer.field('etag')], [200, before[0]], `${method} ${target}`);
+    assert.deepEqual(await tagsOf(target), before);
+    const stale = await admin(method, target, { json, fields: { 'if-match': '"x"' } });
+    assert.equal(stale.status, 412, 'and the condition counts all the same');
+  }
+  assert.deepEqual([app.store.status().commits, seen.length], written);
+  for (const [target, json] of [['/items/1', { price: 2 }], ['/users/2', { email: 'Member@example.org' }]] as const) {
+    const before = await tagsOf(target);
+    assert.notEqual((await admin('PATCH', target, { json })).field('etag'), before[0]);
+  }
 });
 
 test('RFC 9110 §13.1.1: what has no version is not written for one', async (t) => {
-  const { ask, token, cookie } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('member')}`, 'if-match': '"x"' };
-  const session = { cookie: await cookie('member'), 'if-match': '"x"' };
+  const { ask, as, browserOf } = await openTestApp(t);
+  const member = await as('member', { 'if-match': '"x"' });
+  const browser = await browserOf('member', { 'if-match': '"x"' });
   const refused = [
-    await ask('POST', '/items', { fields, json: lamp }),
-    await ask('DELETE', '/sessions/4', { fields: session }),
-    await ask('POST', '/logout', { fields: session }),
+    await member('POST', '/items', { json: lamp }),
+    await browser('DELETE', '/sessions/4'),
+    await browser('POST', '/logout'),
   ];
   for (const { status, code } of refused) assert.deepEqual([status, code], [412, 'precondition_failed']);
-  const malformed = await ask('POST', '/items', { fields: { ...fields, 'if-match': 'x' }, json: lamp });
+  const malformed = await member('POST', '/items', { fields: { 'if-match': 'x' }, json: lamp });
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
   const unasked = await ask('POST', '/logout', { fields: { 'if-none-match': 'x' } });
   assert.equal(unasked.status, 204, 'it says nothing here');
-  assert.equal((await ask('GET', '/items', { fields: { authorization: fields.authorization } })).body, '[]');
-  assert.equal((await ask('GET', '/dashboard', { fields: session })).status, 200);
-  assert.equal((await ask('POST', '/items', { fields: { ...fields, 'if-match': '*' }, json: lamp })).status, 201);
+  assert.equal((await (await as('member'))('GET', '/items')).body, '[]');
+  assert.equal((await browser('GET', '/dashboard')).status, 200);
+  assert.equal((await member('POST', '/items', { fields: { 'if-match': '*' }, json: lamp })).status, 201);
 });
 
 test('the order: authorization, 404, 428, 422, 412', async (t) => {
-  const { ask, token } = await openTestApp(t, { requireIfMatch: true });
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  const member = { authorization: `Bearer ${await token('member')}` };
-  await ask('POST', '/items', { fields: admin, json: lamp });
-  const outcome = async (asker: object, target: string, json: unknown, tag?: string): Promise<unknown> => {
-    const fields = { ...asker, ...(tag !== undefined && { 'if-match': tag }) };
-    return (await ask('PUT', target, { fields, json })).status;
-  };
+  const { ask, as } = await openTestApp(t, { requireIfMatch: true });
+  const [admin, member] = [await as('admin'), await as('member')];
+  await admin('POST', '/items', { json: lamp });
   const bad = { name: '' };
-  assert.equal(await outcome({}, '/items/1', bad), 401);
-  assert.equal(await outcome(member, '/items/1', bad), 403);
-  assert.equal(await outcome(admin, '/items/9', bad), 404);
-  assert.equal(await outcome(admin, '/items/1', bad), 428);
-  assert.equal(await outcome(admin, '/items/1', bad, '"x"'), 422);
-  assert.equal(await outcome(admin, '/items/1', lamp, '"x"'), 412);
-  assert.equal(await outcome(admin, '/items/1', lamp, '*'), 200);
-  assert.equal(await outcome(admin, '/users/2', {}), 428);
-  assert.equal((await ask('DELETE', '/items/1', { fields: admin })).status, 428);
+  const rows: readonly [number, Ask, target: string, json: object, tag?: string][] = [
+    [401, ask, '/items/1', bad],
+    [403, member, '/items/1', bad],
+    [404, admin, '/items/9', bad],
+    [428, admin, '/items/1', bad],
+    [422, admin, '/items/1', bad, '"x"'],
+    [412, admin, '/items/1', lamp, '"x"'],
+    [200, admin, '/items/1', lamp, '*'],
+    [428, admin, '/users/2', {}],
+  ];
+  for (const [status, asker, target, json, tag] of rows) {
+    const fields = tag === undefined ? {} : { 'if-match': tag };
+    const answer = await asker('PUT', target, { fields, json });
+    assert.equal(answer.status, status, `${target} ${JSON.stringify(json)} ${tag}`);
+  }
+  assert.equal((await admin('DELETE', '/items/1')).status, 428);
 });
 
 const update = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status).sort();
@@ -133,32 +167,32 @@ const update = (answers: readonly Answer[]): number[] => answers.map(({ status }
 test('of 40 writers that saw the same version one wins, and no update is lost', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-race-'));
   t.after(() => rmSync(directory, { recursive: true }));
-  const { ask, token } = await openTestApp(t, { directory });
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  let etag = (await ask('POST', '/items', { fields, json: { name: 'Counter', price: 0 } })).field('etag');
+  const { as } = await openTestApp(t, { directory });
+  const admin = await as('admin');
+  let etag = (await admin('POST', '/items', { json: { name: 'Counter', price: 0 } })).field('etag');
   const writers = Array.from({ length: 40 }, (_, writer) => writer);
-  const asked = (writer: number) => ({
-    fields: { ...fields, 'if-match': etag ?? '' },
-    json: { name: `by ${writer}`, price: writer },
+  const asked = (writer: number, round: number) => ({
+    fields: { 'if-match': etag ?? '' },
+    json: { name: `by ${writer} in round ${round}`, price: writer },
   });
   for (let round = 0; round < 5; round += 1) {
     const method = round % 2 === 0 ? 'PUT' : 'PATCH';
-    const answers = await Promise.all(writers.map((writer) => ask(method, '/items/1', asked(writer))));
+    const answers = await Promise.all(writers.map((writer) => admin(method, '/items/1', asked(writer, round))));
     assert.deepEqual(update(answers), [200, ...Array.from({ length: 39 }, () => 412)]);
     const winner = answers.find(({ status }) => status === 200);
-    const read = await ask('GET', '/items/1', { fields });
+    const read = await admin('GET', '/items/1');
     assert.equal(read.body, winner?.body);
     etag = read.field('etag');
   }
 
   // Everybody adds 1 and tries again until it worked: the sum is right.
-  await ask('PUT', '/items/1', { fields, json: { name: 'Counter', price: 0 } });
+  await admin('PUT', '/items/1', { json: { name: 'Counter', price: 0 } });
   const add = async (): Promise<void> => {
     for (;;) {
-      const read = await ask('GET', '/items/1', { fields });
+      const read = await admin('GET', '/items/1');
       const json = { price: Number(Object(read.json).price) + 1 };
-      const tag = { 'if-match': read.field('etag') ?? '' };
-      const answer = await ask('PATCH', '/items/1', { fields: { ...fields, ...tag }, json });
+      const fields = { 'if-match': read.field('etag') ?? '' };
+      const answer = await admin('PATCH', '/items/1', { fields, json });
       if (answer.status === 200) return;
       assert.equal(answer.status, 412, answer.body);
       // Without a socket nothing here waits, and the disk's answer would never get its turn.
@@ -166,33 +200,33 @@ test('of 40 writers that saw the same version one wins, and no update is lost', 
     }
   };
   await Promise.all(Array.from({ length: 20 }, add));
-  assert.equal(Object((await ask('GET', '/items/1', { fields })).json).price, 20);
+  assert.equal(Object((await admin('GET', '/items/1')).json).price, 20);
 });
 
 test('of a removal and a change for the same version one wins', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
   for (let id = 1; id <= 10; id += 1) {
-    const tag = (await ask('POST', '/items', { fields, json: lamp })).field('etag') ?? '';
-    const conditional = { ...fields, 'if-match': tag };
-    const change = (): Promise<Answer> => ask('PATCH', `/items/${id}`, { fields: conditional, json: { price: 2 } });
-    const remove = (): Promise<Answer> => ask('DELETE', `/items/${id}`, { fields: conditional });
-    const [changed, removed] = await Promise.all([change(), remove()]);
+    const tag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
+    const fields = { 'if-match': tag };
+    const [changed, removed] = await Promise.all([
+      admin('PATCH', `/items/${id}`, { fields, json: { price: 2 } }),
+      admin('DELETE', `/items/${id}`, { fields }),
+    ]);
     const outcome = `${changed.status} ${removed.status}`;
     assert.ok(outcome === '200 412' || outcome === '404 204', outcome);
   }
 });
 
 test('no entity tag of an earlier epoch matches, sessions and dashboard have none', async (t) => {
-  const { ask, token, cookie } = await openTestApp(t);
-  const other = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  const theirs = { authorization: `Bearer ${await other.token('admin')}` };
-  const etag = (await ask('POST', '/items', { fields, json: lamp })).field('etag') ?? '';
-  assert.notEqual((await other.ask('POST', '/items', { fields: theirs, json: lamp })).field('etag'), etag);
-  const session = { cookie: await cookie('member') };
+  const { as, browserOf } = await openTestApp(t);
+  const other = await (await openTestApp(t)).as('admin');
+  const admin = await as('admin');
+  const etag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
+  assert.notEqual((await other('POST', '/items', { json: lamp })).field('etag'), etag);
+  const browser = await browserOf('member');
   for (const target of ['/sessions', '/dashboard']) {
-    const answer = await ask('GET', target, { fields: session });
+    const answer = await browser('GET', target);
     assert.deepEqual([answer.field('etag'), answer.field('cache-control')], [undefined, 'no-store']);
   }
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { openTestApp } from '../support/app.ts';
 
-test('the page is served to everybody, with its own policy and an entity tag', async (t) => {
+test('the page is served to every caller, with its own policy and an entity tag', async (t) => {
   const { ask } = await openTestApp(t);
   const page = await ask('GET', '/', { fields: { authorization: 'Bearer stale' } });
   assert.equal(page.status, 200);
@@ -12,12 +12,12 @@ test('the page is served to everybody, with its own policy and an entity tag', a
   assert.equal((await ask('GET', '/?utm_source=mail')).body, page.body);
   const again = await ask('GET', '/', { fields: { 'if-none-match': page.field('etag') ?? '' } });
   assert.deepEqual([again.status, again.body], [304, '']);
-  const files = [...page.body.matchAll(/(?:src|href)="(\/page\/[^"]+)"/g)].map(([, path = '']) => path);
+  const files = [...page.body.matchAll(/(?:src|href)="(page\/[^"]+)"/g)].map(([, path = '']) => `/${path}`);
   assert.ok(files.length >= 3);
   for (const file of files) assert.equal((await ask('GET', file)).status, 200, file);
 });
 
-test('the dashboard is a page for a signed-in browser, and JSON for everybody else', async (t) => {
+test('the dashboard is a page for a signed-in browser, and JSON for other callers', async (t) => {
   const { ask, credentials } = await openTestApp(t);
   const login = await ask('POST', '/login', { json: credentials('admin') });
   const cookie = login.field('set-cookie')?.split(';')[0] ?? '';

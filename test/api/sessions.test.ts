@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/app/app.ts';
 import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { TestClock, testRandom } from '../auth/helpers.ts';
 import { RawClient } from '../http/raw.ts';
@@ -216,11 +216,11 @@ test('keys that are read again take effect at once, and log nobody out', async (
 });
 
 test('a user sees and ends their own sessions, and no others', async (t) => {
-  const { ask, cookie, family, refresh } = await setUp(t);
-  const fields = { cookie: await cookie('member') };
+  const { ask, cookie, family, refresh, browserOf } = await setUp(t);
+  const browser = await browserOf('member');
   await cookie('admin');
   const token = await family();
-  const listed = await ask('GET', '/sessions', { fields: { ...fields, 'user-agent': 'test' } });
+  const listed = await browser('GET', '/sessions', { fields: { 'user-agent': 'test' } });
   assert.equal(listed.status, 200);
   assert.equal(listed.field('etag'), undefined);
   const [own, program] = sessionsIn(listed);
@@ -240,27 +240,29 @@ test('a user sees and ends their own sessions, and no others', async (t) => {
 
   const administrators = sessionsIn(await ask('GET', '/sessions', { fields: { cookie: await cookie('admin') } }));
   for (const id of [administrators[0]?.id ?? 0, 999, 0]) {
-    const refused = await ask('DELETE', `/sessions/${id}`, { fields });
+    const refused = await browser('DELETE', `/sessions/${id}`);
     assert.deepEqual([refused.status, refused.code], [404, 'not_found']);
   }
-  assert.equal((await ask('GET', '/sessions?userId=1', { fields })).code, 'insufficient_scope');
-  assert.equal((await ask('DELETE', `/sessions/${program?.id}`, { fields })).status, 204);
+  assert.equal((await browser('GET', '/sessions?userId=1')).code, 'insufficient_scope');
+  assert.equal((await browser('DELETE', `/sessions/${program?.id}`)).status, 204);
   assert.equal((await refresh(token)).status, 401);
-  assert.equal((await ask('DELETE', `/sessions/${own?.id}`, { fields })).status, 204);
-  assert.equal((await ask('GET', '/sessions', { fields })).code, 'invalid_session');
+  assert.equal((await browser('DELETE', `/sessions/${own?.id}`)).status, 204);
+  assert.equal((await browser('GET', '/sessions')).code, 'invalid_session');
 });
 
 test('an administrator sees and ends the sessions of anybody', async (t) => {
-  const { ask, token, cookie } = await setUp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const { ask, cookie, as } = await setUp(t);
+  const admin = await as('admin');
   const theirs = await cookie('member');
-  const [session] = sessionsIn(await ask('GET', '/sessions?userId=2', { fields }));
+  const [session] = sessionsIn(await admin('GET', '/sessions?userId=2'));
   assert.equal(session?.kind, 'cookie');
-  assert.equal((await ask('DELETE', `/sessions/${session?.id}`, { fields })).status, 204);
+  assert.equal((await admin('DELETE', `/sessions/${session?.id}`)).status, 204);
   assert.equal((await ask('GET', '/dashboard', { fields: { cookie: theirs } })).code, 'invalid_session');
-  assert.deepEqual((await ask('GET', '/sessions?userId=99', { fields })).json, []);
-  for (const query of ['userId=x', 'userId=0', 'userId=1&userId=2', 'limit=1', 'userId=']) {
-    assert.equal((await ask('GET', `/sessions?${query}`, { fields })).code, 'invalid_query', query);
+  for (const id of [99, 1e15, Number.MAX_SAFE_INTEGER]) {
+    assert.deepEqual((await admin('GET', `/sessions?userId=${id}`)).json, []);
+  }
+  for (const query of ['userId=x', 'userId=0', 'userId=1&userId=2', 'limit=1', 'userId=', 'userId=9007199254740992']) {
+    assert.equal((await admin('GET', `/sessions?${query}`)).code, 'invalid_query', query);
   }
 });
 
@@ -303,43 +305,43 @@ test('a new password renews the session that changes it and ends all others', as
 });
 
 test('a session that ends while its request is being read writes nothing more', async (t) => {
-  const { ask, cookie, token } = await setUp(t, { withoutPort: true });
-  const fields = { cookie: await cookie('admin') };
+  const { as, browserOf } = await setUp(t, { withoutPort: true, scryptCost: 10 });
+  const browser = await browserOf('admin');
   // The password is hashed on another thread: the session has ended before that is done.
   const json = { name: 'Eve', email: 'eve@example.org', role: 'admin', password: 'correct horse battery staple' };
   const [made, left] = await Promise.all([
-    ask('POST', '/users', { fields, json }),
-    ask('POST', '/logout', { fields }),
+    browser('POST', '/users', { json }),
+    browser('POST', '/logout'),
   ]);
   assert.deepEqual([left.status, made.status, made.code], [204, 403, 'actor_changed']);
-  const bearer = { authorization: `Bearer ${await token('admin')}` };
-  assert.equal(Object((await ask('GET', '/users', { fields: bearer })).json).length, 2);
+  const admin = await as('admin');
+  assert.equal(Object((await admin('GET', '/users')).json).length, 2);
 });
 
 test('a new password takes the current one, and who guesses it is slowed down', async (t) => {
-  const { ask, cookie, credentials } = await setUp(t);
-  const fields = { cookie: await cookie('member') };
+  const { credentials, browserOf } = await setUp(t);
+  const browser = await browserOf('member');
   const password = 'quite another password';
-  const without = await ask('PATCH', '/users/2', { fields, json: { password } });
+  const without = await browser('PATCH', '/users/2', { json: { password } });
   assert.deepEqual([without.status, Object(without.json).errors[0].pointer], [422, '/currentPassword']);
-  const all = await ask('PATCH', '/users/2', { fields, json: { password: 'short', name: '' } });
+  const all = await browser('PATCH', '/users/2', { json: { password: 'short', name: '' } });
   const pointers = Object(all.json).errors.map(({ pointer }: { pointer: string }) => pointer);
   assert.deepEqual(pointers, ['/name', '/password', '/currentPassword']);
-  const removed = await ask('PATCH', '/users/2', { fields, json: { password: null } });
+  const removed = await browser('PATCH', '/users/2', { json: { password: null } });
   assert.deepEqual([removed.status, Object(removed.json).errors[0].code], [422, 'wrong_type']);
   for (let guess = 0; guess < 5; guess += 1) {
-    const wrong = await ask('PATCH', '/users/2', { fields, json: { password, currentPassword: `guess ${guess}` } });
+    const wrong = await browser('PATCH', '/users/2', { json: { password, currentPassword: `guess ${guess}` } });
     assert.deepEqual([wrong.status, Object(wrong.json).errors[0].code], [422, 'wrong_password']);
   }
   const currentPassword = credentials('member').password;
-  const throttled = await ask('PATCH', '/users/2', { fields, json: { password, currentPassword } });
+  const throttled = await browser('PATCH', '/users/2', { json: { password, currentPassword } });
   assert.deepEqual([throttled.status, throttled.field('retry-after')], [429, '60']);
-  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Maria' } })).status, 200);
+  assert.equal((await browser('PATCH', '/users/2', { json: { name: 'Maria' } })).status, 200);
 });
 
 test("others' failures on an account do not keep who is signed in to it from a new password", async (t) => {
-  const { ask, cookie, credentials } = await setUp(t, { withoutPort: true });
-  const fields = { cookie: await cookie('member') };
+  const { ask, credentials, browserOf } = await setUp(t, { withoutPort: true });
+  const browser = await browserOf('member');
   const { email: address, password: currentPassword } = credentials('member');
   // What they name need not be an address, and may be what Cairn itself calls the account.
   for (const email of [address, 'user 2']) {
@@ -350,15 +352,15 @@ test("others' failures on an account do not keep who is signed in to it from a n
   }
   assert.equal((await ask('POST', '/login', { json: credentials('member'), address: '192.0.2.99' })).status, 429);
   const json = { password: 'quite another password', currentPassword };
-  assert.equal((await ask('PATCH', '/users/2', { fields, json })).status, 200);
+  assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
 });
 
 test("of two administrators' new passwords at once for somebody else neither is refused", async (t) => {
-  const { ask, token, credentials } = await setUp(t, { withoutPort: true });
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const { ask, credentials, as } = await setUp(t, { withoutPort: true });
+  const admin = await as('admin');
   const passwords = ['quite another password', 'quite a third password'];
   const answers = await Promise.all(
-    passwords.map((password) => ask('PATCH', '/users/2', { fields, json: { password } })),
+    passwords.map((password) => admin('PATCH', '/users/2', { json: { password } })),
   );
   assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
   const { email } = credentials('member');
@@ -367,29 +369,108 @@ test("of two administrators' new passwords at once for somebody else neither is 
 });
 
 test('of two new passwords of one person at once only the first replaces the one that was proven', async (t) => {
-  const { ask, token, credentials } = await setUp(t, { withoutPort: true });
-  const fields = { authorization: `Bearer ${await token('member')}` };
+  const { credentials, as } = await setUp(t, { withoutPort: true });
+  const member = await as('member');
   const currentPassword = credentials('member').password;
   const passwords = ['quite another password', 'quite a third password'];
   const answers = await Promise.all(
-    passwords.map((password) => ask('PATCH', '/users/2', { fields, json: { password, currentPassword } })),
+    passwords.map((password) => member('PATCH', '/users/2', { json: { password, currentPassword } })),
   );
-  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 422]);
-  const refused = answers.find(({ status }) => status === 422);
-  assert.equal(Object(refused?.json).errors[0].code, 'wrong_password');
+  // The token of the second one is older than the new password.
+  const outcomes = answers.map(({ status, code }) => String(code ?? status));
+  assert.deepEqual(outcomes.sort(), ['200', 'actor_changed']);
 });
 
-test('who signs in by a password that is replaced while it is compared gets no session', async (t) => {
-  const { ask, token, credentials } = await setUp(t, { withoutPort: true, scryptCost: 12 });
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+test("a new e-mail address of one's own takes the current password, as a new password does", async (t) => {
+  const { as, credentials } = await setUp(t);
+  const [member, admin] = [await as('member'), await as('admin')];
+  const change = (json: object): Promise<Answer> => member('PATCH', '/users/2', { json });
+  const issueOf = ({ json }: Answer) => Object(json).errors?.[0];
+  const without = await change({ email: 'mia@example.org' });
+  assert.deepEqual([without.status, issueOf(without).pointer, issueOf(without).code],
+    [422, '/currentPassword', 'required']);
+  const wrong = await change({ email: 'mia@example.org', currentPassword: 'a guess' });
+  assert.deepEqual([wrong.status, issueOf(wrong).code], [422, 'wrong_password']);
+  assert.equal((await change({ email: 'MEMBER@example.org' })).status, 200, 'capitals make no other address');
+  const currentPassword = credentials('member').password;
+  assert.equal((await change({ email: 'mia@example.org', currentPassword })).status, 200);
+  assert.equal((await admin('PATCH', '/users/2', { json: { email: 'mia.m@example.org' } })).status, 200);
+});
+
+/** What ends all sessions of the member at once. */
+const signOuts: Readonly<Record<string, (opened: Awaited<ReturnType<typeof setUp>>) => Promise<Answer>>> = {
+  'a new password': async ({ browserOf, credentials }) => {
+    const json = { password: 'quite another password', currentPassword: credentials('member').password };
+    return (await browserOf('member'))('PATCH', '/users/2', { json });
+  },
+  "an administrator's reset": async ({ as }) =>
+    (await as('admin'))('PATCH', '/users/2', { json: { password: 'quite another password' } }),
+  'a sign-out everywhere': async ({ browserOf }) =>
+    (await browserOf('member'))('POST', '/logout', { json: { everywhere: true } }),
+};
+for (const [what, signOut] of Object.entries(signOuts)) {
+  test(`after ${what} a token that was issued before writes no users or sessions, a new one does`, async (t) => {
+    const opened = await setUp(t);
+    const { ask, as, clock, credentials } = opened;
+    const stolen = await as('member');
+    assert.ok((await signOut(opened)).status < 300);
+    // The thief could not start a session, but may know of one.
+    const password = what.includes('everywhere') ? credentials('member').password : 'quite another password';
+    const granted = await ask('POST', '/tokens', { json: { email: credentials('member').email, password } });
+    const [session] = sessionsIn(await stolen('GET', '/sessions'));
+    const writes: readonly [method: string, target: string, json?: object][] = [
+      ['PATCH', '/users/2', { name: 'Mallory' }], ['DELETE', '/users/2'], ['DELETE', `/sessions/${session?.id}`],
+    ];
+    for (const [method, target, json] of writes) {
+      const answer = await stolen(method, target, json && { json });
+      assert.deepEqual([answer.status, answer.code], [403, 'actor_changed'], `${method} ${target}`);
+    }
+    assert.equal((await stolen('GET', '/users/2')).status, 200, 'until it ends, it reads');
+    const fields = bearerIn(granted);
+    assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
+    clock.advance(900);
+    assert.equal((await stolen('GET', '/users/2')).status, 401);
+  });
+}
+
+test('a token from before a sign-out guesses no password, and uses up no attempts of its user', async (t) => {
+  const opened = await setUp(t);
+  const { as, ask, credentials } = opened;
+  const stolen = await as('member');
+  await signOuts['a sign-out everywhere']?.(opened);
+  const change = (currentPassword: string) => ({ json: { currentPassword, password: 'quite another password' } });
+  for (let guess = 0; guess < 8; guess += 1) {
+    const { status, code } = await stolen('PATCH', '/users/2', change(`guess number ${guess}`));
+    assert.deepEqual([status, code], [403, 'actor_changed']);
+  }
+  const refused = await stolen('PUT', '/users/2', { json: { name: '' } });
+  assert.equal(refused.code, 'actor_changed', 'whether it may comes before what is wrong with the body');
+  const fields = bearerIn(await ask('POST', '/tokens', { json: credentials('member') }));
+  const own = await ask('PATCH', '/users/2', { fields, ...change(credentials('member').password) });
+  assert.equal(own.status, 200);
+});
+
+test('a sign-out everywhere by a clock that was ahead does not refuse later tokens for that long', async (t) => {
+  const opened = await setUp(t);
+  const { ask, clock, credentials } = opened;
+  clock.step(10 * 365 * day);
+  await signOuts['a sign-out everywhere']?.(opened);
+  clock.step(-10 * 365 * day);
+  const fields = bearerIn(await ask('POST', '/tokens', { json: credentials('member') }));
+  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
+});
+
+test('a sign-in by a password that is replaced while it is compared gets no session', async (t) => {
+  const { ask, credentials, as } = await setUp(t, { withoutPort: true, scryptCost: 10 });
+  const admin = await as('admin');
   const login = (email: string) => ask('POST', '/login', { json: { ...credentials('member'), email } });
   // Two passwords are hashed at a time, so the last sign-in's turn comes when the new password is there.
   const [changed] = await Promise.all([
-    ask('PATCH', '/users/2', { fields, json: { password: 'quite another password' } }),
+    admin('PATCH', '/users/2', { json: { password: 'quite another password' } }),
     ...['x@example.org', 'y@example.org', 'z@example.org', credentials('member').email].map(login),
   ]);
   assert.equal(changed.status, 200);
-  assert.deepEqual((await ask('GET', '/sessions?userId=2', { fields })).json, []);
+  assert.deepEqual((await admin('GET', '/sessions?userId=2')).json, []);
 });
 
 test("an administrator's new password for somebody else ends that user's sessions alone", async (t) => {
@@ -403,12 +484,12 @@ test("an administrator's new password for somebody else ends that user's session
 });
 
 test('another role or the removal of a user ends their sessions with the same commit', async (t) => {
-  const { app, ask, token, cookie, family, refresh } = await setUp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const { app, ask, cookie, family, refresh, as } = await setUp(t);
+  const admin = await as('admin');
   for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
     const [session, program] = [await cookie('member'), await family()];
     const { sequence } = app.store.status();
-    const answer = await ask(method, '/users/2', { fields, ...(json && { json }) });
+    const answer = await admin(method, '/users/2', { ...(json && { json }) });
     assert.ok(answer.status < 300);
     assert.equal(app.store.status().sequence, sequence + 1);
     assert.equal((await ask('GET', '/dashboard', { fields: { cookie: session } })).status, 401);
@@ -417,26 +498,28 @@ test('another role or the removal of a user ends their sessions with the same co
 });
 
 test('another name or e-mail ends no session', async (t) => {
-  const { ask, cookie } = await setUp(t);
-  const fields = { cookie: await cookie('member') };
-  await ask('PATCH', '/users/2', { fields, json: { name: 'Maria', email: 'maria@example.org' } });
-  assert.equal((await ask('GET', '/dashboard', { fields })).status, 200);
+  const { browserOf, credentials } = await setUp(t);
+  const browser = await browserOf('member');
+  const currentPassword = credentials('member').password;
+  const json = { name: 'Maria', email: 'maria@example.org', currentPassword };
+  assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
+  assert.equal((await browser('GET', '/dashboard')).status, 200);
 });
 
-test('a user has so many sessions at most, and loses the oldest', async (t) => {
-  const { ask, cookie } = await setUp(t, { sessionsPerUser: 3 });
+test('a user has at most 50 sessions, and a further one ends the oldest', async (t) => {
+  const { ask, cookie } = await setUp(t);
   const cookies = [];
-  for (let index = 0; index < 5; index += 1) cookies.push(await cookie('member'));
+  for (let index = 0; index < 52; index += 1) cookies.push(await cookie('member'));
   const answers = await Promise.all(cookies.map((cookie) => ask('GET', '/dashboard', { fields: { cookie } })));
-  assert.deepEqual(answers.map(({ status }) => status), [401, 401, 200, 200, 200]);
+  assert.deepEqual(answers.map(({ status }) => status), [401, 401, ...new Array<number>(50).fill(200)]);
 });
 
 test('a session that has ended takes the place of no live one, and cannot be ended again', async (t) => {
-  const { ask, clock, cookie, family, refresh } = await setUp(t, { sessionsPerUser: 3 });
+  const { ask, clock, cookie, family, refresh, browserOf } = await setUp(t);
   const token = await family();
-  await cookie('member');
-  const fields = { cookie: await cookie('member') };
-  const idle = sessionsIn(await ask('GET', '/sessions', { fields })).at(-1);
+  for (let index = 0; index < 48; index += 1) await cookie('member');
+  const browser = await browserOf('member');
+  const idle = sessionsIn(await browser('GET', '/sessions')).at(-1);
   clock.advance(13 * 3600);
   const refreshed = await refresh(token);
   const refused = await ask('DELETE', `/sessions/${idle?.id}`, { fields: bearerIn(refreshed) });
@@ -450,39 +533,39 @@ test('a session that has ended takes the place of no live one, and cannot be end
 });
 
 test('sessions that have ended are not shown, and leave when new ones come', async (t) => {
-  const { app, ask, clock, cookie } = await setUp(t);
+  const { app, clock, cookie, browserOf } = await setUp(t);
   for (let index = 0; index < 10; index += 1) await cookie('member');
   clock.advance(12 * 3600);
-  const fields = { cookie: await cookie('admin') };
-  assert.deepEqual((await ask('GET', '/sessions?userId=2', { fields })).json, []);
+  const browser = await browserOf('admin');
+  assert.deepEqual((await browser('GET', '/sessions?userId=2')).json, []);
   const records = app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
   // The cookie of just now, and the refresh tokens of the set-up.
   assert.equal(records, 2);
 });
 
 test('a session that is used lives on until its absolute end, and its use is rarely written down', async (t) => {
-  const { app, ask, clock, cookie } = await setUp(t, { withoutPort: true });
-  const fields = { cookie: await cookie('member') };
+  const { app, clock, browserOf } = await setUp(t, { withoutPort: true });
+  const browser = await browserOf('member');
   const { commits } = app.store.status();
   for (let hour = 1; hour < 7 * 24; hour += 1) {
     clock.advance(3600);
-    for (let use = 0; use < 3; use += 1) assert.equal((await ask('GET', '/items', { fields })).status, 200);
+    for (let use = 0; use < 3; use += 1) assert.equal((await browser('GET', '/items')).status, 200);
     // Nobody waits for the writes, so let them come to their turn.
     await turn();
   }
   const written = app.store.status().commits - commits;
   assert.ok(written <= 7 * 24, `${written} commits`);
   clock.advance(3600);
-  assert.equal((await ask('GET', '/items', { fields })).code, 'invalid_session');
+  assert.equal((await browser('GET', '/items')).code, 'invalid_session');
 });
 
 test('a session that is not used ends after the idle time', async (t) => {
-  const { ask, clock, cookie } = await setUp(t);
-  const fields = { cookie: await cookie('member') };
+  const { clock, browserOf } = await setUp(t);
+  const browser = await browserOf('member');
   clock.advance(12 * 3600 - 1);
-  assert.equal((await ask('GET', '/items', { fields })).status, 200);
+  assert.equal((await browser('GET', '/items')).status, 200);
   clock.advance(12 * 3600);
-  assert.equal((await ask('GET', '/items', { fields })).code, 'invalid_session');
+  assert.equal((await browser('GET', '/items')).code, 'invalid_session');
 });
 
 test('a login hashes the password anew where the cost has changed, also when many come at once', async (t) => {
@@ -536,3 +619,50 @@ for (const [what, end] of Object.entries(ends)) {
     assert.deepEqual((await ask('GET', '/items', { fields })).json, [{ id: 1, ...item }]);
   });
 }
+
+const decade = 10 * 365 * day;
+
+test('a session of a clock that was ahead is ended, and so are its refresh tokens', async (t) => {
+  const { clock, cookie, family, refresh, ask, as } = await setUp(t);
+  clock.step(decade);
+  const [sid, token] = [await cookie('member'), await family()];
+  clock.step(-decade);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session');
+  assert.equal((await refresh(token)).status, 401);
+  assert.deepEqual((await (await as('admin'))('GET', '/sessions?userId=2')).json, []);
+  assert.equal((await refresh(await family())).status, 201, 'one of the right time goes on');
+  clock.step(decade);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session', 'it stays so');
+});
+
+test('a session that has ended does not come back when the clock steps back', async (t) => {
+  const { clock, cookie, family, refresh, ask, as } = await setUp(t);
+  const [sid, listed, token] = [await cookie('member'), await cookie('member'), await family()];
+  const dashboard = (cookie: string) => ask('GET', '/dashboard', { fields: { cookie } });
+  clock.step(decade);
+  assert.equal((await dashboard(sid)).status, 401);
+  assert.equal((await refresh(token)).status, 401);
+  assert.deepEqual((await (await as('admin'))('GET', '/sessions?userId=2')).json, []);
+  clock.step(-decade);
+  for (const cookie of [sid, listed]) assert.equal((await dashboard(cookie)).status, 401);
+  assert.equal((await refresh(token)).status, 401);
+});
+
+test('access tokens and the throttle when the clock steps by ten years, forward and back', async (t) => {
+  const { ask, as, clock, credentials } = await setUp(t);
+  for (const step of [decade, -decade]) {
+    const member = await as('member');
+    const wrong = { ...credentials('member'), password: 'a guess at a password' };
+    const address = `192.0.2.${step > 0 ? 1 : 2}`;
+    const guess = async () => (await ask('POST', '/login', { json: wrong, address })).status;
+    for (let count = 0; count < 5; count += 1) assert.equal(await guess(), 401);
+    assert.equal(await guess(), 429);
+    clock.step(step);
+    assert.equal((await member('GET', '/items')).code, 'invalid_token', 'it has expired, or is from the future');
+    assert.equal(await guess(), 429, 'to set the clock buys no further guess');
+    assert.equal((await (await as('member'))('GET', '/items')).status, 200, 'signing in goes on');
+    clock.advance(60);
+    assert.equal(await guess(), 401);
+    clock.step(-step);
+  }
+});

@@ -4,10 +4,16 @@ import type { Clock, Random } from '../../src/base/system.ts';
 /** A clock that stands still until it is moved. */
 export class TestClock implements Clock {
   time = Date.UTC(2026, 0, 2, 3, 4, 5);
-  readonly now = () => this.time;
+  #stepMs = 0;
+  readonly now = () => this.time + this.#stepMs;
   readonly elapsed = () => this.time;
+  /** Lets time pass. */
   advance(seconds: number): void {
     this.time += seconds * 1000;
+  }
+  /** Sets the wall clock forward or back, while no time passes. */
+  step(seconds: number): void {
+    this.#stepMs += seconds * 1000;
   }
 }
 

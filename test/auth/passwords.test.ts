@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPasswords, parsePhc, scrypt } from '../../src/auth/passwords.ts';
+import { passwordIssues } from '../../src/auth/password-rules.ts';
+import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
 import { testRandom } from './helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
-const setUp = (scryptCost = 1, passwordLengthMin = 15) =>
-  createPasswords({ random: testRandom('passwords'), scryptCost, passwordLengthMin });
+const setUp = (scryptCost = 1) => new Passwords({ random: testRandom('passwords'), scryptCost });
+const turn = { caller: 'anyone', isKnown: true };
+const codesOf = (password: string, lengthMin = 15, whose = owner) =>
+  passwordIssues(password, whose, lengthMin).map(({ code }) => code);
 
 /** RFC 7914 §12: password, salt, N's exponent, r, p, and the first bytes of the hash. */
 const rfc7914 = [
@@ -23,31 +26,32 @@ for (const [password, salt, exponent, r, p, expected] of rfc7914) {
 
 test('a hash is a PHC string with a salt of its own, and verifies its password only', async () => {
   const passwords = setUp();
-  const [one, two] = await Promise.all([passwords.hash('ein gutes Passwort'), passwords.hash('ein gutes Passwort')]);
+  const hash = () => passwords.hash('ein gutes Passwort', turn);
+  const [one, two] = await Promise.all([hash(), hash()]);
   assert.match(one, /^\$scrypt\$ln=1,r=8,p=3\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
   assert.notEqual(one, two);
-  assert.equal(await passwords.verify('ein gutes Passwort', one), true);
-  assert.equal(await passwords.verify('ein gutes Passwort ', one), false);
-  assert.equal(await passwords.verify('', one), false);
+  assert.equal(await passwords.verify('ein gutes Passwort', one, turn), true);
+  assert.equal(await passwords.verify('ein gutes Passwort ', one, turn), false);
+  assert.equal(await passwords.verify('', one, turn), false);
 });
 
 test('there is no password that an unknown user could have', async () => {
   const passwords = setUp();
-  assert.equal(await passwords.verify('', undefined), false);
-  assert.equal(await passwords.verify('anything', 'not a hash'), false);
+  assert.equal(await passwords.verify('', undefined, turn), false);
+  assert.equal(await passwords.verify('anything', 'not a hash', turn), false);
 });
 
 test('a password is the same whichever way its characters were typed', async () => {
   const passwords = setUp();
-  const phc = await passwords.hash('Zoe\u0308s Bru\u0308cke\u00a0am Fluss');
-  assert.equal(await passwords.verify('Zo\u00ebs Br\u00fccke am\u2003Fluss', phc), true);
-  assert.equal(await passwords.verify('Zoes Brucke am Fluss', phc), false);
-  assert.equal(await passwords.verify('ﬁ', await passwords.hash('fi')), false, 'no compatibility mapping');
+  const phc = await passwords.hash('Zoe\u0308s Bru\u0308cke\u00a0am Fluss', turn);
+  assert.equal(await passwords.verify('Zo\u00ebs Br\u00fccke am\u2003Fluss', phc, turn), true);
+  assert.equal(await passwords.verify('Zoes Brucke am Fluss', phc, turn), false);
+  assert.equal(await passwords.verify('ﬁ', await passwords.hash('fi', turn), turn), false, 'no compatibility mapping');
 });
 
 test('a hash of another cost is verified and asks for a new one', async () => {
-  const phc = await setUp(2).hash('ein gutes Passwort');
-  assert.equal(await setUp(3).verify('ein gutes Passwort', phc), true);
+  const phc = await setUp(2).hash('ein gutes Passwort', turn);
+  assert.equal(await setUp(3).verify('ein gutes Passwort', phc, turn), true);
   assert.equal(setUp(3).needsRehash(phc), true);
   assert.equal(setUp(2).needsRehash(phc), false);
   for (const [from, to] of [['r=8', 'r=4'], ['p=3', 'p=1']] as const) {
@@ -69,24 +73,56 @@ test('hashes that cannot be read, or would take too long, are none', () => {
   ]) assert.equal(parsePhc(text), undefined, text);
 });
 
+/** Compares passwords that nobody has. `done` has the callers in the order in which they were served. */
+function queue(passwords: Passwords) {
+  const done: string[] = [];
+  const refused: string[] = [];
+  const ask = (caller: string, isKnown = true): Promise<void> =>
+    passwords.verify('x', undefined, { caller, isKnown }).then(
+      () => void done.push(caller),
+      (error: unknown) => {
+        assert.deepEqual([Object(error).code, Object(error).retryAfterSeconds], ['overloaded', 5]);
+        refused.push(caller);
+      },
+    );
+  return { done, refused, ask };
+}
+
 test('two hashes run at once, 32 wait in turn, and one more is refused at once', async () => {
   const passwords = setUp(10);
-  const order: number[] = [];
-  const accepted = Array.from({ length: 34 }, async (_, index) => {
-    await passwords.verify('x', undefined);
-    order.push(index);
-  });
-  await assert.rejects(passwords.verify('x', undefined), { code: 'overloaded', retryAfterSeconds: 5 });
-  await Promise.all(accepted);
+  const { done, refused, ask } = queue(passwords);
+  const asked = Array.from({ length: 34 }, (_, index) => ask(`${index}`));
+  await ask('one more');
+  assert.deepEqual(refused, ['one more']);
+  await Promise.all(asked);
   // Two at once may overtake each other, and a busy machine may hold one up; a stack would be out by 16.
-  const out = order.reduce((sum, index, place) => sum + Math.abs(place - index), 0) / order.length;
-  assert.ok(out < 6, `${order}`);
-  assert.equal(await passwords.verify('x', undefined), false, 'there is room again');
+  const out = done.reduce((sum, caller, place) => sum + Math.abs(place - Number(caller)), 0) / done.length;
+  assert.ok(out < 6, `${done}`);
+  assert.equal(await passwords.verify('x', undefined, turn), false, 'there is room again');
+});
+
+test('callers take turns, and who asks for more than others loses it to them when the queue is full', async () => {
+  const { done, refused, ask } = queue(setUp(10));
+  const asked = Array.from({ length: 34 }, (_, index) => ask(`attacker ${index % 2}`));
+  asked.push(ask('late'), ask('later'));
+  await Promise.all(asked);
+  assert.deepEqual(refused.toSorted(), ['attacker 0', 'attacker 1']);
+  const places = ['late', 'later'].map((caller) => done.indexOf(caller));
+  assert.ok(places.every((place) => place > 0 && place < 10), `${done}`);
+});
+
+test('callers that have not signed in before have half of the queue, and keep no known caller out', async () => {
+  const { done, refused, ask } = queue(setUp(10));
+  const strangers = Array.from({ length: 30 }, (_, index) => ask(`stranger ${index}`, false));
+  const known = Array.from({ length: 16 }, (_, index) => ask(`known ${index}`));
+  await Promise.all([...strangers, ...known]);
+  assert.equal(refused.length, 30 - 2 - 16);
+  assert.equal(done.filter((caller) => caller.startsWith('known')).length, 16);
 });
 
 test('a hash that fails leaves its place to the next', async () => {
-  const passwords = createPasswords({ random: testRandom('x'), scryptCost: 60, passwordLengthMin: 15 });
-  for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x'));
+  const passwords = new Passwords({ random: testRandom('x'), scryptCost: 60 });
+  for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x', turn));
 });
 
 const good = [
@@ -97,7 +133,7 @@ const good = [
   `x1Kq9${'mZ3vT8pR2w'.repeat(5)}`,
 ];
 for (const password of good) {
-  test(`a good password: ${password.slice(0, 40)}`, () => assert.deepEqual(setUp().check(password, owner), []));
+  test(`a good password: ${password.slice(0, 40)}`, () => assert.deepEqual(codesOf(password), []));
 }
 
 const common = [
@@ -114,28 +150,26 @@ const common = [
 ];
 for (const password of common) {
   test(`a common password: ${password.slice(0, 40)}`, () => {
-    assert.deepEqual(setUp().check(password, owner).map(({ code }) => code), ['too_common']);
+    assert.deepEqual(codesOf(password), ['too_common']);
   });
 }
 
 test('own names and addresses, in any order', () => {
   for (const password of ['Anna Maria Sorglos', 'sorglossorglossorglos', 'a.sorglos@meadowlark.example',
-    'Sorglos12345678', 's0rgl0s-meadowlark', 'Anna.Sorglos.2024', 'ANNAMARIASORGLOS!']) {
-    assert.deepEqual(setUp().check(password, owner).map(({ code }) => code), ['too_common'], password);
-    assert.deepEqual(setUp().check(`${password}, Bö7 xq`, owner), [], password);
+    'Sorglos12345678', 'Anna.Sorglos.2024', 'ANNAMARIASORGLOS!']) {
+    assert.deepEqual(codesOf(password), ['too_common'], password);
+    assert.deepEqual(codesOf(`${password}, Bö7 xq`), [], password);
   }
 });
 
 test('the length counts characters, as they are kept', () => {
-  const codes = (password: string, lengthMin: number) =>
-    setUp(1, lengthMin).check(password, owner).map(({ code }) => code);
-  assert.deepEqual(codes('xK9#mQ2pLw7@vB', 15), ['too_short']);
-  assert.deepEqual(codes('🦄🌵🎻🧲🪁🛶🧭🪐🦉🍋🔭🪶🥁🧵', 15), ['too_short']);
-  assert.deepEqual(codes('xK9#mQ2', 8), ['too_short']);
-  assert.deepEqual(codes('xK9#mQ2p', 8), []);
-  assert.deepEqual(codes('e\u0308K9#mQ2', 8), ['too_short']);
-  assert.deepEqual(codes('', 8), ['too_short']);
-  assert.deepEqual(codes('password', 8), ['too_common']);
+  assert.deepEqual(codesOf('xK9#mQ2pLw7@vB', 15), ['too_short']);
+  assert.deepEqual(codesOf('🦄🌵🎻🧲🪁🛶🧭🪐🦉🍋🔭🪶🥁🧵', 15), ['too_short']);
+  assert.deepEqual(codesOf('xK9#mQ2', 8), ['too_short']);
+  assert.deepEqual(codesOf('xK9#mQ2p', 8), []);
+  assert.deepEqual(codesOf('e\u0308K9#mQ2', 8), ['too_short']);
+  assert.deepEqual(codesOf('', 8), ['too_short']);
+  assert.deepEqual(codesOf('password', 8), ['too_common']);
 });
 
 test('1,024 bytes at most, and no password takes long to check', () => {
@@ -144,13 +178,12 @@ test('1,024 bytes at most, and no password takes long to check', () => {
     seed = (seed * 48271) % 2147483647;
     return String.fromCharCode(97 + (seed % 26));
   }).join('');
-  assert.deepEqual(setUp().check(letters.slice(0, 1024), owner), []);
-  assert.deepEqual(setUp().check(letters, owner).map(({ code }) => code), ['too_long']);
-  assert.deepEqual(setUp().check('ж'.repeat(513), owner).map(({ code }) => code), ['too_long']);
-  const passwords = setUp();
+  assert.deepEqual(codesOf(letters.slice(0, 1024)), []);
+  assert.deepEqual(codesOf(letters), ['too_long']);
+  assert.deepEqual(codesOf('ж'.repeat(513)), ['too_long']);
   const started = process.cpuUsage();
   for (let round = 0; round < 25; round += 1) {
-    for (const text of [letters.slice(0, 1024), 'ab'.repeat(512)]) passwords.check(text, owner);
+    for (const text of [letters.slice(0, 1024), 'ab'.repeat(512)]) codesOf(text);
   }
   const { user } = process.cpuUsage(started);
   assert.ok(user < 200_000, `${user} µs for 50 passwords`);
@@ -160,16 +193,16 @@ test('accents out of order, which take the square of their number to put in orde
   const marks = `a${'\u0300'.repeat(30_000)}${'\u0316'.repeat(30_000)}`;
   const passwords = setUp();
   const started = process.cpuUsage();
-  assert.deepEqual(passwords.check(marks, owner).map(({ code }) => code), ['too_long']);
-  assert.deepEqual(passwords.check('xK9#mQ2pLw7@vB4', { name: marks, email: marks }), []);
-  assert.deepEqual(passwords.check('xK9#mQ2pLw7@vB4', { name: 'abc '.repeat(100_000), email: '' }), []);
-  assert.equal(await passwords.verify(marks, await passwords.hash('x')), false);
+  assert.deepEqual(codesOf(marks), ['too_long']);
+  assert.deepEqual(codesOf('xK9#mQ2pLw7@vB4', 15, { name: marks, email: marks }), []);
+  assert.deepEqual(codesOf('xK9#mQ2pLw7@vB4', 15, { name: 'abc '.repeat(100_000), email: '' }), []);
+  assert.equal(await passwords.verify(marks, await passwords.hash('x', turn), turn), false);
   const { user } = process.cpuUsage(started);
   assert.ok(user < 300_000, `${user} µs`);
 });
 
 test('an issue says where the password stands, and never what it is', () => {
-  const [issue] = setUp().check('hunter2', owner);
+  const [issue] = passwordIssues('hunter2', owner, 15);
   assert.equal(issue?.pointer, '/password');
   assert.doesNotMatch(JSON.stringify(issue), /hunter2/);
 });

@@ -6,27 +6,30 @@ import {
 } from '../../src/auth/sessions.ts';
 import { testRandom } from './helpers.ts';
 
-const rotatedAt = 1_000_000;
-const state = { tokenHash: 'current', previousHash: 'previous', lastSeenAt: rotatedAt };
+const rotatedAt = 1_000_000_000;
+const endsAfter = 14 * 24 * 3600_000;
+const times = { createdAt: 0, lastSeenAt: rotatedAt };
+const state = { kind: 'refresh', tokenHash: 'current', previousHash: 'previous', ...times } as const;
 const unused = { ...state, previousHash: undefined };
 
 const table = [
   ['the current one', state, 'current', 0, 'rotate'],
-  ['the current one, late', state, 'current', 99_999, 'rotate'],
-  ['the current one, at the end', state, 'current', 100_000, 'ended'],
+  ['the current one, late', state, 'current', endsAfter - 1, 'rotate'],
+  ['the current one, at the end', state, 'current', endsAfter, 'ended'],
   ['the one before, at once', state, 'previous', 0, 'repeat'],
   ['the one before, after 30 s', state, 'previous', 30_000, 'repeat'],
   ['the one before, after more than 30 s', state, 'previous', 30_001, 'reuse'],
   ['the one before, by a clock that went back', state, 'previous', -5000, 'repeat'],
-  ['the one before, at the end', state, 'previous', 100_000, 'ended'],
+  ['the one before, at the end', state, 'previous', endsAfter, 'ended'],
+  ['the current one, by a clock that went far back', state, 'current', -60_001, 'ended'],
   ['an older one', state, 'older', 0, 'reuse'],
-  ['an older one, at the end', state, 'older', 100_000, 'ended'],
+  ['an older one, at the end', state, 'older', endsAfter, 'ended'],
   ['the first one', unused, 'current', 0, 'rotate'],
   ['one made up', unused, 'other', 0, 'reuse'],
 ] as const;
 for (const [name, family, presented, after, expected] of table) {
   test(`refresh with ${name}: ${expected}`, () => {
-    assert.equal(decideRefresh(family, presented, rotatedAt + 100_000, rotatedAt + after), expected);
+    assert.equal(decideRefresh(family, presented, rotatedAt + after), expected);
   });
 }
 
@@ -44,7 +47,7 @@ test('a token is 67 characters, of a family that its successors keep', () => {
   assert.notEqual(familyHash(newRefreshToken(random)), familyHash(first));
 });
 
-test('what is no refresh token has no family', () => {
+test('a text that is no refresh token has no family', () => {
   const token = newRefreshToken(testRandom('form'));
   for (const text of ['', token.slice(1), `${token}A`]) assert.equal(familyHash(text), undefined);
   for (const last of ['=', 'é', '\n', '+', ' ']) assert.equal(familyHash(token.slice(1) + last), undefined);

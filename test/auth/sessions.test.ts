@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/sessions.ts';
+import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/sessions.ts';
 import { testRandom } from './helpers.ts';
 
-const lifetimes = { idleSeconds: 12 * 60, maxSeconds: 3600 };
+const kind = 'cookie';
+const hour = 3600_000;
 
 test('FIPS 180-4 example "abc": a secret is stored as its SHA-256', () => {
   const expected = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad';
@@ -18,15 +19,23 @@ test('a session id is 256 bits that nobody else gets', () => {
 });
 
 test('a session ends by the earlier of idleness and age', () => {
-  assert.equal(sessionEndsAt({ createdAt: 0, lastSeenAt: 0 }, lifetimes), 720_000);
-  assert.equal(sessionEndsAt({ createdAt: 0, lastSeenAt: 2_880_000 }, lifetimes), 3_600_000);
-  assert.equal(sessionEndsAt({ createdAt: 0, lastSeenAt: 3_599_000 }, lifetimes), 3_600_000);
+  assert.equal(sessionEndsAt({ kind, createdAt: 0, lastSeenAt: 0 }), 12 * hour);
+  assert.equal(sessionEndsAt({ kind, createdAt: 0, lastSeenAt: 156 * hour }), 168 * hour);
+  assert.equal(sessionEndsAt({ kind, createdAt: 0, lastSeenAt: 167 * hour }), 168 * hour);
+  assert.equal(sessionEndsAt({ kind: 'refresh', createdAt: 0, lastSeenAt: 0 }), 14 * 24 * hour);
+});
+
+test('a session is live from its beginning to its end, give or take the skew of a clock', () => {
+  const times = { kind, createdAt: hour, lastSeenAt: 2 * hour } as const;
+  const liveAt = (now: number) => isLive(times, now);
+  assert.deepEqual([2 * hour - 60_000, 2 * hour, 14 * hour - 1].map(liveAt), [true, true, true]);
+  assert.deepEqual([2 * hour - 60_001, 14 * hour].map(liveAt), [false, false]);
 });
 
 test('a use is written down once in a twelfth of the idle time', () => {
-  const seenAt = (now: number) => lastSeenIsDue({ createdAt: 0, lastSeenAt: 1000 }, now, lifetimes);
+  const seenAt = (now: number) => lastSeenIsDue({ kind, createdAt: 0, lastSeenAt: 1000 }, now);
   assert.equal(seenAt(1000), false);
-  assert.equal(seenAt(60_999), false);
-  assert.equal(seenAt(61_000), true);
+  assert.equal(seenAt(hour + 999), false);
+  assert.equal(seenAt(hour + 1000), true);
   assert.equal(seenAt(0), false, 'a clock that went back');
 });

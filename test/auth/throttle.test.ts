@@ -12,7 +12,7 @@ function setUp() {
 /** Seconds to wait, or 0 when the attempt was let through; it then fails. */
 function fail(throttle: Throttle, account: string, address: string): number {
   try {
-    throttle.attempt(account, address)('failed');
+    throttle.attempt(account, address).settle('failed');
     return 0;
   } catch (error) {
     assert.ok(error instanceof CairnError);
@@ -73,35 +73,68 @@ test('all together: 600 failures', () => {
   assert.equal(failuresUntilRefused(attempt), 600);
 });
 
-test('an address that signed in before is not held up by what others do', () => {
-  const { throttle } = setUp();
-  throttle.attempt('a@example.org', '192.0.2.1')('succeeded');
+/** 1,000 failures of others, on this account and from this address. */
+function attack(throttle: Throttle): void {
   for (let index = 0; index < 1000; index += 1) {
-    fail(throttle, 'a@example.org', `10.0.${index >> 8}.${index & 255}`);
-    fail(throttle, `${index}@example.org`, `10.1.${index >> 8}.${index & 255}`);
+    const elsewhere = `10.0.${index >> 8}.${index & 255}`;
+    fail(throttle, 'a@example.org', elsewhere);
+    fail(throttle, `${index}@example.org`, '192.0.2.1');
+    fail(throttle, `${index}@example.org`, elsewhere);
   }
-  assert.ok(fail(throttle, 'a@example.org', '192.0.2.2') > 0);
-  assert.ok(fail(throttle, 'b@example.org', '192.0.2.1') > 0, 'it was another account that signed in here');
+}
+
+test('where an account has signed in before, nothing that others do holds it up, also behind the same address', () => {
+  const { throttle } = setUp();
+  throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
+  attack(throttle);
+  assert.ok(fail(throttle, 'a@example.org', '192.0.2.2') > 0, 'another address');
+  assert.ok(fail(throttle, 'b@example.org', '192.0.2.1') > 0, 'another account');
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5, 'but by its own failures');
+});
+
+test('where an account has a session, it is the same after a restart', () => {
+  const { throttle } = setUp();
+  attack(throttle);
+  assert.throws(() => throttle.attempt('a@example.org', '192.0.2.1'), { code: 'too_many_requests' });
+  const { settle, turn } = throttle.attempt('a@example.org', '192.0.2.1', true);
+  settle('failed');
+  assert.equal(turn.isKnown, true);
 });
 
 test('a good login forgets the failures of its account from its address, and no others', () => {
   const { throttle } = setUp();
   const attempt = (account: string) => () => fail(throttle, account, '192.0.2.1');
   for (let index = 0; index < 4; index += 1) attempt('a@example.org')();
-  throttle.attempt('a@example.org', '192.0.2.1')('succeeded');
+  throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
   assert.equal(failuresUntilRefused(attempt('a@example.org')), 5);
-  // 4 + 5 failures of the address so far, and the one that was good.
-  assert.equal(failuresUntilRefused((index) => attempt(`${index}@example.org`)()), 21);
+  // The address has failed 4 times; what came after the good login counts for the pair alone.
+  assert.equal(failuresUntilRefused((index) => attempt(`${index}@example.org`)()), 26);
 });
 
-test('good logins and withdrawn attempts do not count', () => {
-  const { throttle } = setUp();
-  for (let index = 0; index < 1000; index += 1) {
-    throttle.attempt('a@example.org', '192.0.2.1')('succeeded');
-    throttle.attempt(`${index}@example.org`, '192.0.2.1')('withdrawn');
+test('an account signs in 60 times at once, then every 5 seconds; attempts that were withdrawn do not count', () => {
+  const { clock, throttle } = setUp();
+  const signIn = (): void => throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
+  for (let index = 0; index < 60; index += 1) {
+    throttle.attempt('a@example.org', '192.0.2.1').settle('withdrawn');
+    signIn();
   }
-  assert.equal(failuresUntilRefused(() => fail(throttle, 'b@example.org', '192.0.2.1')), 5);
+  assert.throws(signIn, { code: 'too_many_requests', retryAfterSeconds: 5, message: /signed in too often/ });
+  assert.equal(fail(throttle, 'b@example.org', '192.0.2.1'), 0, 'another account');
+  clock.advance(5);
+  signIn();
+  assert.throws(signIn, { code: 'too_many_requests' });
+});
+
+test('callers whose passwords are compared are told apart: pairs that signed in before, and networks', () => {
+  const { throttle } = setUp();
+  const turnOf = (account: string, address: string, hasSession = false) => {
+    const { turn, settle } = throttle.attempt(account, address, hasSession);
+    settle('withdrawn');
+    return turn;
+  };
+  assert.deepEqual(turnOf('a@example.org', '2001:db8::1'), turnOf('b@example.org', '2001:db8::2'));
+  const [one, two] = [turnOf('a@example.org', '192.0.2.1', true), turnOf('b@example.org', '192.0.2.1', true)];
+  assert.deepEqual([one.isKnown, two.isKnown, one.caller === two.caller], [true, true, false]);
 });
 
 test('attempts at the same time are no more than may fail; the next one waits for them, and no longer', () => {
@@ -110,17 +143,18 @@ test('attempts at the same time are no more than may fail; the next one waits fo
   const begin = () => throttle.attempt('a@example.org', '192.0.2.1');
   const running = Array.from({ length: 4 }, begin);
   assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 1, message: /are being checked at this/ });
-  running[0]?.('withdrawn');
+  running[0]?.settle('withdrawn');
   running.push(begin());
-  for (const settle of running.slice(1)) settle('failed');
+  for (const { settle } of running.slice(1)) settle('failed');
   assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 60, message: /attempts have failed/ });
 });
 
 test('no number of good logins at the same time holds up the one after them', () => {
-  const { throttle } = setUp();
+  const { clock, throttle } = setUp();
   for (let round = 0; round < 100; round += 1) {
     const running = Array.from({ length: 5 }, () => throttle.attempt('a@example.org', '192.0.2.1'));
-    for (const settle of running) settle('succeeded');
+    for (const { settle } of running) settle('succeeded');
+    clock.advance(25);
   }
 });
 
@@ -134,11 +168,20 @@ test('30 e-mail addresses may be asked for from one place, then one in 10 second
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5);
 });
 
+test('600 e-mail addresses may be asked for in all, then one a second', () => {
+  const { clock, throttle } = setUp();
+  const ask = (index: number): void => throttle.countNewEmail(`10.0.${index >> 8}.${index & 255}`);
+  for (let index = 0; index < 600; index += 1) ask(index);
+  assert.throws(() => ask(600), { code: 'too_many_requests', retryAfterSeconds: 1 });
+  clock.advance(1);
+  ask(600);
+});
+
 test('many names take no more memory and hold up few others', () => {
   const { clock, throttle } = setUp();
   const before = process.memoryUsage().arrayBuffers;
   for (let index = 0; index < 20_000; index += 1) {
-    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`)('failed');
+    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`).settle('failed');
     clock.advance(0.2);
   }
   assert.ok(process.memoryUsage().arrayBuffers - before < 100_000);

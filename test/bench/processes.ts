@@ -52,9 +52,9 @@ export function startBare(directory: string, order: BareOrder): Promise<Server> 
 }
 
 /** Starts the built Cairn on this data, with its log in a file and its figures being counted. */
-export function startCairn(directory: string, data: string): Promise<Server> {
+export function startCairn(directory: string, data: string, more: readonly string[] = []): Promise<Server> {
   const main = join(import.meta.dirname, '../../dist/main.js');
-  const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', '--admin-email', email];
+  const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', '--admin-email', email, ...more];
   const environment = { CAIRN_SECRET: secret, CAIRN_ADMIN_PASSWORD: password };
   return serverFrom(directory, (output) => start(0, [main, 'serve', ...options], output, environment));
 }

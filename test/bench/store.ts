@@ -3,13 +3,16 @@
  * beside a bare `node:http` server with group commit, a bare one that writes nothing, and an append + datasync loop,
  * all in the same run; then start-up, memory per record, and the longest stall while a checkpoint runs.
  */
+import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-import { createApp } from '../../src/app.ts';
-import { openData, type Data } from '../../src/data.ts';
+import { createApp } from '../../src/app/app.ts';
+import { openData, type Data } from '../../src/app/data.ts';
+import { completeOptions } from '../../src/app/options.ts';
+import type { CollectionResource } from '../../src/collections/resource.ts';
 import type { LoadResult } from './load.ts';
 import { ask, email, load, password, residentMiB, secret } from './processes.ts';
 import { startBare, startCairn, stop, type Server } from './processes.ts';
@@ -41,12 +44,18 @@ export async function benchStore(bench: StoreBench): Promise<string> {
   ].join('\n\n');
 }
 
+/** The store and its collection of items, the only one. */
+function itemsOf({ store, collections: [items] }: Data): Pick<Data, 'store'> & { items: CollectionResource } {
+  assert.ok(items !== undefined);
+  return { store, items };
+}
+
 /** A stopped data directory with so many items. */
 async function fill(directory: string, records: number): Promise<string> {
   const template = join(directory, `template-${records}`);
   const app = await createApp({ directory: template, secret, administrator: { email, password } });
   await app.close();
-  const { store, items } = await openStarted(template);
+  const { store, items } = itemsOf(await openStarted(template));
   const perCommit = 1000;
   for (let done = 0; done < records; done += perCommit) {
     await store.write((tx) => {
@@ -61,7 +70,7 @@ async function fill(directory: string, records: number): Promise<string> {
 
 /** The store alone, in this process. */
 async function openStarted(directory: string): Promise<Data> {
-  const data = openData({ directory });
+  const data = openData(completeOptions({ directory }));
   await data.store.start();
   return data;
 }
@@ -176,7 +185,8 @@ async function stalls(bench: StoreBench, templates: ReadonlyMap<number, string>)
   return table(lines);
 }
 
-async function writeWhile({ store, items }: Data, work: () => Promise<void>): Promise<string[]> {
+async function writeWhile(data: Data, work: () => Promise<void>): Promise<string[]> {
+  const { store, items } = itemsOf(data);
   const delays = monitorEventLoopDelay({ resolution: 1 });
   let writes = 0;
   let longest = 0;

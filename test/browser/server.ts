@@ -1,29 +1,88 @@
+import { Agent, createServer, request as ask, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { createApp } from '../../src/app.ts';
-import { everybody } from '../../src/auth/access.ts';
+import { createApp } from '../../src/app/app.ts';
+import type { AppOptions } from '../../src/app/options.ts';
 
 export const password = 'the house on the hill';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/**
+ * Stands between the page and the server: answers a request itself, lets it through by `forward`, or returns nothing,
+ * which cuts the connection.
+ */
+export type Double = (
+  request: IncomingMessage & { readonly body: string },
+  forward: () => Promise<Answer>,
+  response: ServerResponse,
+) => Promise<Answer | 'answered' | undefined>;
 
 export interface TestServer {
   readonly url: string;
   readonly port: number;
-  /** Does something as another client of Ada's would: a bearer token, no browser. */
+  /** What stands before the server from now on. */
+  double: Double;
+  /** The requests that have come, such as `GET /items?limit=50`, since this was emptied. */
+  readonly requests: string[];
+  /** Makes a request as another client of this person: a bearer token, no browser. */
   as(who: 'ada' | 'grace', method: string, target: string, body?: object): Promise<{ status: number; data: any }>;
+  /** Stops answering, and cuts what is connected. */
+  stop(): Promise<void>;
+  /** Answers again, at the same port. */
+  restart(): Promise<void>;
 }
 
-/**
- * An application in memory on a port of its own. Ada (1) is an administrator, Grace (2) a member; `people` more are
- * members, and there are `things` items of the names `Thing 1`, `Thing 2` … at rising prices.
- */
-export async function serve(
-  t: TestContext,
-  { people = 0, things = 0, auth }: { people?: number; things?: number; auth?: 'none' } = {},
-): Promise<TestServer> {
-  const app = await createApp({ scryptCost: 1, auth });
+export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections'> {
+  /** How many members there are beside Ada and Grace. */
+  readonly people?: number;
+  /** How many items there are: `Thing 1`, `Thing 2` … at rising prices. */
+  readonly things?: number;
+}
+
+const emails = { ada: 'ada@example.org', grace: 'grace@example.org' } as const;
+export const letThrough: Double = (_request, forward) => forward();
+
+/** Serves an application in memory at a port of its own. Ada (1) is an administrator, Grace (2) a member. */
+export async function serve(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
+  const { people = 0, things = 0, auth, collections } = options;
+  const app = await createApp({ scryptCost: 1, auth, collections });
   t.after(() => app.close());
-  const port = await app.listen({ port: 0, host: '127.0.0.1' });
-  const emails = { ada: 'ada@example.org', grace: 'grace@example.org' } as const;
+  const appPort = await app.listen({ port: 0, host: '127.0.0.1' });
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+
+  const listener = createServer(async (incoming, response) => {
+    server.requests.push(`${incoming.method} ${incoming.url}`);
+    const body = String(await buffer(incoming));
+    const { method, url: path, headers } = incoming;
+    const forward = async (): Promise<Answer> => {
+      const sent = ask({ agent, port: appPort, host: '127.0.0.1', method, path, headers }).end(body);
+      const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+        sent.on('response', resolve).on('error', reject);
+      });
+      return { status: answer.statusCode ?? 0, headers: answer.headers, body: String(await buffer(answer)) };
+    };
+    // A test may have ended meanwhile.
+    const answer = await server.double(Object.assign(incoming, { body }), forward, response).catch(() => undefined);
+    // A browser sends a request again by itself where a connection ends without a byte.
+    if (answer === undefined) response.write('{', () => response.destroy());
+    if (answer === undefined || answer === 'answered') return;
+    const framing = ['transfer-encoding', 'content-length', 'connection'];
+    const kept = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !framing.includes(name)));
+    response.writeHead(answer.status, kept).end(answer.body);
+  });
+  await once(listener.listen(0, '127.0.0.1'), 'listening');
+  const { port } = listener.address() as AddressInfo;
   const tokens = new Map<string, string>();
+
   const send = (method: string, target: string, content: object | undefined, fields: object = {}) =>
     app.inject({
       method, target, fields: { 'Content-Type': 'application/json', ...fields },
@@ -35,18 +94,50 @@ export async function serve(
     await send('POST', '/tokens/revoke', { refresh_token: granted.refresh_token });
     return granted.access_token;
   };
-  const as: TestServer['as'] = async (who, method, target, body) => {
-    const token = tokens.get(who) ?? await tokenOf(emails[who]);
-    tokens.set(who, token);
-    const { status, body: text } = await send(method, target, body, { Authorization: `Bearer ${token}` });
-    return { status, data: text === '' ? undefined : JSON.parse(text) };
+  const server: TestServer = {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    double: letThrough,
+    requests: [],
+    async as(who, method, target, body) {
+      const token = tokens.get(who) ?? await tokenOf(emails[who]);
+      tokens.set(who, token);
+      const { status, body: text } = await send(method, target, body, { Authorization: `Bearer ${token}` });
+      return { status, data: text === '' ? undefined : JSON.parse(text) };
+    },
+    async stop() {
+      if (!listener.listening) return;
+      const closed = new Promise((resolve) => listener.close(resolve));
+      listener.closeAllConnections();
+      await closed;
+    },
+    async restart() {
+      await once(listener.listen(port, '127.0.0.1'), 'listening');
+    },
   };
-  await app.users.create(everybody, { name: 'Ada', role: 'admin', email: emails.ada, password });
-  await as('ada', 'PATCH', '/users/1', { name: 'Ada Lovelace' });
-  await as('ada', 'POST', '/users', { name: 'Grace Hopper', email: emails.grace, password });
-  for (let n = 1; n <= people; n++) {
-    await as('ada', 'POST', '/users', { name: `Person ${n}`, email: `person.${n}@example.org` });
+  t.after(() => server.stop());
+
+  await app.users.add({ name: 'Ada', role: 'admin', email: emails.ada, password });
+  await server.as('ada', 'PATCH', '/users/1', { name: 'Ada Lovelace' });
+  await server.as('ada', 'POST', '/users', { name: 'Grace Hopper', email: emails.grace, password });
+  for (let n = 1; n <= people; n += 1) {
+    await server.as('ada', 'POST', '/users', { name: `Person ${n}`, email: `person.${n}@example.org` });
   }
-  for (let n = 1; n <= things; n++) await as('ada', 'POST', '/items', { name: `Thing ${n}`, price: n * 1.25 });
-  return { url: `http://127.0.0.1:${port}`, port, as };
+  const ids = Array.from({ length: things }, (_, index) => index + 1);
+  while (ids.length > 0) {
+    await Promise.all(ids.splice(0, 100).map((n) =>
+      server.as('ada', 'POST', '/items', { name: `Thing ${n}`, price: n * 1.25 })));
+  }
+  return server;
+}
+
+/** Lets everything through, with changes to the OpenAPI document. */
+export function describing(change: (document: any) => void, next: Double = letThrough): Double {
+  return async (request, forward, response) => {
+    if (request.url !== '/openapi.json') return next(request, forward, response);
+    const answer = await forward();
+    const document = JSON.parse(answer.body);
+    change(document);
+    return { ...answer, body: JSON.stringify(document) };
+  };
 }

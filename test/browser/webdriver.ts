@@ -13,7 +13,9 @@ export const browserIsThere = ['chromium', 'chromedriver'].every(
 const elementKey = 'element-6066-11e4-a52e-4f735466cecf';
 
 /** Keys that are no characters (WebDriver §17.4.2). */
-export const keys = { tab: '\uE004', enter: '\uE007', escape: '\uE00C', shift: '\uE008' } as const;
+export const keys = {
+  tab: '\uE004', enter: '\uE007', escape: '\uE00C', shift: '\uE008', control: '\uE009',
+} as const;
 
 export interface LogEntry {
   readonly level: string;
@@ -85,6 +87,24 @@ export class Browser {
     await send(this.#url, 'POST', '/refresh', {});
   }
 
+  /** Opens a tab and goes on there; returns the handle of the one that was left. */
+  async openTab(): Promise<string> {
+    const former: string = await send(this.#url, 'GET', '/window');
+    const { handle } = await send(this.#url, 'POST', '/window/new', { type: 'tab' });
+    await this.switchTo(handle);
+    return former;
+  }
+
+  async switchTo(handle: string): Promise<void> {
+    await send(this.#url, 'POST', '/window', { handle });
+  }
+
+  /** Closes this tab, and goes on in another one. */
+  async closeTab(next: string): Promise<void> {
+    await send(this.#url, 'DELETE', '/window');
+    await this.switchTo(next);
+  }
+
   /** The result of a function body run in the page. */
   run(script: string, ...args: readonly unknown[]): Promise<any> {
     return send(this.#url, 'POST', '/execute/sync', { script, args });
@@ -96,14 +116,19 @@ export class Browser {
   }
 
   /** Waits until the function body, run in the page, gives something that is true, and returns that. */
-  async until(script: string, ...args: readonly unknown[]): Promise<any> {
-    for (let attempt = 0; attempt < 200; attempt++) {
+  until(script: string, ...args: readonly unknown[]): Promise<any> {
+    return this.untilWithin(5, script, ...args);
+  }
+
+  /** The same, for so many seconds. */
+  async untilWithin(seconds: number, script: string, ...args: readonly unknown[]): Promise<any> {
+    for (let attempt = 0; attempt < seconds * 40; attempt++) {
       const value = await this.run(script, ...args);
       if (value) return value;
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     const seen = await this.run('return document.body.innerText');
-    throw new Error(`Waited 5 s in vain for: ${script} ${JSON.stringify(args)}\nThe page shows:\n${seen}`);
+    throw new Error(`Waited ${seconds} s in vain for: ${script} ${JSON.stringify(args)}\nThe page shows:\n${seen}`);
   }
 
   /** Presses keys, one after the other, wherever the focus is; `held` is kept down meanwhile. */
@@ -127,6 +152,11 @@ export class Browser {
     });
   }
 
+  /** Chooses a file in a control for files. */
+  async upload(selector: string, path: string): Promise<void> {
+    await this.#element(selector, (at) => send(this.#url, 'POST', `${at}/value`, { text: path }));
+  }
+
   /** What was written to the console, and what the browser itself complained about, since the last call. */
   log(): Promise<LogEntry[]> {
     return send(this.#url, 'POST', '/se/log', { type: 'browser' });
@@ -139,6 +169,7 @@ export class Browser {
     await this.block();
     await this.setOffline(false);
     await this.resize(1280, 800);
+    await this.emulate({ 'prefers-reduced-motion': 'reduce' });
     await this.log();
   }
 
@@ -158,9 +189,9 @@ export class Browser {
   }
 
   /** @param features of media queries, such as `prefers-color-scheme` */
-  async emulate(features: Readonly<Record<string, string>>): Promise<void> {
+  async emulate(features: Readonly<Record<string, string>>, media = ''): Promise<void> {
     const entries = Object.entries(features).map(([name, value]) => ({ name, value }));
-    await this.devtools('Emulation.setEmulatedMedia', { features: entries });
+    await this.devtools('Emulation.setEmulatedMedia', { media, features: entries });
   }
 
   async screenshot(path: string): Promise<void> {

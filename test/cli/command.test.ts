@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import type { Call, Command, ExitCode, Terminal } from '../../src/cli/command.ts';
 import { passwordFile, readPassword } from '../../src/cli/user.ts';
-import { options, type Environment } from '../../src/config.ts';
-import { flagOnly, toggle } from '../../src/settings.ts';
-import { packageVersion } from '../../src/base/system.ts';
+import { options, type Environment } from '../../src/config/config.ts';
+import { flagOnly, toggle } from '../../src/config/settings.ts';
+import { version } from '../../src/base/version.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
 
@@ -80,20 +80,19 @@ test('a command takes flags in any order and form, and variables', async () => {
 });
 
 const wrong: readonly [words: string, message: string][] = [
-  ['--prot 1', 'Cannot use --prot: there is no such option; see cairn serve --help'],
-  ['-p 1', 'Cannot use -p: there is no such option; see cairn serve --help'],
-  ['--port', 'Cannot use --port: its value is missing; must be a whole number from 0 to 65535'],
-  ['--port --loud', 'Cannot use --port: its value is missing; must be a whole number from 0 to 65535'],
+  ['--prot 1', "Cannot run cairn serve: Unknown option '--prot'; see cairn serve --help"],
+  ['-p 1', "Cannot run cairn serve: Unknown option '-p'; see cairn serve --help"],
+  ['--port', "Cannot run cairn serve: Option '--port <value>' argument missing; see cairn serve --help"],
+  ['--port --loud', "Cannot run cairn serve: Option '--port' argument is ambiguous; see cairn serve --help"],
   ['--port x', 'Cannot use --port "x": must be a whole number from 0 to 65535'],
-  ['--port 1 --port 2', 'Cannot use --port: it is given twice'],
-  ['--loud=true', 'Cannot use --loud: it takes no value'],
-  ['--no-loud', 'Cannot use --no-loud: there is no such option; see cairn serve --help'],
+  ['--loud=true', "Cannot run cairn serve: Option '--loud' does not take an argument; see cairn serve --help"],
+  ['--no-loud', "Cannot run cairn serve: Unknown option '--no-loud'; see cairn serve --help"],
   ['serve now', 'Cannot run cairn serve: it takes no arguments, and got "now"'],
   ['copy a', 'Cannot run cairn copy: it takes FROM TO'],
   ['copy a b c', 'Cannot run cairn copy: it takes FROM TO'],
-  ['fly', 'Cannot run cairn fly: there is no such command; see cairn --help'],
-  ['user', 'Cannot run cairn user: there is no such command; say cairn user add, cairn user list'],
-  ['user ad', 'Cannot run cairn user: there is no such command; say cairn user add, cairn user list'],
+  ['fly', 'Cannot run cairn "fly": no such command; see cairn --help'],
+  ['user', 'Cannot run cairn "user": no such command; see cairn --help'],
+  ['user ad', 'Cannot run cairn "user": no such command; see cairn --help'],
 ];
 
 test('wrong usage is one line that says what is wrong, and exit code 64', async () => {
@@ -101,7 +100,7 @@ test('wrong usage is one line that says what is wrong, and exit code 64', async 
     assert.deepEqual(await call(words), { code: 64, out: '', err: `${message}\n` }, words);
   }
   const { err, code } = await call('--secret=hunter2hunter2');
-  assert.match(err, /^Cannot use --secret: secrets are never arguments/);
+  assert.match(err, /^Cannot run cairn serve: Unknown option '--secret'/);
   assert.doesNotMatch(err, /hunter2/);
   assert.equal(code, 64);
 });
@@ -111,12 +110,12 @@ test('failures have exit codes of their own, and only a bug shows its stack', as
   assert.deepEqual(await call('fail'), {
     code: 74,
     out: '',
-    err: "Cannot go on: EACCES: permission denied, open 'x'; " +
-      'run this as the owner of the files, or name another place\n',
+    err: "Cannot go on: EACCES: permission denied, open 'x'; run this as the owner of the files, " +
+      'or use another place (for a port, one above 1023)\n',
   });
   const bug = await call('break');
   assert.equal(bug.code, 70);
-  assert.match(bug.err, /^Cannot go on, which is a bug of Cairn's: SyntaxError: .*\n {4}at /);
+  assert.match(bug.err, /^Cannot go on, because of a bug of Cairn: SyntaxError: .*\n {4}at /);
 });
 
 const denied: readonly [words: string, message: RegExp][] = [
@@ -127,8 +126,8 @@ const denied: readonly [words: string, message: RegExp][] = [
   ['open ENOENT p --password-file p', /^Cannot use --password-file: ENOENT: no, open 'p'\n$/],
   ['open EACCES d/..x --data d', /^Cannot use --data: EACCES: no, open 'd\/..x'; run this as/],
   ['open EACCES x --data d', /^Cannot go on: EACCES: no, open 'x'; run this as/],
-  ['reach d/lock --data d', /^Cannot use --data: this run is locked down, and "d\/lock" .* set CAIRN_DATA instead of/],
-  ['reach x', /^Cannot go on: this run is locked down, and "x" is not .*CAIRN_DATA, CAIRN_TLS_CERT/],
+  ['reach d/lock --data d', /^Cannot use --data: "d\/lock" is out of reach; the flags of this locked-down run have to/],
+  ['reach x', /^Cannot go on: "x" is out of reach; the flags of this locked-down run have to allow it/],
 ];
 
 test('what a system refuses is told with the option that it is about, and with what to do', async () => {
@@ -140,8 +139,8 @@ test('what a system refuses is told with the option that it is about, and with w
 });
 
 test('--version and --help say what there is', async () => {
-  const version = `cairn ${packageVersion()} on Node.js ${process.version}\n`;
-  assert.deepEqual(await call('--version'), { code: 0, out: version, err: '' });
+  const line = `cairn ${version} on Node.js ${process.version}\n`;
+  assert.deepEqual(await call('--version'), { code: 0, out: line, err: '' });
   const { out } = await call('--help');
   for (const { name, summary } of commands) assert.ok(out.includes(name) && out.includes(summary), name);
   const { out: help, code } = await call('user add --help --port x');

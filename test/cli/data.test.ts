@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApp, type App } from '../../src/app.ts';
+import { createApp, type App } from '../../src/app/app.ts';
 import { dataCommands } from '../../src/cli/data.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
@@ -17,7 +17,7 @@ function cairn(directory: string, ...words: readonly string[]): Promise<Outcome>
 
 async function running(t: TestContext): Promise<{ directory: string; app: App }> {
   const directory = temporaryDirectory(t);
-  const app = await createApp({ directory, scryptCost: 14, administrator });
+  const app = await createApp({ directory, scryptCost: 1, administrator });
   return { directory, app };
 }
 
@@ -39,7 +39,7 @@ async function signIn(app: App): Promise<Readonly<Record<string, string>>[]> {
 
 /** How those who signed in before are answered by the data as they are now. */
 async function answersIn(directory: string, credentials: Awaited<ReturnType<typeof signIn>>): Promise<number[]> {
-  const app = await createApp({ directory, scryptCost: 14, administrator });
+  const app = await createApp({ directory, scryptCost: 1, administrator });
   const targets = ['/items', '/dashboard'];
   const replies = await Promise.all(credentials.map((fields, at) => app.inject({ target: targets[at] ?? '', fields })));
   await app.close();
@@ -65,45 +65,63 @@ test('check tells of a good store, stopped or running, and exits with 0', async 
   assert.equal(after.code, 0, after.out);
 });
 
-test('an edit by hand is found with its place, refused by a start, and accepted by --repair', async (t) => {
+test('an edit by hand is found with its place, refused by a start, and accepted by a repair', async (t) => {
   const { directory, app } = await running(t);
+  const credentials = await signIn(app);
   await app.close();
   const file = join(directory, 'users.json');
   const text = readFileSync(file, 'utf8');
-  writeFileSync(file, text.replace('"name":"Administrator"', '"name":"Ada"'));
-  assert.notEqual(readFileSync(file, 'utf8'), text);
+  const edited = text.replace('"name":"Administrator"', '"name":"Ada"');
+  assert.notEqual(edited, text);
+  writeFileSync(file, edited);
 
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
   assert.match(out, /^failure {2}Cannot open the store: users\.json, byte \d+: its digest does not fit/m);
-  assert.match(out, /"cairn check --repair" keeps what can be read/);
+  assert.match(out, /^To mend it: `cairn repair`, which accepts the edit$/m);
   await assert.rejects(usersIn(directory), { name: 'StoreDamageError' });
 
-  const repaired = await cairn(directory, 'check', '--repair');
+  const target = join(temporaryDirectory(t), 'new');
+  const repaired = await cairn(directory, 'repair', target);
   assert.equal(repaired.code, 0, repaired.out);
-  assert.match(repaired.out, /^ok {7}kept as it was: users\.json\.damaged-\w+$/m);
-  assert.match(repaired.out, /^The store is repaired$/m);
-  assert.deepEqual(await usersIn(directory), ['Ada']);
-  assert.match((await cairn(directory, 'check', '--repair')).out, /^Nothing was damaged, and nothing is changed$/m);
-  // Byte for byte as the store writes it, so that a next edit meets what the first one did.
-  assert.match(readFileSync(file, 'utf8'), /^\{"id":1,"revision":/m);
+  assert.match(repaired.out, /^warning {2}Cannot open the store: users\.json, .*\[S2\]$/m);
+  assert.match(repaired.out, /^ok {7}users: 1 record$/m);
+  assert.match(repaired.out, /^The store is repaired in \S+new; what is in \S+ stays as it is$/m);
+  assert.doesNotMatch(repaired.out, /sign in again/);
+  assert.deepEqual(await usersIn(target), ['Ada']);
+  assert.deepEqual(await answersIn(target, credentials), [200, 200]);
+  assert.equal(readFileSync(file, 'utf8'), edited);
+  const again = await cairn(target, 'repair', join(target, '..', 'again'));
+  assert.deepEqual([again.code, existsSync(join(target, '..', 'again'))], [0, false]);
+  assert.match(again.out, /^Nothing is damaged, and nothing was written$/m);
 });
 
 test('a repair that loses anything ends all sessions and keys, says so, and does not exit with 0', async (t) => {
   const { directory, app } = await running(t);
   const credentials = await signIn(app);
+  const made = await app.inject({
+    method: 'POST',
+    target: '/items',
+    fields: { ...credentials[0], 'Content-Type': 'application/json', 'Idempotency-Key': 'lamp' },
+    body: '{"name":"Lamp","price":1}',
+  });
+  assert.equal(made.status, 201);
   await app.close();
+  const keysIn = (place: string): string => readFileSync(join(place, 'idempotency-keys.json'), 'utf8');
+  assert.match(keysIn(directory), /^\{"id":1,/m);
   assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
   rmSync(join(directory, 'users.json'));
   const checked = await cairn(directory, 'check');
-  assert.match(checked.out, /^To mend it: put the right file back, or "cairn restore" a backup; "cairn check/m);
-  const { code, out } = await cairn(directory, 'check', '--repair');
+  assert.match(checked.out, /^To mend it: put the right file back, or `cairn restore` a backup; `cairn repair` keeps/m);
+  const target = join(temporaryDirectory(t), 'new');
+  const { code, out } = await cairn(directory, 'repair', target);
   assert.equal(code, 78);
-  assert.match(out, /^warning {2}lost: users\.json, byte 0: it is not there$/m);
-  assert.match(out, /^The store is repaired\nEverybody has to sign in again: .* CAIRN_SECRET/m);
-  assert.match(out, /^warning {2}There is no keys\.json beside the data/m, 'as it is after the repair');
-  assert.deepEqual(await answersIn(directory, credentials), [401, 401]);
-  assert.match(readFileSync(join(directory, 'users.json'), 'utf8'), /^\{"id":2,/m);
+  assert.match(out, /^warning {2}Cannot open the store: users\.json, byte 0: a snapshot that is missing.* \[S5\]$/m);
+  assert.match(out, /^Something is lost, .* Everybody has to sign in again: .* CAIRN_SECRET/m);
+  assert.match((await cairn(target, 'check')).out, /^warning {2}There is no keys\.json beside the data/m);
+  assert.deepEqual(await answersIn(target, credentials), [401, 401]);
+  assert.match(readFileSync(join(target, 'users.json'), 'utf8'), /^\{"id":1000002,/m);
+  assert.doesNotMatch(keysIn(target), /^\{"id":/m, 'nothing is replayed that may be lost');
 });
 
 test('what a newer version wrote is left to that version', async (t) => {
@@ -113,9 +131,10 @@ test('what a newer version wrote is left to that version', async (t) => {
   writeFileSync(file, readFileSync(file, 'utf8').replace('"format":1', '"format":2'));
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
-  assert.match(out, /^failure {2}Cannot open the store: users\.json, byte 0: it has format 2/m);
-  assert.doesNotMatch(out, /--repair/);
-  assert.equal((await cairn(directory, 'check', '--repair')).code, 78);
+  assert.match(out, /^failure {2}Cannot open the store: users\.json, byte 0: .*: it is 2, this version knows 1/m);
+  assert.match(out, /^To mend it: start the newer version of Cairn that wrote it$/m);
+  const target = join(temporaryDirectory(t), 'new');
+  assert.deepEqual([(await cairn(directory, 'repair', target)).code, existsSync(target)], [78, false]);
 });
 
 test('a backup is taken beside a running server, says that keys are in it, and is restored', async (t) => {
@@ -161,7 +180,7 @@ test('what is no file is named, and nothing waits for it', { skip: isLockedRun |
   for (const make of [() => execFileSync('mkfifo', [file]), () => mkdirSync(file)]) {
     rmSync(file, { recursive: true });
     make();
-    for (const words of [['check'], ['check', '--repair']]) {
+    for (const words of [['check'], ['repair', join(directory, '..', 'never')]]) {
       const { code, err } = await cairn(directory, ...words);
       assert.equal(code, 74);
       assert.match(err, /^Cannot read .*items\.json: it is not a file/);
@@ -211,7 +230,7 @@ test('a configured key: too short is refused, too simple is told', async (t) => 
 
 test('what is no store, or in use, is one line', async (t) => {
   const { directory, app } = await running(t);
-  const inUse = await cairn(directory, 'check', '--repair');
+  const inUse = await cairn(directory, 'repair', `${directory}-never`);
   assert.equal(inUse.code, 75);
   assert.match(inUse.err, /^Cannot open the store: process \d+ on .* holds it/);
   await app.close();
@@ -247,6 +266,8 @@ test('where a person waits, what takes long says what it is at', async (t) => {
   assert.equal(await ask('backup', copy), `reading ${directory} …\nwriting ${copy} …\nchecking ${copy} …\n`);
   assert.equal(await ask('check'), `checking ${directory} …\n`);
   writeFileSync(join(directory, 'items.json'), readFileSync(join(directory, 'items.json'), 'utf8').replace('[', '[ '));
-  assert.equal(await ask('check', '--repair'), `reading ${directory} …\nwriting ${directory} …\n`);
+  const repaired = join(copy, '..', 'repaired');
+  const steps = [`reading ${directory}`, `writing ${repaired}`, `checking ${repaired}`];
+  assert.equal(await ask('repair', repaired), steps.map((step) => `${step} …\n`).join(''));
   assert.equal((await cairn(directory, 'check')).err, '', 'where nobody waits, nothing is said');
 });

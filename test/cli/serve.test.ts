@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import {
-  chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync,
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -8,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { greetedBy, makeCertificate } from '../http/certificates.ts';
 import { parseExposition, sampleValue } from '../prometheus.ts';
 import { isLockedRun } from '../support/locked.ts';
-import { cairn, temporaryDirectory } from './spawn.ts';
+import { cairn, run, source, temporaryDirectory, type Running } from './spawn.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 const operations = /Operations are served at (http:\/\/127\.0\.0\.1:\d+)/;
@@ -44,6 +45,10 @@ test('a server: from its first line to its last, with figures for operators', as
   assert.equal(value('cairn_store_records', { collection: 'items' }), 1);
   assert.equal(value('cairn_store_state', { state: 'writable' }), 1);
   assert.ok((value('process_resident_memory_bytes') ?? 0) > 1e6);
+  assert.ok((value('cairn_data_free_bytes') ?? 0) > 1e6);
+  assert.equal(value('cairn_http_connections_refused_total'), 0);
+  assert.equal(value('cairn_tls_certificate_end_timestamp_seconds'), undefined);
+  if (existsSync('/proc/self/fd') && !isLockedRun) assert.ok((value('process_open_fds') ?? 0) > 10);
   assert.equal((await fetch(`${ops}/livez`)).status, 200);
   assert.equal((await fetch(`${ops}/readyz`, { method: 'HEAD' })).status, 200);
   assert.equal((await fetch(`${ops}/items`)).status, 404);
@@ -68,21 +73,34 @@ test('a server: from its first line to its last, with figures for operators', as
   assert.deepEqual(modes.filter((mode) => mode !== 0), []);
 });
 
+test('the source runs as it stands', { skip: isLockedRun && 'there is only what was built' }, async (t) => {
+  const running = run(t, [...source, '--version']);
+  assert.equal(await running.ended, 0, running.err);
+  assert.match(running.out, /^cairn \S+ on Node\.js v\d+/);
+});
+
 test('without a terminal, the generated password is in a file that only its owner reads', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   mkdirSync(data);
-  const owner = process.getuid?.() === 0 && !isLockedRun ? 1234 : statSync(data).uid;
-  if (owner === 1234) chownSync(data, owner, owner);
   const server = cairn(t, ['--data', data, '--port', '0'], { CAIRN_SCRYPT_COST: '14', CAIRN_PROT: '80' });
   const [, base = ''] = await server.find(url);
   const file = join(data, 'admin-password');
-  const { mode, uid } = statSync(file);
-  assert.deepEqual([mode & 0o777, uid], [0o600, owner]);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
   const password = readFileSync(file, 'utf8').trim();
   assert.match(server.out, /CAIRN_PROT is no option/);
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });
   const headers = { 'Content-Type': 'application/json' };
-  assert.equal((await fetch(`${base}/tokens`, { method: 'POST', headers, body })).status, 201);
+  const signedIn = await fetch(`${base}/tokens`, { method: 'POST', headers, body });
+  assert.equal(signedIn.status, 201);
+  const { access_token: token } = await signedIn.json() as { access_token: string };
+  const changed = await fetch(`${base}/users/1`, {
+    method: 'PATCH',
+    headers: { ...headers, Authorization: `Bearer ${token}` },
+    body: JSON.stringify({ currentPassword: password, password: 'a password of my own' }),
+  });
+  assert.equal(changed.status, 200);
+  for (let waited = 0; existsSync(file) && waited < 200; waited += 1) await sleep(10);
+  assert.ok(!existsSync(file), 'the file goes when the password is changed');
   server.child.kill('SIGINT');
   server.child.kill('SIGINT');
   assert.equal(await server.ended, 0, 'a signal that comes twice is one');
@@ -99,28 +117,50 @@ test('a password that cannot be kept is nobody\'s, and the next start makes anot
   assert.match(readFileSync(join(data, 'admin-password'), 'utf8'), /^[\w-]{40}\n$/);
 });
 
+test('a first start whose port is taken makes no administrator, so no password is lost', async (t) => {
+  const directory = temporaryDirectory(t);
+  const taken = cairn(t, ['--data', join(directory, 'taken'), '--port', '0', '--log=none']);
+  const [, base = ''] = await taken.find(/^Cairn serves (.*)\n$/);
+  const data = join(directory, 'data');
+  const words = ['--data', data, '--scrypt-cost', '14', '--port'];
+  const refused = cairn(t, [...words, new URL(base).port], {});
+  assert.equal(await refused.ended, 75);
+  assert.match(refused.err, /^Cannot use --port: .*\n$/, 'and no password is shown');
+  assert.ok(!existsSync(join(data, 'admin-password')));
+  await cairn(t, [...words, '0'], {}).find(url);
+  assert.ok(existsSync(join(data, 'admin-password')), 'the next start makes it');
+});
+
 test('SIGHUP: a new certificate is taken up, and one that does not fit its key is not', async (t) => {
   const directory = temporaryDirectory(t);
   if (makeCertificate(directory, 'first') === undefined) return t.skip('there is no openssl here');
   for (const name of ['second', 'third']) makeCertificate(directory, name);
   const [certFile, keyFile] = [join(directory, 'first.crt'), join(directory, 'first.key')];
   const words = ['--data', join(directory, 'data'), '--port', '0', '--log', 'pretty'];
-  const server = cairn(t, [...words, '--tls-cert', certFile, '--tls-key', keyFile]);
+  const server = cairn(t, [...words, '--tls-cert', certFile, '--tls-key', keyFile, '--ops-port', '0']);
+  const [, ops = ''] = await server.find(operations);
+  const certificateEnd = async (): Promise<number> => {
+    const samples = parseExposition(await (await fetch(`${ops}/metrics`)).text());
+    return (sampleValue(samples, 'cairn_tls_certificate_end_timestamp_seconds') ?? NaN) * 1000;
+  };
+  const endOf = (file: string): number => Date.parse(new X509Certificate(readFileSync(file)).validTo);
   const [, port = ''] = await server.find(/Cairn serves https:\/\/127\.0\.0\.1:(\d+)/);
   assert.equal(await greetedBy(Number(port)), 'first');
+  assert.equal(await certificateEnd(), endOf(join(directory, 'first.crt')));
   copyFileSync(join(directory, 'second.crt'), certFile);
   server.child.kill('SIGHUP');
-  await server.find(/ERROR The former certificate and keys stay: /);
+  await server.find(/ERROR The former certificate and keys stay in use: /);
   assert.equal(await greetedBy(Number(port)), 'first');
   copyFileSync(join(directory, 'second.key'), keyFile);
   server.child.kill('SIGHUP');
   await server.find(/Certificate and keys were read again/);
   assert.equal(await greetedBy(Number(port)), 'second');
+  assert.equal(await certificateEnd(), endOf(join(directory, 'second.crt')));
 
   for (const end of ['crt', 'key']) copyFileSync(join(directory, `third.${end}`), join(directory, `first.${end}`));
   writeFileSync(join(directory, 'data', 'keys.json'), '{}');
   server.child.kill('SIGHUP');
-  await server.find(/ERROR The former certificate and keys stay: Cannot read the key ring/);
+  await server.find(/ERROR The former certificate and keys stay in use: Cannot read the key ring/);
   assert.equal(await greetedBy(Number(port)), 'second', 'both or none');
 });
 
@@ -130,7 +170,7 @@ test('SIGHUP: what comes during the start waits for its end, and a secret of the
   const server = cairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '16'], secrets);
   while (!existsSync(join(data, 'lock'))) await sleep(5);
   server.child.kill('SIGHUP');
-  await server.find(/Cairn serves [^]*Nothing was read again; a CAIRN_SECRET never is/);
+  await server.find(/Cairn serves [^]*Nothing was read again; CAIRN_SECRET is read only at the start/);
 });
 
 test('check looks at the certificate that the options name', async (t) => {
@@ -180,17 +220,56 @@ test('what keeps a server from starting is one line and an exit code of its own'
   assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
   const told: readonly [index: number, message: RegExp][] = [
-    [1, /^Cannot use --port: listen EADDRINUSE.*; name another one/m],
+    [1, /^Cannot use --port: listen EADDRINUSE.*; use another port/m],
     [2, /^Cannot use --data: ENOTDIR.*; it has to be a directory$/m],
-    [3, /; "cairn check --repair" keeps what can be read\n$/],
-    [6, /^Cannot use --ops-port: listen EADDRINUSE.*; name another one/m],
-    [7, /^Cannot use --host: listen EADDRNOTAVAIL.*203\.0\.113\.1; name an address of this machine$/m],
+    [3, /; put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read\n$/],
+    [6, /^Cannot use --ops-port: listen EADDRINUSE.*; use another port/m],
+    [7, /^Cannot use --host: listen EADDRNOTAVAIL.*203\.0\.113\.1; use an address of this machine$/m],
     [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
-    [9, /^Cannot make the administrator: password must have at least 15 characters\n$/],
+    [9, /^Cannot make the administrator: password must be at least 15 characters long\n$/],
     [10, /^Cannot use --admin-email "a@-b": must be an e-mail address\n$/],
   ];
   for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
   for (const name of ['f', 'g']) assert.ok(!existsSync(join(directory, name, 'keys.json')), 'and nothing was done');
+});
+
+test('a file of collections: a mistake is one line with its place, and a misfit says what to do', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'collections.json');
+  const data = join(directory, 'data');
+  const words = ['--data', data, '--port', '0', '--log=none', '--collections', file];
+  const start = async (fields: object | undefined): Promise<Running> => {
+    const declarations = { collections: [{ name: 'notes', singular: 'note', fields }] };
+    writeFileSync(file, fields === undefined ? '{"collections":' : JSON.stringify(declarations));
+    return cairn(t, words);
+  };
+  const mistake = await start({ line: { kind: 'txt' } });
+  assert.equal(await mistake.ended, 64);
+  const told = /^Cannot use --collections ".*": \/collections\/0\/fields\/line\/kind must be one of text, .*\n$/;
+  assert.match(mistake.err, told);
+  const noJson = await start(undefined);
+  assert.equal(await noJson.ended, 64);
+  assert.match(noJson.err, /^Cannot use --collections ".*": Cannot read the JSON: .* line 1, column 16\n$/);
+  assert.ok(!existsSync(data), 'nothing was done');
+
+  const first = await start({ line: { kind: 'text' } });
+  const [, base = ''] = await first.find(/^Cairn serves (.*)\n$/);
+  const headers = { 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
+  const signedIn = await fetch(`${base}/tokens`, { method: 'POST', headers, body });
+  const { access_token: token } = await signedIn.json() as { access_token: string };
+  const made = await fetch(`${base}/notes`, {
+    method: 'POST',
+    headers: { ...headers, Authorization: `Bearer ${token}` },
+    body: '{"line":"a"}',
+  });
+  assert.equal(made.status, 201);
+  first.child.kill();
+  await first.ended;
+  const misfit = await start({ line: { kind: 'text' }, more: { kind: 'text' } });
+  assert.equal(await misfit.ended, 78);
+  assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the former declaration, or make the new /);
+  await (await start({ line: { kind: 'text' }, more: { kind: 'text', default: '' } })).find(/^Cairn serves/);
 });
 
 test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join, resolve } from 'node:path';
 import type { TestContext } from 'node:test';
-import { projectDirectory } from '../source.ts';
+import { handbook, projectDirectory } from '../source.ts';
 import { isLockedRun } from '../support/locked.ts';
 
 /** A `cairn` process and what it wrote so far. */
@@ -25,26 +25,41 @@ const typeStripping: unknown = Reflect.get(process.features, 'typescript');
 /** What Node.js needs to run TypeScript. */
 export const loader = typeStripping ? [] : ['--import', 'tsx'];
 
-/** What starts Cairn: its source, or in a locked-down run what was built of it. */
-export const program = isLockedRun
-  ? [join(projectDirectory, 'src', 'main.js')]
-  : [...loader, join(projectDirectory, 'src', 'main.ts')];
+/** What starts Cairn from its source. */
+export const source = [...loader, join(projectDirectory, 'src', 'main.ts')];
+
+/** What starts a program that stands beside the tests, such as `store/filler`, in TypeScript or built as they are. */
+export function testProgram(path: string): string[] {
+  const ending = extname(import.meta.filename);
+  return [...(ending === '.ts' ? loader : []), join(import.meta.dirname, '..', path + ending)];
+}
+
+/** What starts Cairn: the source, or what was built of it where the tests are built, too. */
+const program = testProgram('../src/main');
+
 /** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
 const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
 export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
-  return run(t, [...(isLockedRun ? lockedFlags(words) : []), ...program, ...words], environment);
+  const valuesOf = (flag: RegExp): string[] =>
+    words.flatMap((word, index) => (flag.test(word) ? words.slice(index + 1, index + 2) : []));
+  const [directory = 'data'] = valuesOf(/^--data$/);
+  const files = valuesOf(/^--(tls-(cert|key)|collections)$/).map((file) => resolve(projectDirectory, file));
+  const reads = [...new Set(files)].map((file) => `--allow-fs-read=${file}`);
+  const flags = isLockedRun ? [...lockedFlags(join(projectDirectory, 'src'), directory), ...reads] : [];
+  return run(t, [...flags, ...program, ...words], environment);
 }
 
-/** The flags of Node.js that `cairn flags` prints for a server with these words. */
-export function lockedFlags(words: readonly string[], [main = ''] = program): string[] {
-  const files = words.flatMap((word, index) =>
-    /^--(data|tls-cert|tls-key)$/.test(word) ? words.slice(index, index + 2) : [],
-  );
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'flags', ...files], { encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
-  return stdout.trim().split('\n');
+/** The flags of the reference's line for this Node.js, for a program and its data in these directories. */
+export function lockedFlags(programDirectory: string, dataDirectory: string): string[] {
+  const [, common = ''] = /^FLAGS="(.*)"$/m.exec(handbook) ?? [];
+  const lines = [...handbook.matchAll(/^node (.*) \$FLAGS dist\/main\.js serve # Node\.js ([\d and]+)$/gm)];
+  const major = String(Number.parseInt(process.versions.node, 10));
+  const [, own = ''] = lines.find(([, , versions = '']) => versions.split(' and ').includes(major)) ?? [];
+  assert.ok(common !== '' && own !== '' && lines.length === 3, 'the reference has the four lines');
+  const flags = `${own} ${common}`.replaceAll('$PWD/dist', programDirectory);
+  return flags.replaceAll('$CAIRN_DATA', resolve(projectDirectory, dataDirectory)).split(' ');
 }
 
 /** Starts Node.js, or another command, with these words; it is killed when the test ends. */

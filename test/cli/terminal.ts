@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
-import { run, type Command, type ExitCode, type Terminal } from '../../src/cli/command.ts';
-import type { Environment } from '../../src/config.ts';
+import type { Command, ExitCode, Terminal } from '../../src/cli/command.ts';
+import { run } from '../../src/cli/run.ts';
+import type { Environment } from '../../src/config/config.ts';
 
 export interface Outcome {
   readonly code: ExitCode;

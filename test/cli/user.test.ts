@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/app.ts';
-import { everybody } from '../../src/auth/access.ts';
+import { createApp } from '../../src/app/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
 import { userCommands } from '../../src/cli/user.ts';
-import { openData } from '../../src/data.ts';
-import { acquireLock, systemProcesses } from '../../src/store/lock.ts';
-import { NodeFiles } from '../../src/store/node-files.ts';
+import { openData } from '../../src/app/data.ts';
+import { completeOptions } from '../../src/app/options.ts';
+import { DirectoryLock, systemMachine } from '../../src/store/disk/lock.ts';
+import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { noticesOfDeniedSyncs } from '../support/locked.ts';
 import { temporaryDirectory } from './spawn.ts';
 import { runCommand, type Outcome } from './terminal.ts';
@@ -49,10 +49,41 @@ test('users are added, listed and changed without a server', async (t) => {
   assert.equal(await signIn(directory, 'ada@example.org', password), 401);
   assert.equal(await signIn(directory, 'ada@example.org', 'another good password'), 201);
   assert.deepEqual(await cairn(directory, 'user set-role bob@example.org admin'), {
-    code: 0, out: 'bob@example.org has the role admin now\n', err: '',
+    code: 0, out: 'bob@example.org now has the role admin\n', err: '',
   });
   const { out } = await cairn(directory, 'user list');
   assert.equal(out, '1\tadmin\tAda@example.org\tAda\n2\tadmin\tbob@example.org\tBob\n');
+});
+
+test('a user is removed with their sessions, but never the last administrator', async (t) => {
+  const directory = temporaryDirectory(t);
+  await cairn(directory, 'user add ada@example.org --role admin', password);
+  await cairn(directory, 'user add bob@example.org', password);
+  assert.equal(await signIn(directory, 'bob@example.org', password), 201);
+  assert.deepEqual(await cairn(directory, 'user remove Bob@example.org'), {
+    code: 0, out: 'bob@example.org is removed\n', err: '',
+  });
+  assert.equal((await cairn(directory, 'user list')).out, '1\tadmin\tada@example.org\tada\n');
+  assert.equal(await signIn(directory, 'bob@example.org', password), 401);
+  assert.match(readFileSync(join(directory, 'sessions.json'), 'utf8'), /"count":0/);
+  const last = await cairn(directory, 'user remove ada@example.org');
+  assert.deepEqual([last.code, last.out], [64, '']);
+  assert.match(last.err, /^Cannot .*last administrator.*\n$/);
+});
+
+test('a generated password that is no longer good is not kept in its file', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'admin-password');
+  await cairn(directory, 'user add ada@example.org --role admin', password);
+  await cairn(directory, 'user add bob@example.org --role admin', password);
+  writeFileSync(file, 'as serve leaves it\n');
+  await cairn(directory, 'user set-password bob@example.org', 'another good password');
+  assert.ok(existsSync(file), 'it is not about the second user');
+  await cairn(directory, 'user set-password ada@example.org', 'another good password');
+  assert.ok(!existsSync(file));
+  writeFileSync(file, 'as serve leaves it\n');
+  await cairn(directory, 'user remove ada@example.org');
+  assert.ok(!existsSync(file));
 });
 
 test('what is not allowed for users is one line, and nothing changes', async (t) => {
@@ -60,14 +91,14 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
   await cairn(directory, 'user add ada@example.org --role admin', password);
   const before = await cairn(directory, 'user list');
   const cases: readonly [words: string, input: string, message: RegExp][] = [
-    ['user add ada@example.org', password, /^Cannot keep the user: another one has this e-mail address\n$/],
+    ['user add ada@example.org', password, /^Cannot store the user: another user has this e-mail address\n$/],
     ['user add nobody', password, /^Cannot use the email: it must .*\n$/],
     ['user add bob@example.org', 'short', /^Cannot use the password: it must .*\n$/],
     ['user add bob@example.org', '', /^Cannot set the password: it is empty\n$/],
     ['user add bob@example.org --role king', password, /^Cannot use --role "king": must be one of admin, member\n$/],
     ['user set-role ada@example.org king', '', /^Cannot use the role: it must .*\n$/],
-    ['user set-role ada@example.org member', '', /^Cannot do without the last administrator.*\n$/],
-    ['user set-password eve@example.org', password, /^Cannot find the user: nobody has the address "eve@.*\n$/],
+    ['user set-role ada@example.org member', '', /^Cannot remove the last administrator.*\n$/],
+    ['user set-password eve@example.org', password, /^Cannot find the user: no user has the address "eve@.*\n$/],
     [`user list --data ${join(directory, 'absent')}`, '', /^Cannot use --data ".*absent": there is no such dir.*\n$/],
   ];
   for (const [words, input, message] of cases) {
@@ -108,14 +139,16 @@ test('while a server has the directory, users are left alone, and nobody is aske
   // So it is while a restore is under way, whatever is there of it by then.
   const target = temporaryDirectory(t);
   const files = new NodeFiles(target);
-  const lock = await acquireLock({ files, clock: systemClock, random: systemRandom, processes: systemProcesses });
+  const onNotice = (): void => undefined;
+  const options = { files, clock: systemClock, random: systemRandom, machine: systemMachine, onNotice };
+  const lock = await DirectoryLock.acquire(options, () => undefined);
   writeFileSync(join(target, 'unfinished'), '');
   assert.equal((await cairn(target, 'user list')).code, 75);
   await lock.release();
   const cut = await cairn(target, 'user list');
   assert.deepEqual([cut.code, /\[N3\]/.test(cut.err)], [78, true]);
   const absent = await cairn(directory, 'user set-password ada@example.org');
-  assert.match(absent.err, /^Cannot find the user: nobody has the address "ada@example\.org"\n$/);
+  assert.match(absent.err, /^Cannot find the user: no user has the address "ada@example\.org"\n$/);
 });
 
 test('a torn write that a command comes upon is told by the command, since no later start does', async (t) => {
@@ -136,10 +169,10 @@ test('a torn write that a command comes upon is told by the command, since no la
 test('of a disk that fails under a command the reason is told', async (t) => {
   const { mock } = t.mock.method(process.stderr, 'write', () => true);
   const directory = temporaryDirectory(t);
-  const { store, users } = openData({ directory });
+  const { store, users } = openData(completeOptions({ directory }));
   await store.start();
   rmSync(join(directory, 'lock'));
-  await assert.rejects(users.create(everybody, { name: 'Ada', email: 'ada@example.org' }), { code: 'outcome_unknown' });
+  await assert.rejects(users.add({ name: 'Ada', email: 'ada@example.org' }), { code: 'outcome_unknown' });
   await store.close();
   assert.match(String(mock.calls[0]?.arguments[0]), /^\{"level":"error","message":"The store has failed","reason":"/);
 });
@@ -191,7 +224,9 @@ test('of rotations at the same time each key is kept, and who comes between is t
 
 test('each command tells its own options alone', async () => {
   const { out } = await runCommand(userCommands, ['user', 'list', '--help']);
-  assert.deepEqual(out.match(/--[\w-]+/g), ['--data']);
+  assert.deepEqual(out.match(/(?<=^ {0,4})--[\w-]+/gm), [
+    '--data', '--cluster', '--cluster-prefix', '--cluster-ca', '--cluster-cert', '--cluster-key', '--cluster-user',
+  ]);
 });
 
 test('a list of keys makes none', async (t) => {
@@ -205,5 +240,5 @@ test('a key that is configured is not rotated here', async (t) => {
   const environment = { CAIRN_DATA: directory, CAIRN_SECRET: 'x'.repeat(32) };
   const { code, err } = await runCommand(keyCommands, ['keys', 'rotate'], '', environment);
   assert.equal(code, 64);
-  assert.match(err, /^Cannot list or rotate keys: the one key comes from CAIRN_SECRET/);
+  assert.match(err, /^Cannot list or rotate keys: the only key is CAIRN_SECRET/);
 });

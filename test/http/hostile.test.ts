@@ -12,10 +12,10 @@ before(async () => {
   listener = await startListener({ limits: { lingerTimeoutMs: 50, gatheringConnectionsMin: 0 } });
 });
 after(async () => {
-  assert.equal(await listener.server.drain(0, 2000), 0);
+  assert.equal(await listener.server.drain(2000), 0);
 });
 
-/** What is wrong, the request's bytes, and the status it must get, or one of several. */
+/** The mistake, the request's bytes, and the status that it must get, or several of which it must get one. */
 type Row = readonly [what: string, bytes: string, ...statuses: number[]];
 
 const get = 'GET /items/1 HTTP/1.1\r\nHost: a\r\n';
@@ -39,7 +39,7 @@ function assertProblem(reply: { fields: ReadonlyMap<string, string>; body: strin
   assert.ok(typeof problem === 'object' && problem !== null && 'status' in problem && problem.status === reply.status);
 }
 
-/** Each is refused with problem details, and the connection is closed without a second reply. */
+/** Each row gets problem details, and the connection is closed without a second reply. */
 function refuses(name: string, rows: readonly Row[]): void {
   for (const [what, bytes, ...statuses] of rows) {
     test(`${name}: ${what}`, async () => {
@@ -127,7 +127,7 @@ refuses('request line and Host (RFC 9112 §2, §3)', [
   ['line noise', '\x00\xff\xfe\r\n\r\n', 400],
 ]);
 
-/** Each is answered on its own account, and the connection lives on. */
+/** Each row gets a reply of its own, and the connection stays open. */
 function answers(name: string, rows: readonly Row[]): void {
   for (const [what, bytes, ...statuses] of rows) {
     test(`${name}: ${what}`, async () => {
@@ -160,7 +160,7 @@ answers('odd but legitimate', [
   ['content that nobody reads', `POST /ignore ${host}Content-Length: 3\r\n\r\nabc`, 200],
   ['100 fields', `${get}${'X: 1\r\n'.repeat(98)}\r\n`, 200],
 ]);
-/** Node's parser throws away what stands behind such a request in its packet, and takes what follows for requests. */
+/** Node's parser drops the rest of the packet behind such a request, and takes what follows for requests. */
 const upgrades: readonly Row[] = [
   ['h2c', `${get}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n`],
   ['websocket', `${get}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
@@ -178,7 +178,7 @@ for (const gatheringConnectionsMin of [0, 100]) {
       assert.deepEqual([reply.status, reply.fields.get('connection')], [200, 'close']);
       client.send(`${get}\r\n`);
       assert.equal(await client.rest(), '');
-      await server.drain(0);
+      await server.drain();
     });
   }
 }
@@ -193,7 +193,7 @@ answers('known, but not here', [
   ),
 ]);
 
-test('RFC 9110 §6.6.1: a refusal of what never became a request has a date, and says what may be wrong', async () => {
+test('RFC 9110 §6.6.1: the reply to what cannot be parsed has a date, and says what may be wrong', async () => {
   const said = [['FOO /items/1 HTTP/1.1', /request line or a field/], ['CONNECT a:80 HTTP/1.1', /no proxy/]] as const;
   for (const [line, what] of said) {
     const client = new RawClient(listener.port).send(`${line}\r\nHost: a\r\n\r\n`);
@@ -204,7 +204,7 @@ test('RFC 9110 §6.6.1: a refusal of what never became a request has a date, and
   }
 });
 
-test('the head is checked by itself, whatever the parser let pass', () => {
+test('the head is checked again, whatever the parser let pass', () => {
   type Head = Parameters<typeof checkHead>[0] & { readonly version: string };
   const check = (raw: readonly string[], { version = '1.1', ...other }: Partial<Head> = {}) =>
     checkHead({ method: 'POST', target: '/', fields: new Fields(['Host', 'a', ...raw]), ...other }, version);
@@ -239,7 +239,7 @@ test('HEAD is GET without its content', async () => {
   assert.equal(await client.rest(), '');
 });
 
-test('a target is handed on as it was sent, and an id is made for it', async () => {
+test('a handler gets the target exactly as sent, and each request has an id', async () => {
   listener.answered.length = 0;
   const client = new RawClient(listener.port).send(`GET /items/1%0d%0aX ${host}X: a\tb\r\nConnection: close\r\n\r\n`);
   assert.equal((await client.reply()).status, 200);
@@ -249,14 +249,15 @@ test('a target is handed on as it was sent, and an id is made for it', async () 
   assert.match(one?.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
-test('an error carries the id under which it is logged, also where what came was no request', async () => {
+test('a problem has the id under which the request is logged, even if it could not be parsed', async () => {
   const heads = ['GET /nowhere HTTP/1.1', 'GET / HTTP/1.1\r\nX : y', 'CONNECT a:1 HTTP/1.1', 'nonsense'];
   for (const head of heads) {
     listener.answered.length = 0;
     const client = new RawClient(listener.port).send(`${head}\r\nHost: a\r\nConnection: close\r\n\r\n`);
-    const { status, body } = await client.reply();
+    const { status, fields, body } = await client.reply();
     const problem: unknown = JSON.parse(body);
     await client.rest();
+    assert.equal(fields.get('x-request-id'), listener.answered[0]?.id);
     assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
     const told = listener.answered.map((one) => [`urn:uuid:${one.id}`, one.status, one.bytes]);
     assert.deepEqual(told, [[problem.instance, status, body.length]], head);

@@ -10,7 +10,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { greetedBy, makeCertificate } from './certificates.ts';
 import { RawClient } from './raw.ts';
 import { createHandle, startListener, text } from './listener.ts';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/app/app.ts';
 import type { Handle } from '../../src/http/message.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
@@ -32,7 +32,7 @@ test('TLS: a new certificate meets new connections, and open ones go on', async 
   agent.on('free', (socket: TLSSocket) => connections.add(socket));
   t.after(async () => {
     agent.destroy();
-    await server.drain(0);
+    await server.drain();
   });
   assert.equal(await greetedBy(port), 'first');
   assert.equal(await statusOf(port, agent), 200);
@@ -50,7 +50,7 @@ test('TLS: versions before 1.2 are refused (RFC 8996)', async (t) => {
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
   const { server, port } = await startListener({}, tls);
-  t.after(() => server.drain(0));
+  t.after(() => server.drain());
   const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string> => {
     const ciphers = 'DEFAULT@SECLEVEL=0';
     const socket = connect({
@@ -87,7 +87,7 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.write('GET /wait HTTP/1.1\r\nHost: a\r\n\r\n');
   while (exchanger.inFlight === 0) await delay(2);
-  const drained = server.drain(0, 5000);
+  const drained = server.drain(5000);
   await delay(30);
   answer();
   const reply = await readAll(socket);
@@ -97,13 +97,13 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
   assert.equal(await drained, 0);
 });
 
-test('TLS: who speaks plain HTTP, or nonsense, is let go, and others are served', async (t) => {
+test('TLS: a caller that speaks plain HTTP or nonsense is cut off, and others are served', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
   const { server, port, answered } = await startListener({ limits: { lingerTimeoutMs: 20 } }, tls);
-  t.after(() => server.drain(0));
+  t.after(() => server.drain());
   for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05hello', '\0'.repeat(1000)]) {
     const client = new RawClient(port).send(bytes);
     assert.doesNotMatch(await client.rest(), /HTTP/);
@@ -114,7 +114,7 @@ test('TLS: who speaks plain HTTP, or nonsense, is let go, and others are served'
   agent.destroy();
 });
 
-test('TLS: an app renews those of its listeners that speak it, whichever came first', async (t) => {
+test('TLS: an app renews the certificate of all its TLS listeners', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));

@@ -9,13 +9,14 @@ import { filesBelow, projectDirectory } from '../source.ts';
 import { signInAndWrite } from './caller.ts';
 
 /**
- * The whole suite under the flags of `npm run start:locked`. Source and tests are built as they stand; each test file
- * is then a process of its own under exactly the flags that `cairn flags` prints, and reads of its own files besides.
+ * The whole suite under the flags of the README's lines. Source and tests are built as they stand; each test file is
+ * then a process of its own under exactly these flags, and reads of its own files besides.
  * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
  * cannot be locked down itself, so there the servers that it starts are.
  */
 const startsServers = ['test/cli/serve.test.ts', 'test/readme.test.ts'];
 const outside: Readonly<Record<string, string>> = {
+  'test/store/heap.test.ts': 'starts a process with little memory, without a server',
   'test/architecture.test.ts': 'reads the source: nothing is served',
   'test/bench/main.test.ts': 'starts the bench, without a server',
   'test/handbook.test.ts': 'reads the source: nothing is served',
@@ -36,11 +37,13 @@ for (const project of ['.', 'test']) {
   const { status, stdout } = spawnSync(process.execPath, [compiler, ...words, '--outDir', built], { encoding: 'utf8' });
   assert.equal(status, 0, stdout);
 }
-for (const path of ['package.json', 'README.md', 'src/web']) {
+for (const path of ['package.json', 'README.md', 'src/README.md', 'src/web']) {
   const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
   cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
 }
-const flags = lockedFlags(['--data', data], [main]);
+const fixture = 'test/store/first-edition.json';
+cpSync(join(projectDirectory, fixture), join(built, fixture));
+const flags = lockedFlags(join(built, 'src'), data);
 const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs-read=${join(built, path)}`)];
 
 test('what a server needs not is out of its reach', () => {
@@ -76,7 +79,7 @@ test('the server keeps what it wrote, and no other directory is within its reach
   const other = temporaryDirectory(t);
   const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', other], { encoding: 'utf8' });
   assert.equal(denied.status, 74, 'another directory is out of reach');
-  assert.match(denied.stderr, /^Cannot use --data: this run is locked down, .* set CAIRN_DATA .*\n$/);
+  assert.match(denied.stderr, /^Cannot use --data: ".*" is out of reach; the flags of this locked-down run .*\n$/);
 });
 
 /** One life of a server: start, page, sign in by token and cookie, write, end. The number of items by then. */

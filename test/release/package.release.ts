@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -24,7 +24,8 @@ test('the package holds JavaScript, declarations, source and README, and nothing
     return /\.(md|json)$/.test(name) ? [] : [name];
   });
   const expected = new Set([
-    'package.json', 'README.md', ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
+    'package.json', 'README.md', 'dist/package.json',
+    ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
   ]);
   assert.deepEqual(first.names.filter((name) => !expected.has(name)), [], 'nothing else');
   assert.deepEqual([...expected].filter((name) => !first.names.includes(name)), [], 'nothing is missing');
@@ -39,6 +40,19 @@ test('what stops "npm start" stops the server', { skip: process.platform === 'wi
     assert.equal(await npm.ended, 0);
     assert.ok(!readdirSync(data).includes('lock'), 'a clean stop');
   }
+});
+
+test('what was built serves page and document wherever it is copied', async (t) => {
+  const alone = join(work, 'alone');
+  cpSync(join(firstClone, 'dist'), alone, { recursive: true });
+  const main = join(alone, 'main.js');
+  assert.match(run(work, process.execPath, main, '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
+  const server = start(t, [main, '--data', join(work, 'data'), '--port', '0', '--log', 'none']);
+  const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
+  const page = await (await fetch(origin)).text();
+  const files = Array.from(page.matchAll(/(?:src|href)="([^"]+)"/g), ([, path = '']) => path);
+  assert.ok(files.length > 1, page);
+  for (const path of ['openapi.json', ...files]) assert.equal((await fetch(new URL(path, origin))).status, 200, path);
 });
 
 test('two clones make the same package to the byte', () => {

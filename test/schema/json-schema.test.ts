@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as fields from '../../src/schema/field.ts';
 import { resourceSchema, type Purpose } from '../../src/schema/json-schema.ts';
-import { emailPattern } from '../../src/schema/rules.ts';
+import { emailPattern, ruleViolation, textPattern } from '../../src/schema/rules.ts';
 import { fieldValue, readableNames, representationWriter } from '../../src/schema/representation.ts';
 
 const user = {
@@ -25,14 +25,13 @@ function outline(purpose: Purpose): string {
 describe('the JSON Schema of a resource', () => {
   test('has the properties that are shown or sent, and requires those that cannot be left out', () => {
     assert.equal(outline('representation'), 'id! name! email! role! age seenAt');
-    assert.equal(outline('selection'), 'id name email role age seenAt');
     assert.equal(outline('create'), 'name! email! role age password');
     assert.equal(outline('replace'), 'id name! email! role age seenAt password');
     assert.equal(outline('patch'), 'id name email role age seenAt password');
   });
 
   test('allows nothing else', () => {
-    for (const purpose of ['representation', 'selection', 'create', 'replace', 'patch'] as const) {
+    for (const purpose of ['representation', 'create', 'replace', 'patch'] as const) {
       assert.equal(resourceSchema('Any', user, purpose)['additionalProperties'], false);
     }
   });
@@ -43,7 +42,7 @@ describe('the JSON Schema of a resource', () => {
         type: 'string',
         minLength: 1,
         maxLength: 200,
-        pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]*$',
+        pattern: textPattern(1),
         description: 'As it is shown.',
         examples: ['Ada'],
       },
@@ -79,18 +78,27 @@ describe('the JSON Schema of a resource', () => {
   });
 
   test('has a pattern that is a regular expression for what the rule refuses', () => {
-    const pattern = new RegExp(String(fieldValue(fieldSchema('name'), 'pattern')), 'u');
-    assert.ok(pattern.test('Größe 😀 שלום'));
-    for (const bad of ['\0', '\n', '\x7f', '\u202e', '\u2066']) assert.ok(!pattern.test(`a${bad}b`));
+    for (const flags of ['', 'u']) {
+      const [required, optional] = [new RegExp(textPattern(1), flags), new RegExp(textPattern(0), flags)];
+      for (const good of ['Größe 😀 שלום', 'x', ' x ', '\u0301x']) {
+        assert.ok(required.test(good) && optional.test(good));
+      }
+      for (const bad of ['\0', '\n', '\x7f', '\u202e', '\u2066', '\u200e', '\u061c', '\u2028']) {
+        assert.ok(!required.test(`a${bad}b`) && !optional.test(`a${bad}b`));
+      }
+      for (const blank of ['', ' ', '\u00a0\u3000']) assert.ok(!required.test(blank) && optional.test(blank));
+    }
+  });
+
+  test('has a pattern that lets every text pass that the rule lets pass', () => {
+    const { rule } = fields.text({ min: 1 });
+    const pattern = new RegExp(textPattern(1));
+    for (let code = 0; code < 0x30000; code += 1) {
+      const character = String.fromCodePoint(code);
+      if (ruleViolation(rule, character) === undefined) assert.ok(pattern.test(character), code.toString(16));
+    }
   });
 });
-
-function fieldSchema(name: string): object {
-  const { properties } = resourceSchema('Any', user, 'create');
-  const schema = Object.entries(properties ?? {}).find(([property]) => property === name)?.[1];
-  assert.ok(typeof schema === 'object');
-  return schema;
-}
 
 describe('a representation', () => {
   const name = 'A "b" \u2028 é';

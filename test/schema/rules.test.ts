@@ -2,21 +2,31 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseJson, type JsonValue } from '../../src/base/json.ts';
 import * as fields from '../../src/schema/field.ts';
-import { faultOf } from '../../src/schema/rules.ts';
+import { ruleViolation } from '../../src/schema/rules.ts';
 
 /** One row: a field, what is sent as JSON text, and the code of the issue or "good". */
 const table: readonly [what: string, field: fields.Field, rows: readonly [json: string, code: string][]][] = [
   ['text of 1 to 5', fields.text({ min: 1, max: 5 }), [
-    ['"a"', 'good'], ['"12345"', 'good'], ['"😀😀😀😀😀"', 'good'], ['"é"', 'good'], ['" "', 'good'],
+    ['"a"', 'good'], ['"12345"', 'good'], ['"😀😀😀😀😀"', 'good'], ['"é"', 'good'], ['" "', 'invisible'],
     ['""', 'too_short'], ['"123456"', 'too_long'], ['"😀😀😀😀😀😀"', 'too_long'], ['"😀😀😀😀😀x"', 'too_long'],
     [JSON.stringify('x'.repeat(100_000)), 'too_long'],
     ['1', 'wrong_type'], ['null', 'wrong_type'], ['true', 'wrong_type'], ['["a"]', 'wrong_type'], ['{}', 'wrong_type'],
     ['"a\\u0000"', 'control_character'], ['"a\\n"', 'control_character'], ['"\\u001b[0m"', 'control_character'],
     ['"\\u007f"', 'control_character'], ['"\\u0085"', 'control_character'], ['"\\u009f"', 'control_character'],
     ['"a\\u202ea"', 'bidi_character'], ['"\\u202a"', 'bidi_character'], ['"\\u2066"', 'bidi_character'],
-    ['"\\u2069"', 'bidi_character'], ['"\\u200f"', 'good'], ['"שלום"', 'good'],
+    ['"\\u2069"', 'bidi_character'], ['"a\\u200e"', 'bidi_character'], ['"a\\u200f"', 'bidi_character'],
+    ['"a\\u061c"', 'bidi_character'], ['"a\\u2028b"', 'control_character'], ['"a\\u2029"', 'control_character'],
+    ['"שלום"', 'good'], ['"مرحبا"', 'good'], ['"👩‍👩‍👧"', 'good'], ['"क्षि"', 'good'], ['"e\\u0301"', 'good'],
+    ['"﷽"', 'good'], ['" \\u200d"', 'invisible'], ['"\\u200b"', 'invisible'], ['"\\u0301"', 'invisible'],
+    ['"\\u3164"', 'invisible'], ['"\\u115f\\u1160"', 'invisible'], ['"\\uffa0"', 'invisible'],
+    ['"\\u2800"', 'invisible'], ['"\\u00ad"', 'invisible'], ['"\\u3000\\u2003"', 'invisible'],
+    ['"\\ufe0f"', 'invisible'], ['"\\u180e"', 'invisible'], ['"\\ud834\\udd59"', 'invisible'],
+    ['"\\udb40\\udc41"', 'invisible'],
     ['"\\ud800"', 'lone_surrogate'], ['"\\udc00a"', 'lone_surrogate'], ['"\\udc00\\ud800"', 'lone_surrogate'],
-    ['"\\ud83d\\ude00"', 'good'], ['"\\ufeff"', 'good'],
+    ['"\\ud83d\\ude00"', 'good'], ['"\\ufeff"', 'invisible'], ['"\\ufeffa"', 'good'],
+  ]],
+  ['text that may be empty', fields.text(), [
+    ['""', 'good'], ['" "', 'good'], ['"\\u200b"', 'good'], ['"\\u200e"', 'bidi_character'],
   ]],
   ['text of 2 at least', fields.text({ min: 2 }), [
     ['"😀"', 'too_short'], ['"😀😀"', 'good'], ['"a"', 'too_short'],
@@ -66,29 +76,31 @@ const table: readonly [what: string, field: fields.Field, rows: readonly [json: 
 for (const [what, { rule }, rows] of table) {
   describe(what, () => {
     for (const [json, code] of rows) {
-      test(`${code}: ${json.slice(0, 60)}`, () => assert.equal(faultOf(rule, parseJson(json))?.code ?? 'good', code));
+      test(`${code}: ${json.slice(0, 60)}`, () => {
+        assert.equal(ruleViolation(rule, parseJson(json))?.code ?? 'good', code);
+      });
     }
   });
 }
 
-test('what is wrong is said in words that continue "name …" and quote nothing', () => {
+test('violations are said in words that continue "name …" and quote nothing', () => {
   const values: JsonValue[] = ['secret\u0000', 'secret'.repeat(300), -1.5, 1e300, NaN, Infinity, null, [], {}];
   for (const [what, { rule }] of table) {
     for (const value of values) {
-      const fault = faultOf(rule, value);
+      const fault = ruleViolation(rule, value);
       if (fault === undefined) continue;
       assert.match(fault.detail, /^must (not )?(be|have|contain) [^.]+(\.000Z)?$/, what);
       assert.ok(!fault.detail.includes('secret'));
     }
   }
-  assert.equal(faultOf(fields.text({ min: 1 }).rule, '')?.detail, 'must be at least 1 character long');
+  assert.equal(ruleViolation(fields.text({ min: 1 }).rule, '')?.detail, 'must be at least 1 character long');
 });
 
 test('a hostile address is refused in no time', () => {
   const { rule } = fields.email();
   for (const part of ['a.', 'a@', '-a', 'a-', '.']) {
     const started = process.hrtime.bigint();
-    for (let round = 0; round < 100; round += 1) faultOf(rule, `a@${part.repeat(120)}!`);
+    for (let round = 0; round < 100; round += 1) ruleViolation(rule, `a@${part.repeat(120)}!`);
     assert.ok(process.hrtime.bigint() - started < 500_000_000n, part);
   }
 });
@@ -100,6 +112,6 @@ test('addresses are compared without regard to case', () => {
 test('every example keeps its rule', () => {
   for (const [what, field] of table) {
     if (what === 'text of 1 to 5') continue;
-    assert.equal(faultOf(field.rule, field.example), undefined, what);
+    assert.equal(ruleViolation(field.rule, field.example), undefined, what);
   }
 });

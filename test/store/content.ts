@@ -4,7 +4,7 @@ import { StoreDamageError } from '../../src/store/store.ts';
 import { all, makeStore, person, startStore, type Opened } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
-export const options = { reserveBytes: 16 };
+export const options = { spareBytes: 16 };
 
 /** Files by name. */
 export type Content = Map<string, Buffer>;
@@ -86,7 +86,6 @@ export async function damageAfterStop(step: number): Promise<number> {
   });
   let refusals = 0;
   for (const [name, bytes] of content) {
-    if (name === 'reserve') continue;
     for (const changed of changes(bytes, step)) {
       const { store } = makeStore({ ...options, files: new SimulatedDisk(new Map(content).set(name, changed)) });
       await assert.rejects(store.start(), StoreDamageError);
@@ -104,7 +103,6 @@ export async function damageAfterCrash(step: number): Promise<{ refused: number;
   const content = await inBoth();
   const result = { refused: 0, prefixes: 0 };
   for (const [name, bytes] of content) {
-    if (name === 'reserve') continue;
     for (const changed of changes(bytes, step)) {
       const disk = new SimulatedDisk(new Map(content).set(name, changed));
       const opened = makeStore({ ...options, files: disk });

@@ -4,7 +4,7 @@ import { makeStore, seeded, startStore, turns } from './fixtures.ts';
 import { crashStates, randomWrite, stateOf } from './model.ts';
 import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
 
-const options = { reserveBytes: 1200 };
+const options = { spareBytes: 1200 };
 
 /** A write, and how many operations the disk had seen when it began and when it was answered. */
 interface Write {

@@ -3,7 +3,7 @@ import { CairnError } from '../../src/base/errors.ts';
 import { all, makeStore, type Opened, person, startStore } from './fixtures.ts';
 import { type Call, type Fault, SimulatedDisk } from './simulated-disk.ts';
 
-const options = { reserveBytes: 1200 };
+const options = { spareBytes: 1200 };
 
 /** What became of the writes of one run, by the name that each one wrote. */
 interface Outcomes {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { crashWhileFull } from './fault-crashes.ts';
 import { failEveryCall, faults } from './fault-runs.ts';
-import { limits } from '../../src/base/limits.ts';
-import type { OpenFile } from '../../src/store/files.ts';
+import type { OpenFile } from '../../src/store/disk/files.ts';
 import { makeStore, notes, person, startStore, turns } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
@@ -27,9 +26,11 @@ describe('a store whose n-th call fails, for every n', () => {
 });
 
 describe('a store on a full disk', () => {
+  const small = { spareBytes: 400 };
+
   it('refuses what grows, takes removals, and resumes by itself when there is room', async () => {
     const disk = new SimulatedDisk();
-    const opened = await startStore({ files: disk, reserveBytes: 2000 });
+    const opened = await startStore({ files: disk, spareBytes: 2000 });
     const { store, people, notices } = opened;
     const insert = (name: string): Promise<unknown> => store.write((tx) => tx.insert(people, person(name)));
     for (let n = 1; n <= 10; n += 1) await insert(`p${n}`);
@@ -50,7 +51,6 @@ describe('a store on a full disk', () => {
     await insert('e');
     assert.equal(store.status().state, 'writable');
     assert.deepEqual(people.latest(1).map(({ id, name }) => [id, name]), [[11, 'e']]);
-    assert.equal(disk.content().get('reserve')?.length, 2000);
     assert.ok(notices.some((notice) => notice.startsWith('the disk is full')));
     assert.ok(notices.some((notice) => notice.startsWith('there is room')));
     await store.close();
@@ -60,16 +60,14 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     const told: string[] = [];
     const onNotice = (notice: string, level = ''): void => void told.push(`${level}: ${notice}`);
-    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 2000, onNotice });
+    const { store, people, clock } = await startStore({ files: disk, spareBytes: 2000, onNotice });
     disk.capacity = 0;
     await assert.rejects(store.write((tx) => tx.insert(people, person('ann'))), { code: 'storage_full' });
     await turns(20);
     disk.capacity = Number.POSITIVE_INFINITY;
     clock.advance(2000);
     assert.equal(store.status().state, 'full');
-    for (const what of ['the disk is full', 'a checkpoint was put off']) {
-      assert.ok(told.some((line) => line.startsWith(`error: ${what}`)), told.join());
-    }
+    assert.ok(told.some((line) => line.startsWith('error: the disk is full')), told.join());
     await turns(10);
     assert.equal(store.status().state, 'writable');
     await store.close();
@@ -82,74 +80,74 @@ describe('a store on a full disk', () => {
     }
   });
 
-  it('is full while a start still finds room to write the journals anew', async () => {
+  it('is full while less is free than the next checkpoint needs', async () => {
     const disk = new SimulatedDisk();
-    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people, clock } = await startStore({ ...small, files: disk });
     let count = 0;
     const insert = (): Promise<unknown> => store.write((tx) => tx.insert(people, person(`p${(count += 1)}`)));
     for (let n = 0; n < 10; n += 1) await insert();
-    const journal = disk.content().get('journal-1.jsonl')?.length ?? 0;
-    disk.unused = journal + 390;
+    await store.checkpoint();
+    await insert();
+    const sizes = [...disk.content()].filter(([name]) => name.endsWith('.json')).map(([, { length }]) => length);
+    const needed = (): number => Math.max(...sizes) + store.status().journalBytes + small.spareBytes;
+    disk.unused = needed();
+    await insert();
+    clock.advance(30_000);
+    disk.unused = needed() - 1;
     await assert.rejects(insert(), { code: 'storage_full' });
     await turns(50);
-    assert.equal(store.status().checkpoints, 1);
+    assert.equal(store.status().checkpoints, 2, 'what is removed leaves the files by a checkpoint');
     await store.write((tx) => tx.remove(people, 1));
-    disk.unused = 1000;
-    clock.advance(2000);
-    await assert.rejects(insert(), { code: 'storage_full' }, 'twice the reserve, and the journal, is not free');
-    disk.unused = 2000;
+    await assert.rejects(insert(), { code: 'storage_full' });
+    disk.unused = 10_000;
     clock.advance(2000);
     await insert();
-    assert.ok(disk.content().has('reserve'));
+    assert.equal(store.status().state, 'writable');
   });
 
-  it('tries a checkpoint at once where it refuses a removal, and no other before something was written', async () => {
+  it('tries a checkpoint when it becomes full, and no other for half a minute', async () => {
     const disk = new SimulatedDisk();
-    const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people, clock } = await startStore({ ...small, files: disk });
     for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.insert(people, person(`p${n}`)));
-    disk.unused = 0;
-    await assert.rejects(store.write((tx) => tx.insert(people, person('a'))), { code: 'storage_full' });
-    await turns(50);
-    disk.unused = 1000;
-    await store.write((tx) => tx.remove(people, 1));
-    disk.unused = 0;
     disk.fault = ({ operation, name }) =>
-      operation === 'write' && name.startsWith('people.json') ? { code: 'ENOSPC' } : undefined;
-    for (let n = 0; n < 3; n += 1) {
-      await assert.rejects(store.write((tx) => tx.remove(people, 2)), { code: 'storage_full' });
+      operation === 'write' && (disk.unused === 0 || name.startsWith('people.json')) ? { code: 'ENOSPC' } : undefined;
+    const attempts = async (unused: number): Promise<number[]> => {
+      disk.unused = unused;
+      await store.write((tx) => tx.remove(people, 2)).catch(() => undefined);
       await turns(50);
-      assert.deepEqual([store.status().checkpoints, store.status().checkpointFailures], [1, 1]);
-    }
+      return [store.status().checkpoints, store.status().checkpointFailures];
+    };
+    for (const unused of [0, 0, 1000]) assert.deepEqual(await attempts(unused), [0, 1]);
+    clock.advance(30_000);
+    assert.deepEqual(await attempts(0), [0, 2]);
   });
 
-  it('takes small commits to collections that are open to them, and not many', async () => {
+  it('takes what removes, and commits to collections that are open to them alone', async () => {
     const disk = new SimulatedDisk();
-    const { store, clock } = makeStore({ files: disk, reserveBytes: 2000 });
+    const { store } = makeStore({ ...small, files: disk });
     const visits = store.collection({ ...notes, name: 'visits', whenFull: true });
     const others = store.collection({ ...notes, name: 'others' });
     await store.start();
-    const visit = { person: 1, text: 'x'.repeat(limits.whenFullBytesMax / 2 - 1000) };
-    const fill = async (): Promise<void> => {
-      disk.unused = 0;
-      await assert.rejects(store.write((tx) => tx.insert(others, visit)), { code: 'storage_full' });
-      disk.unused = 1e6;
-    };
-    for (const _ of [1, 2]) {
-      await fill();
-      const both = store.write((tx) => [tx.insert(visits, visit), tx.insert(others, visit)]);
-      await assert.rejects(both, { code: 'storage_full' });
-      for (const __ of [1, 2]) await store.write((tx) => tx.insert(visits, visit));
-      await assert.rejects(store.write((tx) => tx.insert(visits, visit)), { code: 'storage_full' });
-      await store.write((tx) => tx.remove(visits, 1));
-      disk.unused = Number.POSITIVE_INFINITY;
-      clock.advance(2000);
-      await store.write((tx) => tx.insert(others, { person: 1, text: '' }));
-    }
+    const visit = { person: 1, text: 'x'.repeat(200) };
+    for (const _ of [1, 2]) await store.write((tx) => tx.insert(others, visit));
+    disk.unused = 0;
+    await assert.rejects(store.write((tx) => tx.insert(others, visit)), { code: 'storage_full' });
+    await assert.rejects(store.write((tx) => tx.replace(others, 1, visit)), { code: 'storage_full' });
+    const both = store.write((tx) => [tx.insert(visits, visit), tx.insert(others, visit)]);
+    await assert.rejects(both, { code: 'storage_full' });
+    await assert.rejects(
+      store.write((tx) => [tx.remove(others, 1), tx.insert(others, visit)]),
+      { code: 'storage_full' },
+    );
+    await store.write((tx) => tx.insert(visits, visit));
+    await store.write((tx) => [tx.remove(others, 1), tx.replace(others, 2, visit)]);
+    assert.deepEqual([visits.size, others.size], [1, 1]);
+    assert.equal(await store.write((tx) => tx.get(others, 2)?.text), visit.text, 'what only reads is answered');
   });
 
   it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
     const disk = new SimulatedDisk();
-    const { store, people, notes } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people, notes } = await startStore({ ...small, files: disk });
     await store.write((tx) => [tx.insert(people, person('ann')), tx.insert(notes, { person: 1, text: 'x' })]);
     disk.fault = ({ operation, name }) =>
       operation === 'write' && name.startsWith('notes.json') ? { code: 'ENOSPC' } : undefined;
@@ -159,21 +157,22 @@ describe('a store on a full disk', () => {
     assert.ok(!disk.content().get('journal-1.jsonl')?.includes('\n '), 'what was written ahead is not given back');
     assert.ok(disk.content().has('people.json') && !disk.content().has('notes.json'));
     await disk.remove('lock');
-    const again = await startStore({ files: disk, reserveBytes: 400 });
+    disk.fault = () => undefined;
+    const again = await startStore({ ...small, files: disk });
     assert.deepEqual([again.people.size, again.notes.size], [1, 1]);
   });
 
-  it('counts as room what a checkpoint has written and not yet published: a start takes it', async () => {
+  it('counts as room what a checkpoint has written and not yet published', async () => {
     const disk = new SimulatedDisk();
-    const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people } = await startStore({ ...small, files: disk });
     for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.insert(people, person(`p${n}`)));
-    const journal = disk.content().get('journal-1.jsonl')?.length ?? 0;
+    const { journalBytes } = store.status();
     let during: Promise<unknown> | undefined;
     disk.pause = (at, name) => {
       const written = disk.content().get(name)?.length ?? 0;
-      if (at === 'written' || name !== 'people.json.2.tmp' || written === 0) return undefined;
-      disk.unused = journal + 1000 - written;
-      assert.ok(disk.unused < journal + 400);
+      if (at === 'written' || !name.startsWith('people.json') || written === 0) return undefined;
+      disk.unused = journalBytes + 800 - written;
+      assert.ok(disk.unused < journalBytes + small.spareBytes);
       during = store.write((tx) => tx.insert(people, person('new')));
       return during.then(() => undefined);
     };
@@ -182,32 +181,9 @@ describe('a store on a full disk', () => {
     assert.equal(people.size, 11);
   });
 
-  it('keeps the reserve that it just puts aside where a removal is refused meanwhile', async () => {
-    const disk = new SimulatedDisk();
-    const { store, people, clock } = await startStore({ files: disk, reserveBytes: 400 });
-    for (const name of ['ann', 'bob']) await store.write((tx) => tx.insert(people, person(name)));
-    disk.unused = 0;
-    await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(400)))), { code: 'storage_full' });
-    await turns(50);
-    assert.ok(!disk.content().has('reserve'));
-    disk.unused = 10_000;
-    clock.advance(2000);
-    const sync = disk.syncDirectory.bind(disk);
-    disk.syncDirectory = async () => {
-      disk.syncDirectory = sync;
-      // A quota: the system says that there is room.
-      disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
-      await assert.rejects(store.write((tx) => tx.remove(people, 1)), { code: 'storage_full' });
-      disk.fault = () => undefined;
-      await sync();
-    };
-    await store.write((tx) => tx.insert(people, person('eve')));
-    assert.ok(disk.content().has('reserve'));
-  });
-
   it('is closed without a failure where it is just asking for room', async () => {
     const disk = new SimulatedDisk();
-    const { store, people, clock, failures } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people, clock, failures } = await startStore({ ...small, files: disk });
     await store.write((tx) => tx.insert(people, person('ann')));
     disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
     await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(400)))), { code: 'storage_full' });
@@ -222,30 +198,28 @@ describe('a store on a full disk', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('says how much room a start needs', async () => {
+  it('says so where a start finds no room', async () => {
     const disk = new SimulatedDisk();
-    const { store, people } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people } = await startStore({ ...small, files: disk });
     await store.write((tx) => tx.insert(people, person('ann')));
     await disk.remove('lock');
-    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
-    const { length } = disk.content().get('journal-1.jsonl') ?? [];
-    const message = `Cannot open the store: there is no room in simulated; free ${length} bytes, and start it again`;
-    await assert.rejects(startStore({ files: disk }), { code: 'storage_full', message });
+    disk.fault = ({ operation, name }) => (operation === 'write' && name !== 'lock' ? { code: 'ENOSPC' } : undefined);
+    const message = 'Cannot open the store: there is no room in simulated';
+    await assert.rejects(startStore({ ...small, files: disk }), { code: 'storage_full', message });
   });
 
   it('goes on where it cannot be told how much is free', async () => {
     const disk = new SimulatedDisk();
     disk.free = () => Promise.reject(new Error('no such call'));
-    const { store, people, failures } = await startStore({ files: disk, reserveBytes: 400 });
+    const { store, people, failures } = await startStore({ ...small, files: disk });
     await store.write((tx) => tx.insert(people, person('ann')));
     await store.close();
     assert.deepEqual([people.size, failures], [1, []]);
-    assert.ok(disk.content().has('reserve'));
   });
 
   it('cuts off what was taken of a refused write', async () => {
     const disk = new SimulatedDisk();
-    const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
+    const { store, people } = await startStore({ files: disk, spareBytes: 16 });
     await store.write((tx) => tx.insert(people, person('ann')));
     const content = disk.content().get('journal-1.jsonl');
     disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 60 } : undefined);
@@ -254,45 +228,26 @@ describe('a store on a full disk', () => {
     assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
   });
 
-  it('looks for room again after a write was refused, though more had been written ahead', async () => {
+  it('starts where a checkpoint that was cut short, and a write, have left no room but what they took', async () => {
     const disk = new SimulatedDisk();
-    const { store, people } = await startStore({ files: disk, reserveBytes: 2000 });
-    await store.write((tx) => tx.insert(people, person('ann')));
-    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
-    await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(500)))), { code: 'storage_full' });
-    // The quota is lifted, but for a new journal, and the disk itself is full.
-    disk.fault = ({ operation, name }) =>
-      operation === 'write' && name.startsWith('journal-2') ? { code: 'EDQUOT' } : undefined;
-    disk.unused = 0;
-    await assert.rejects(store.write((tx) => tx.remove(people, 1)), { code: 'storage_full' });
-    disk.unused = 10_000;
-    await store.write((tx) => tx.remove(people, 1));
+    const first = await startStore({ files: disk, spareBytes: 2000 });
+    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    const torn = `{"sequ${'x'.repeat(200)}`;
+    const content = disk.content().set('people.json.0a.tmp', Buffer.alloc(2000));
+    content.delete('lock');
+    content.set('journal-1.jsonl', Buffer.from(`${content.get('journal-1.jsonl')?.toString().trim()}\n${torn}`));
+    const full = new SimulatedDisk(content);
+    full.capacity = 300;
+    for (const { length } of content.values()) full.capacity += length;
+    const second = await startStore({ files: full, spareBytes: 2000 });
+    assert.equal(second.people.size, 1);
+    assert.equal(full.content().get('journal-1.torn')?.toString(), torn);
   });
-
-  const helps = { 'its reserve': 'people.json.1.tmp', 'what a checkpoint had begun': 'reserve' };
-  for (const [what, gone] of Object.entries(helps)) {
-    it(`starts with the help of ${what}, also where a write was cut short`, async () => {
-      const disk = new SimulatedDisk();
-      const first = await startStore({ files: disk, reserveBytes: 2000 });
-      await first.store.write((tx) => tx.insert(first.people, person('ann')));
-      const torn = `{"sequ${'x'.repeat(200)}`;
-      const content = disk.content().set('people.json.1.tmp', Buffer.alloc(2000));
-      content.delete('lock');
-      content.delete(gone);
-      content.set('journal-1.jsonl', Buffer.from(`${content.get('journal-1.jsonl')?.toString().trim()}\n${torn}`));
-      const full = new SimulatedDisk(content);
-      full.capacity = 300;
-      for (const { length } of content.values()) full.capacity += length;
-      const second = await startStore({ files: full, reserveBytes: 2000 });
-      assert.equal(second.people.size, 1);
-      assert.equal(full.content().get('journal-1.torn')?.toString(), torn);
-    });
-  }
 });
 
 it('a snapshot that is read back as something else takes no place, and no journal goes for it', async () => {
   const disk = new SimulatedDisk();
-  const { store, people, notices } = await startStore({ files: disk, reserveBytes: 16 });
+  const { store, people, notices } = await startStore({ files: disk, spareBytes: 16 });
   await store.write((tx) => tx.insert(people, person('ann')));
   await store.checkpoint();
   await store.write((tx) => tx.insert(people, person('bob')));
@@ -314,14 +269,16 @@ it('a snapshot that is read back as something else takes no place, and no journa
   disk.open = open;
   await store.write((tx) => tx.insert(people, person('cat')));
   await disk.remove('lock');
-  const again = await startStore({ files: new SimulatedDisk(disk.content()), reserveBytes: 16 });
+  const again = await startStore({ files: new SimulatedDisk(disk.content()), spareBytes: 16 });
   assert.equal(again.people.size, 3);
 });
 
 describe('a store whose sync fails', () => {
+  const temporarySnapshot = /^people\.json\.\w+\.tmp$/;
+
   it('publishes nothing of a group whose callers were told that its outcome is unknown', async () => {
     const disk = new SimulatedDisk(new Map(), false);
-    const { store, people } = await startStore({ files: disk, reserveBytes: 16 });
+    const { store, people } = await startStore({ files: disk, spareBytes: 16 });
     await store.write((tx) => tx.insert(people, person('ann')));
     let wake: () => void = () => undefined;
     const frozen = new Promise<void>((resolve) => {
@@ -331,7 +288,7 @@ describe('a store whose sync fails', () => {
     let waits = false;
     disk.pause = (at, name) => {
       if (at !== 'write') return undefined;
-      if (name === 'people.json.2.tmp') {
+      if (temporarySnapshot.test(name)) {
         // The new journal is there: a write goes to it, and waits there while the checkpoint fails.
         writing ??= store.write((tx) => tx.insert(people, person('bob')));
         writing.catch(() => undefined);
@@ -342,7 +299,7 @@ describe('a store whose sync fails', () => {
       return frozen;
     };
     disk.fault = ({ operation, name }) =>
-      operation === 'rename' && name === 'people.json.2.tmp' ? { code: 'EIO' } : undefined;
+      operation === 'rename' && temporarySnapshot.test(name) ? { code: 'EIO' } : undefined;
     await assert.rejects(store.checkpoint(), { code: 'EIO' });
     assert.ok(waits);
     wake();
@@ -355,7 +312,7 @@ describe('a store whose sync fails', () => {
 
   it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
     const disk = new SimulatedDisk(new Map(), false);
-    const { store, people, failures } = await startStore({ files: disk, reserveBytes: 16 });
+    const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
     const insert = (name: string): Promise<unknown> => store.write((tx) => tx.insert(people, person(name)));
     await insert('ann');
     let syncs = 0;
@@ -375,7 +332,7 @@ describe('a store whose sync fails', () => {
 
   it('stops, too, when it is a checkpoint that fails while a group is being written', async () => {
     const disk = new SimulatedDisk();
-    const { store, people, failures } = await startStore({ files: disk, reserveBytes: 16 });
+    const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
     await store.write((tx) => tx.insert(people, person('ann')));
     const groupBegun = deferred();
     const checkpointFailed = deferred();

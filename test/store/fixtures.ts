@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import type { Clock, Random } from '../../src/base/system.ts';
-import type { ProcessIdentity, ProcessTable } from '../../src/store/lock.ts';
-import { checkFiles, type OfflineOptions } from '../../src/store/offline.ts';
+import type { Machine, ProcessIdentity } from '../../src/store/disk/lock.ts';
+import { checkStore, repairStore, type OfflineOptions } from '../../src/store/recovery/offline.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
-import { repairFiles } from '../../src/store/repair.ts';
 import type { Collection, CollectionDefinition, Store, StoredRecord } from '../../src/store/store.ts';
+import type { Files } from '../../src/store/disk/files.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
 export interface Person extends StoredRecord {
@@ -54,7 +54,7 @@ export function seeded(seed: number): () => number {
 
 export function seededRandom(seed: number): Random {
   const next = seeded(seed);
-  // Large pieces, such as the reserve, repeat themselves.
+  // Large pieces repeat themselves.
   return (size) =>
     Buffer.alloc(size, Buffer.from(Array.from({ length: Math.min(size, 256) }, () => Math.floor(next() * 256))));
 }
@@ -71,31 +71,45 @@ export function steppingClock(): Clock & { advance: (ms: number) => void } {
   };
 }
 
-export const thisProcess: ProcessIdentity = {
-  host: 'box',
-  machine: 'm1',
-  boot: 'b1',
-  namespace: 'n1',
-  pid: 7,
-  started: '70',
-};
+export const thisProcess: ProcessIdentity = { host: 'box', place: 'b1 n1', pid: 7, started: '70' };
 
-/** A machine on which only `running` processes are there. */
-export function processTable(
+export interface TestMachine extends Machine {
+  /** How long starts have waited in all. */
+  waitedMs: number;
+  /** What happens meanwhile. */
+  whileWaiting: () => void;
+  /** Renews the locks that are held here, as happens every few seconds. */
+  renew(): void;
+}
+
+/** A machine on which only `running` processes are there, and where waiting takes no time. */
+export function machineWith(
   self: ProcessIdentity = thisProcess,
-  running: ReadonlyMap<number, string> = new Map([[7, '70']]),
-): ProcessTable {
+  running: ReadonlyMap<number, string | null> = new Map([[7, '70']]),
+): TestMachine {
+  const works = new Set<() => void>();
   return {
+    waitedMs: 0,
+    whileWaiting: () => undefined,
+    renew: () => works.forEach((work) => work()),
     self: () => self,
     started: (pid) => running.get(pid),
-    claim: () => Promise.resolve(undefined),
+    async wait(ms) {
+      this.waitedMs += ms;
+      this.whileWaiting();
+      await turns(1);
+    },
+    every(_, work) {
+      works.add(work);
+      return () => void works.delete(work);
+    },
   };
 }
 
 export interface Opened {
   readonly store: Store;
-  readonly check: () => ReturnType<typeof checkFiles>;
-  readonly repair: (credentials?: OfflineOptions['credentials']) => ReturnType<typeof repairFiles>;
+  readonly check: () => ReturnType<typeof checkStore>;
+  readonly repairTo: (target: Files, credentials?: OfflineOptions['credentials']) => ReturnType<typeof repairStore>;
   readonly people: Collection<Person>;
   readonly notes: Collection<Note>;
   readonly notices: string[];
@@ -111,7 +125,7 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
   const options = {
     clock,
     random: seededRandom(1),
-    processes: processTable(),
+    machine: machineWith(),
     onNotice: (notice: string) => void notices.push(notice),
     onFailure: (error: unknown) => void failures.push(error),
     ...given,
@@ -120,9 +134,9 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
   const { files = new SimulatedDisk() } = options;
   return {
     store,
-    check: () => checkFiles(files, store.freshTables),
-    repair: (credentials = { collections: [], files: [] }) =>
-      repairFiles(files, store.freshTables, { ...options, credentials }),
+    check: () => checkStore(files, store.freshTables),
+    repairTo: (target, credentials = { collections: [], files: [] }) =>
+      repairStore(files, target, store.freshTables, { ...options, credentials }),
     people: store.collection(people),
     notes: store.collection(notes),
     notices,

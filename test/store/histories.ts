@@ -27,7 +27,7 @@ export async function checkHistory(
   { callers, calls, faults }: { readonly callers: number; readonly calls: number; readonly faults: boolean },
 ): Promise<{ done: number; failed: number }> {
   const disk = new SimulatedDisk();
-  const opened = await startStore({ files: disk, reserveBytes: 16 });
+  const opened = await startStore({ files: disk, spareBytes: 16 });
   if (faults) disk.fault = ({ operation }) => sometimesFull(operation, next);
   const history: Observed[] = [];
   // Slow enough for a group to gather while another is in flight.
@@ -58,7 +58,7 @@ export async function checkHistory(
   assert.deepEqual(all(opened.people), [...model.records.values()]);
   disk.fault = () => undefined;
   await opened.store.close();
-  const again = await startStore({ files: disk, reserveBytes: 16 });
+  const again = await startStore({ files: disk, spareBytes: 16 });
   assert.deepEqual(all(again.people), [...model.records.values()]);
   return { done: done.length, failed: history.length - done.length };
 }

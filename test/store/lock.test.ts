@@ -1,88 +1,118 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { systemProcesses, type ProcessIdentity, type ProcessTable } from '../../src/store/lock.ts';
-import type { OpenFile, OpenMode } from '../../src/store/files.ts';
+import type { OpenFile, OpenMode } from '../../src/store/disk/files.ts';
+import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.ts';
 import { LockedError } from '../../src/store/store.ts';
-import { all, makeStore, person, processTable, startStore, thisProcess, type Opened } from './fixtures.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
 import { isLockedRun } from '../support/locked.ts';
+import {
+  all, machineWith, makeStore, person, seeded, seededRandom, startStore, thisProcess, turns,
+  type Opened, type TestMachine,
+} from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
-const options = { reserveBytes: 4000 };
+const options = { spareBytes: 4000 };
 
 const other: ProcessIdentity = { ...thisProcess, pid: 8, started: '80' };
 
 /** A disk on which `holder` has a store open. */
-async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: SimulatedDisk }> {
+async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: SimulatedDisk; machine: TestMachine }> {
   const disk = new SimulatedDisk();
-  const opened = await startStore({ ...options, files: disk, processes: processTable(holder) });
+  const machine = machineWith(holder);
+  const opened = await startStore({ ...options, files: disk, machine });
   await opened.store.write((tx) => tx.insert(opened.people, person('ann')));
-  return { ...opened, disk };
+  return { ...opened, disk, machine };
 }
 
-const gone = processTable(thisProcess, new Map([[7, '70']]));
-const alive = processTable(thisProcess, new Map([[7, '70'], [8, '80']]));
-const unknown = processTable({ ...thisProcess, machine: null });
-const claiming = (granted: boolean, table: ProcessTable): ProcessTable => ({
-  ...table,
-  claim: () => Promise.resolve(granted && (() => Promise.resolve())),
-});
+const gone = machineWith(thisProcess, new Map([[7, '70']]));
+const alive = machineWith(thisProcess, new Map([[7, '70'], [8, '80']]));
 
 describe('the lock', () => {
-  const taken: [string, ProcessIdentity, ProcessTable][] = [
-    ['a process that is gone', other, gone],
-    ['a process whose number another one has now', other, processTable(thisProcess, new Map([[8, '81']]))],
-    ['a process from before the machine was started anew', { ...other, boot: 'b0' }, alive],
-    ['the same, in a container of that time', { ...other, boot: 'b0', namespace: 'n0' }, alive],
-    ['a process without /proc that is gone, the claim being ours', { ...other, boot: null }, claiming(true, gone)],
-  ];
-  for (const [what, holder, processes] of taken) {
-    it(`is taken over from ${what}`, async () => {
-      const { disk } = await heldBy(holder);
-      const { store, people } = await startStore({ ...options, files: disk, processes });
-      assert.equal(people.size, 1);
+  it('is taken over at once from a process that is known to be gone', async () => {
+    const machines = [
+      machineWith(thisProcess, new Map([[7, '70']])),
+      // Another process has its number now.
+      machineWith(thisProcess, new Map([[7, '70'], [8, '81']])),
+    ];
+    for (const machine of machines) {
+      const { disk } = await heldBy(other);
+      const { store, people, notices } = await startStore({ ...options, files: disk, machine });
+      assert.deepEqual([people.size, machine.waitedMs], [1, 0]);
+      assert.ok(!notices.join().includes('waiting'));
       await store.close();
       assert.ok(!disk.content().has('lock'));
-    });
-  }
+    }
+    // As in a container that is started again: its first process has the same number as the last one.
+    const { disk } = await heldBy({ ...thisProcess, started: '60' });
+    await startStore({ ...options, files: disk, machine: gone });
+  });
 
-  const kept: [string, ProcessIdentity, ProcessTable, RegExp][] = [
-    ['a process that runs', other, alive, /process 8 on box since 2025-\S+ holds it \(it is running\)/],
-    ['this very process', thisProcess, gone, /process 7 on box .* \(it is running\)/],
-    ['a process of that number, perhaps', { ...other, started: null }, alive, /a process has its number/],
-    ['another machine', { ...other, host: 'far' }, gone, /process 8 on far .* another machine/],
-    ['another machine of the same name', { ...other, boot: 'b0', machine: 'm2' }, gone, /on this machine/],
-    ['a machine that cannot be told', { ...other, boot: 'b0', machine: null }, unknown, /on this machine/],
-    ['another container', { ...other, namespace: 'n2' }, gone, /another container/],
-    ['a process that cannot be looked up', { ...other, boot: null }, gone, /without reading \/proc/],
-    ['a process that we cannot look up', other, processTable({ ...thisProcess, boot: null }), /without reading/],
-    ['the holder of the claim', { ...other, boot: 'b0' }, claiming(false, gone), /running on this machine/],
-  ];
-  for (const [what, holder, processes, message] of kept) {
-    it(`is not taken over from ${what}, and the holder is named`, async () => {
+  const running: Readonly<Record<string, ProcessIdentity>> = {
+    'a process that runs': other,
+    'this very process': thisProcess,
+  };
+  for (const [what, holder] of Object.entries(running)) {
+    it(`is not taken over from ${what}, which is named`, async () => {
       const first = await heldBy(holder);
-      const { store } = makeStore({ ...options, files: first.disk, processes });
-      await assert.rejects(store.start(), (error) => {
-        assert.ok(error instanceof LockedError, String(error));
-        assert.match(error.message, message);
-        const remedy = /running/.test(message.source)
-          ? /^Cannot open the store: .*\(it is running[^)]*\): stop it first$/
-          : /^Cannot open the store: .*\. If that process is gone, remove the file "lock" in simulated$/;
-        assert.match(error.message, remedy);
-        return true;
-      });
+      const { store } = makeStore({ ...options, files: first.disk, machine: alive });
+      const message = new RegExp(`^Cannot open the store: process ${holder.pid} on box since 2025-\\S+ holds it: stop`);
+      await assert.rejects(store.start(), (error) => error instanceof LockedError && message.test(error.message));
+      assert.equal(alive.waitedMs, 0);
       await first.store.write((tx) => tx.insert(first.people, person('bob')));
       await first.store.close();
     });
   }
 
-  it('is not to be had while somebody else has its name alone, and the message says how to find them', async () => {
-    const { store } = makeStore({ ...options, files: new SimulatedDisk(), processes: claiming(false, gone) });
-    await assert.rejects(store.start(), /another process holds it .*No lock file is there: .*"ss -xlp" shows who/);
+  const unknown: readonly [string, ProcessIdentity, TestMachine][] = [
+    ['in another container, or on another machine', { ...other, host: 'far', place: 'b2 n2' }, alive],
+    ['with our number, in another container of that name', { ...thisProcess, place: 'b1 n2' }, gone],
+    ['that could not tell where it is', { ...other, place: null }, gone],
+    ['that we cannot look up', other, machineWith({ ...thisProcess, place: null }, new Map())],
+    ['with a number that a process has whose start is hidden', other, machineWith(thisProcess, new Map([[8, null]]))],
+  ];
+  for (const [what, holder, { self, started }] of unknown) {
+    const machine = (): TestMachine => ({ ...machineWith(), self, started });
+
+    it(`is taken over from a process ${what}, once it was not renewed for 20 seconds`, async () => {
+      const first = await heldBy(holder);
+      first.machine.renew();
+      const second = machine();
+      const { people, notices } = await startStore({ ...options, files: first.disk, machine: second });
+      assert.equal(people.size, 1);
+      assert.equal(second.waitedMs, 20_000);
+      assert.match(notices[0] ?? '', /^process \d on \w+ since \S+ holds simulated: waiting 20 seconds/);
+      const late = first.store.write((tx) => tx.insert(first.people, person('bob')));
+      await assert.rejects(late, { code: 'outcome_unknown' });
+    });
+
+    it(`is kept by a process ${what} that renews it`, async () => {
+      const first = await heldBy(holder);
+      const second = machine();
+      second.whileWaiting = () => second.waitedMs === 5000 && first.machine.renew();
+      const { store } = makeStore({ ...options, files: first.disk, machine: second });
+      await assert.rejects(store.start(), LockedError);
+      assert.ok(second.waitedMs < 8000);
+      await first.store.write((tx) => tx.insert(first.people, person('bob')));
+    });
+  }
+
+  it('is taken by a start that waits, when the holder releases it', async () => {
+    const first = await heldBy({ ...other, place: 'b2' });
+    const machine = machineWith();
+    machine.whileWaiting = () => machine.waitedMs === 3000 && void first.store.close();
+    const { people } = await startStore({ ...options, files: first.disk, machine });
+    assert.equal(people.size, 1);
+    assert.ok(machine.waitedMs < 20_000);
+  });
+
+  it('that was cut short is taken over after the same time', async () => {
+    const machine = machineWith();
+    const disk = new SimulatedDisk(new Map([['lock', Buffer.from('{"host":"bo')]]));
+    await startStore({ ...options, files: disk, machine });
+    assert.equal(machine.waitedMs, 20_000);
   });
 
   it('is durable before anything else is written', async () => {
@@ -91,51 +121,89 @@ describe('the lock', () => {
     assert.deepEqual(operations.slice(0, 3).map(({ kind }) => kind), ['create', 'write', 'sync']);
   });
 
-  it('of another one, made when the last one had just gone, is not removed', async () => {
-    const disk = new SimulatedDisk(new Map([['lock', Buffer.from('{}')]]));
-    let opened = 0;
-    disk.fault = ({ operation, name }) => {
-      if (operation !== 'open' || name !== 'lock' || (opened += 1) !== 2) return undefined;
-      void disk.rename('lock', 'next').then(() => disk.rename('next', 'lock'));
-      return undefined;
-    };
-    const { store } = makeStore({ ...options, files: disk, processes: gone });
-    await assert.rejects(store.start(), /others are taking it at this moment/);
-    assert.equal(disk.content().get('lock')?.toString(), '{}');
+  it('is removed again where it cannot be written', async () => {
+    const disk = new SimulatedDisk();
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 9 } : undefined);
+    await assert.rejects(startStore({ ...options, files: disk }), { code: 'storage_full' });
+    assert.deepEqual([...disk.content()], []);
   });
 
-  it('that was cut short is taken over only where the claim is ours', async () => {
-    const content = new Map([['lock', Buffer.from('{"host":"bo')]]);
-    const refused = makeStore({ ...options, files: new SimulatedDisk(content), processes: gone });
-    await assert.rejects(refused.store.start(), /another process holds it \(the lock file is cut short\)/);
-    await startStore({ ...options, files: new SimulatedDisk(content), processes: claiming(true, gone) });
+  it('is taken over by one of several starts', async () => {
+    for (let seed = 1; seed <= 200; seed += 1) {
+      const next = seeded(seed);
+      const { disk } = await heldBy(other);
+      disk.pause = () => turns(Math.floor(next() * 4));
+      const starts = [1, 2, 3].map(async (pid) => {
+        const self = { ...thisProcess, pid, started: String(pid) };
+        const machine = machineWith(self, new Map([1, 2, 3].map((each) => [each, String(each)])));
+        await turns(Math.floor(next() * 9));
+        return startStore({ ...options, files: disk, machine, random: seededRandom(seed * 10 + pid) });
+      });
+      const outcomes = await Promise.allSettled(starts);
+      const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+      assert.equal(refusals.length, 2, `seed ${seed}: ${refusals.join()}`);
+      for (const error of refusals) assert.ok(error instanceof LockedError, `seed ${seed}: ${String(error)}`);
+      const left = [...disk.content().keys()].filter((name) => name.startsWith('lock'));
+      assert.deepEqual(left, ['lock'], `seed ${seed}`);
+    }
+  });
+
+  it('is not taken over by a start that found it stale, and was slower than another one', async () => {
+    class Disk extends SimulatedDisk {
+      override async open(name: string, mode: OpenMode): Promise<OpenFile> {
+        if (name.startsWith('lock.') && faster === undefined) {
+          const machine = machineWith({ ...thisProcess, pid: 9, started: '90' }, new Map([[9, '90']]));
+          faster = makeStore({ ...options, files: this, machine, random: seededRandom(2) });
+          await faster.store.start();
+        }
+        return super.open(name, mode);
+      }
+    }
+    let faster: Opened | undefined;
+    const disk = new Disk(new Map([['lock', Buffer.from(JSON.stringify(other))]]));
+    const machine = machineWith(thisProcess, new Map([[7, '70'], [9, '90']]));
+    await assert.rejects(startStore({ ...options, files: disk, machine }), /process 9 on box since \S+ holds it/);
+    assert.ok(!disk.content().has('lock.1'));
+    await faster?.store.write((tx) => faster !== undefined && tx.insert(faster.people, person('ann')));
+    assert.deepEqual(faster?.failures, []);
+  });
+
+  it('is taken over also where another process died while it took it over', async () => {
+    const stale = Buffer.from(JSON.stringify(other));
+    const disk = new SimulatedDisk(new Map([['lock', stale], ['lock.1', stale]]));
+    assert.equal(disk.identity('lock'), '1');
+    await startStore({ ...options, files: disk, machine: gone });
+    assert.deepEqual([...disk.content().keys()].filter((name) => name.startsWith('lock')), ['lock']);
+  });
+
+  it('that another process has taken over is noticed when it should be renewed, though nobody writes', async () => {
+    const first = await heldBy(other);
+    await startStore({ ...options, files: first.disk, machine: gone });
+    assert.deepEqual(first.failures, []);
+    first.machine.renew();
+    assert.match(String(first.failures), /the lock file is not ours any more/);
+    assert.equal(first.store.status().state, 'failed');
   });
 });
 
 describe('the processes of this machine', { skip: isLockedRun || process.platform !== 'linux' }, () => {
   it('are gone where they are dead and nobody has fetched them', async () => {
     // The shell is replaced by a process that never asks what became of its child.
-    const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [line] = await once(parent.stdout, 'data');
       const pid = Number(String(line));
+      const nameOf = (id: number | undefined): string => readFileSync(`/proc/${id}/comm`, 'latin1').trim();
+      while (nameOf(parent.pid) !== 'sleep') await delay(5);
+      process.kill(pid);
       const state = (): string => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.[0] ?? '';
       while (state() !== 'Z') await delay(5);
-      assert.equal(systemProcesses.started(pid), undefined);
-      assert.equal(typeof systemProcesses.started(process.pid), 'string');
+      assert.equal(systemMachine.started(pid), undefined);
+      assert.equal(systemMachine.started(process.pid), systemMachine.self().started);
+      assert.equal(typeof systemMachine.self().started, 'string');
     } finally {
       parent.kill();
     }
-  });
-
-  it('claim a directory by a name that every version of Node.js takes for the same', async (t) => {
-    const directory = temporaryDirectory(t);
-    const claim = await systemProcesses.claim(directory);
-    t.after(async () => (claim === false ? undefined : claim?.()));
-    const { dev, ino } = statSync(directory, { bigint: true });
-    const name = `@cairn-${dev}-${ino}`.padEnd(108, '@');
-    const names = readFileSync('/proc/net/unix', 'latin1').split('\n').map((line) => line.split(' ').at(-1));
-    assert.ok(names.includes(name), `there is no socket ${name}`);
   });
 });
 
@@ -150,7 +218,7 @@ describe('the fence', () => {
     let waking: Promise<void> = Promise.resolve();
     disk.pause = (call) => {
       if (second !== undefined || !at(call)) return undefined;
-      second = makeStore({ ...options, files: disk, processes: gone });
+      second = makeStore({ ...options, files: disk, machine: gone });
       waking = second.store.start();
       return waking;
     };
@@ -183,17 +251,19 @@ describe('the fence', () => {
 
   it('keeps a process that wakes from putting its journal in the place of its successor\'s', async () => {
     let second: Opened | undefined;
+    let begun = false;
     class Disk extends SimulatedDisk {
       override async open(name: string, mode: OpenMode): Promise<OpenFile> {
-        if (name === 'journal-2.jsonl.tmp' && second === undefined) {
-          second = makeStore({ ...options, files: this, processes: gone });
+        if (/^journal-2\.jsonl\.\w+\.tmp$/.test(name) && !begun) {
+          begun = true;
+          second = makeStore({ ...options, files: this, machine: gone, random: seededRandom(2) });
           await second.store.start();
         }
         return super.open(name, mode);
       }
     }
     const disk = new Disk();
-    const first = await startStore({ ...options, files: disk, processes: processTable(other) });
+    const first = await startStore({ ...options, files: disk, machine: machineWith(other) });
     await first.store.write((tx) => tx.insert(first.people, person('ann')));
     await first.store.checkpoint();
     assert.ok(second !== undefined);
@@ -225,7 +295,7 @@ describe('the fence', () => {
   it('keeps a process from renaming snapshots that lost the directory while it wrote them', async () => {
     const { disk, store } = await heldBy(other);
     disk.pause = (_, name) =>
-      name === 'people.json.2.tmp' && disk.content().has('lock') ? disk.remove('lock') : undefined;
+      /^people\.json\.\w+\.tmp$/.test(name) && disk.content().has('lock') ? disk.remove('lock') : undefined;
     await assert.rejects(store.checkpoint(), /the lock file is not ours any more/);
     assert.deepEqual([...disk.content().keys()].filter((name) => /^\w+\.json$/.test(name)), []);
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Table } from '../../src/store/table.ts';
+import { Table } from '../../src/store/memory/table.ts';
 import type { Collection, StoredRecord } from '../../src/store/store.ts';
 import type { StoreOptions } from '../../src/store/open-store.ts';
 import { all, makeStore, type Opened, person, seeded } from './fixtures.ts';
@@ -56,7 +56,7 @@ export interface Workload {
   readonly history: History;
 }
 
-const small: Partial<StoreOptions> = { reserveBytes: 1200 };
+const small: Partial<StoreOptions> = { spareBytes: 1200 };
 
 /**
  * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints, clean restarts and

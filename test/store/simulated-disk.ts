@@ -1,4 +1,4 @@
-import type { Files, OpenFile, OpenMode } from '../../src/store/files.ts';
+import type { Files, OpenFile, OpenMode } from '../../src/store/disk/files.ts';
 
 interface Inode {
   bytes: Buffer;
@@ -119,7 +119,7 @@ export class SimulatedDisk implements Files {
 
   async syncDirectory(): Promise<void> {
     this.#meet({ operation: 'syncDirectory', name: '' });
-    if (this.syncsDirectories) this.operations.push({ kind: 'syncDirectory' });
+    this.operations.push({ kind: 'syncDirectory' });
   }
 
   async free(): Promise<number> {
@@ -161,6 +161,7 @@ export class SimulatedDisk implements Files {
         this.#truncate(inode, size);
         this.operations.push({ kind: 'sync', inode });
       },
+      identity: async () => String(inode),
       sync: async () => {
         this.#meet({ operation: 'sync', name });
         // As with O_DSYNC: nothing is left to do for it.

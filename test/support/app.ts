@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
-import { createApp, type App, type AppOptions } from '../../src/app.ts';
-import { everybody } from '../../src/auth/access.ts';
+import { createApp, type App } from '../../src/app/app.ts';
+import type { AppOptions } from '../../src/app/options.ts';
 import { isJsonObject, parseJson, type JsonObject } from '../../src/base/json.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Fields } from '../../src/http/fields.ts';
 import type { PlainReply, PlainRequest } from '../../src/http/inject.ts';
+import { SmallEtcd } from '../cluster/small-etcd.ts';
 import { checkAnswer } from './contract.ts';
 import { isLockedRun } from './locked.ts';
 
@@ -35,25 +36,31 @@ export interface Answer {
   field(name: string): string | undefined;
 }
 
+type Fixed = Readonly<Record<string, string>>;
+
+/** Asks, and fails unless the OpenAPI document declares the answer. */
+export type Ask = (method: string, target: string, asked?: AskOptions) => Promise<Answer>;
+
 export interface TestAppOptions extends AppOptions {
   /** For a test of what happens in one turn: also a locked-down run asks it without a port and a disk in between. */
   readonly withoutPort?: boolean;
 }
 
 /**
- * An app with two users: 1, an administrator, and 2, a member called Mia. It is in memory and asked without a port; in
- * a locked-down run it keeps its data in files, and is asked over loopback.
+ * An app with two users: 1, an administrator, and 2, a member called Mia, unless its directory has users already. It is
+ * in memory and asked without a port; in a locked-down run it keeps its data in files, and is asked over loopback. With
+ * CAIRN_TEST_STORE=cluster its data are in a small etcd.
  */
 export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, ...options }: TestAppOptions = {}) {
   const given = { scryptCost: 1, clock: systemClock, ...options };
   const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
   const administrator = { name: 'Ada', role: 'admin', email: 'admin@example.org', password: passwords.admin };
-  await app.users.create(everybody, administrator);
+  const isNew = app.users.records.size === 0;
+  if (isNew) await app.users.add(administrator);
 
   const document = parseDescription((await send({ target: '/openapi.json' })).body);
 
-  /** Asks, and holds the answer against the OpenAPI document. */
-  const ask = async (method: string, target: string, asked: AskOptions = {}): Promise<Answer> => {
+  const ask: Ask = async (method, target, asked = {}) => {
     const { fields = {}, json, body, address = '127.0.0.1' } = asked;
     const content = json === undefined ? body : JSON.stringify(json);
     const typed = json === undefined ? fields : { 'content-type': 'application/json', ...fields };
@@ -76,14 +83,20 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
     const answer = await ask('POST', '/tokens', { json: credentials(who) });
     return String(Object(answer.json).access_token);
   };
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  await ask('POST', '/users', { fields: admin, json: { name: 'Mia', role: 'member', ...credentials('member') } });
   /** The `Cookie` field of a new session. */
-  const cookie = async (who: Who): Promise<string> => {
-    const answer = await ask('POST', '/login', { json: credentials(who) });
-    return cookieIn(answer);
-  };
-  return { app, ask, token, cookie, credentials };
+  const cookie = async (who: Who): Promise<string> => cookieIn(await ask('POST', '/login', { json: credentials(who) }));
+  /** Asks with these fields in each request. */
+  const withFields = (own: Fixed): Ask => (method, target, asked = {}) =>
+    ask(method, target, { ...asked, fields: { ...own, ...asked.fields } });
+  /** Asks as a program of this user, with a bearer token. */
+  const as = async (who: Who, more: Fixed = {}): Promise<Ask> =>
+    withFields({ authorization: `Bearer ${await token(who)}`, ...more });
+  /** Asks as a browser of this user, with a session cookie. */
+  const browserOf = async (who: Who, more: Fixed = {}): Promise<Ask> =>
+    withFields({ cookie: await cookie(who), ...more });
+  const member = { name: 'Mia', role: 'member', ...credentials('member') };
+  if (isNew) await (await as('admin'))('POST', '/users', { json: member });
+  return { app, ask, as, browserOf, token, cookie, credentials };
 }
 
 let last: { readonly text: string; readonly document: JsonObject } | undefined;
@@ -103,9 +116,19 @@ interface Opened {
 }
 
 async function openInMemory(t: TestContext, options: AppOptions): Promise<Opened> {
-  const app = await createApp(options);
-  t.after(() => app.close());
-  return { app, send: app.inject };
+  const isShared = process.env['CAIRN_TEST_STORE'] === 'cluster' && options.directory === undefined;
+  const etcd = isShared ? await SmallEtcd.start() : undefined;
+  // The clocks of tests leap.
+  const cluster = etcd && { members: etcd.addresses, maxAgeMs: Infinity };
+  const app = await createApp({ ...options, cluster });
+  t.after(async () => {
+    await app.close();
+    await etcd?.stop();
+  });
+  // A feed has no end, so it is left when it has begun.
+  const send = (asked: PlainRequest): Promise<PlainReply> =>
+    app.inject({ ...asked, ...(asked.target.startsWith('/changes') && { signal: AbortSignal.abort() }) });
+  return { app, send };
 }
 
 /** The test stands in for a proxy, so that it can ask from any address. */
@@ -121,16 +144,24 @@ async function openOnLoopback(t: TestContext, options: AppOptions): Promise<Open
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   const send = ({ method = 'GET', target, fields, body, address = '127.0.0.1' }: PlainRequest): Promise<PlainReply> =>
     new Promise((resolve, reject) => {
-      const headers = { host: 'localhost', 'x-forwarded-for': address, ...fields };
+      const forwarded = address === '127.0.0.1' ? {} : { 'x-forwarded-for': address };
+      const headers = { host: 'localhost', ...forwarded, ...fields };
       const asking = request({ agent, port, host: '127.0.0.1', method, path: target, headers }, (reply) => {
         // What is refused need not be sent to its end.
         asking.off('error', reject).on('error', () => undefined);
-        const { statusCode = 0, rawHeaders } = reply;
-        text(reply).then((body) => resolve({ status: statusCode, fields: new Fields(rawHeaders), body }), reject);
+        const { statusCode: status = 0, rawHeaders } = reply;
+        const read = reply.headers['content-type'] === 'text/event-stream' ? firstOf : text;
+        read(reply).then((body) => resolve({ status, fields: new Fields(rawHeaders), body }), reject);
       });
       asking.on('error', reject).end(body);
     });
   return { app, send };
+}
+
+/** The first piece of a reply that has no end. */
+async function firstOf(reply: IncomingMessage): Promise<string> {
+  for await (const piece of reply) return String(piece);
+  return '';
 }
 
 /** What a browser sends back of the session cookie in an answer. */

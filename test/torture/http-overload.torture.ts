@@ -15,7 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RawClient } from '../http/raw.ts';
 import type { CallersOrder, Counts } from './callers.ts';
 
-const host = 'HTTP/1.1\r\nHost: a\r\n';
+const host = 'HTTP/1.1\r\nHost: localhost\r\n';
 const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
 const administrator = ['--admin-email', credentials.email];
 const callersBy = [64, 256, 1024, 4096];

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/app/app.ts';
 import { contentSecurityPolicy, pageEndpoints } from '../../src/web/assets.ts';
+import { projectDirectory } from '../source.ts';
 
-const folder = new URL('../../src/web/', import.meta.url);
-const read = (name: string): string => readFileSync(new URL(name, folder), 'utf8');
-const pageFiles = readdirSync(folder).filter((name) => /\.(html|css|js|svg)$/.test(name));
+const folder = join(projectDirectory, 'src', 'web');
+const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
+/** `types.js` has comments for the type checker alone. */
+const pageFiles = readdirSync(folder).filter((name) => /\.(html|css|js|svg)$/.test(name) && name !== 'types.js');
 const lineWidthMax = 120;
-const linesMax = 900;
+const coldBytesMax = 60_000;
 
 test('every file of the page is served once, byte for byte, with a strong entity tag of its own', async (t) => {
   const app = await createApp();
@@ -28,10 +31,11 @@ test('what a file refers to is an asset', () => {
   const assets = new Set(pageEndpoints(false).map(({ route }) => route.path));
   const missing: string[] = [];
   for (const name of pageFiles) {
-    for (const [, target = ''] of read(name).matchAll(/(?:src=|src: |href=|href: )["'](\/[^"']*)["']/g)) {
-      if (!assets.has(target)) missing.push(`${name}: ${target}`);
+    for (const [, target = ''] of read(name).matchAll(/(?:src|href)="(page\/[^"]*)"/g)) {
+      if (!assets.has(`/${target}`)) missing.push(`${name}: ${target}`);
     }
-    for (const [, target = ''] of read(name).matchAll(/\bfrom '\.\/([^']*)'/g)) {
+    for (const [, target = ''] of read(name).matchAll(/(?:\bfrom |\bimport\()'\.\/([^']*)'/g)) {
+      if (target === 'types.js') continue;
       if (!assets.has(`/page/${target}`)) missing.push(`${name}: ${target}`);
     }
   }
@@ -57,8 +61,19 @@ test('the policy allows this server alone, and no sinks', () => {
   assert.doesNotMatch(contentSecurityPolicy, /unsafe|\*|data:|blob:|https?:/);
 });
 
-test('the page stays small enough to be read', () => {
-  const lines = pageFiles.flatMap((name) => read(name).split('\n').slice(0, -1).map((line) => ({ name, line })));
-  assert.ok(lines.length < linesMax, `the page has ${lines.length} lines`);
+test('what the first view needs stays small', () => {
+  const needed = new Set(['index.html', 'page.css', 'icon.svg', 'app.js', 'keys.js']);
+  for (const name of needed) {
+    for (const [, module = ''] of read(name).matchAll(/^import [^']*'\.\/([^']*)'/gm)) needed.add(module);
+  }
+  const bytes = [...needed].reduce((sum, name) => sum + Buffer.byteLength(read(name)), 0);
+  assert.ok(bytes <= coldBytesMax, `the first view needs ${bytes} bytes`);
+  const preloaded = [...read('index.html').matchAll(/modulepreload" href="page\/([^"]*)"/g)].map(([, name]) => name);
+  const modules = [...needed].filter((name) => name.endsWith('.js') && !['app.js', 'keys.js'].includes(name));
+  assert.deepEqual(preloaded.sort(), modules.sort(), 'all of them are asked for at once');
+});
+
+test('no line of the page is longer than an editor shows', () => {
+  const lines = pageFiles.flatMap((name) => read(name).split('\n').map((line) => ({ name, line })));
   assert.deepEqual(lines.filter(({ line }) => line.length > lineWidthMax), []);
 });

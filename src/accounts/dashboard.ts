@@ -1,0 +1,45 @@
+import type { SessionHolder } from '../auth/access.ts';
+import { representationWriter } from '../schema/representation.ts';
+import { found, type CollectionResource } from '../collections/resource.ts';
+import type { AccountRecords } from './records.ts';
+import type { Sessions } from './sessions.ts';
+import { userFields } from './user-fields.ts';
+
+const recentMax = 5;
+
+/**
+ * Returns a function that writes what a person sees first as JSON: the user, counts, recent items, the session. Without
+ * `items` their count and the recent ones are left out.
+ */
+export function dashboardWriter(
+  records: AccountRecords,
+  sessions: Sessions,
+  items: CollectionResource | undefined,
+): (holder: SessionHolder) => string {
+  const writeUser = representationWriter(userFields);
+  const recentItems = items === undefined ? () => '' : recentWriter(items);
+  return (holder) => {
+    const { userId, role, sessionId } = holder;
+    const user = writeUser(found(records.users.get(userId)));
+    const counts = JSON.stringify({
+      items: items?.records.size,
+      ...(role === 'admin' && { users: records.users.size }),
+      sessions: sessions.list(holder, userId).length,
+    });
+    const session = sessions.write(found(records.sessions.get(sessionId)), sessionId);
+    return `{"user":${user},"counts":${counts},${recentItems()}"session":${session}}`;
+  };
+}
+
+/** Returns a function that writes the newest items as a member of an object; it does so once for each revision. */
+function recentWriter({ declaration, records }: CollectionResource): () => string {
+  const write = representationWriter(declaration.fields);
+  let [revision, json] = [NaN, ''];
+  return () => {
+    if (revision !== records.revision) {
+      revision = records.revision;
+      json = `"recentItems":[${records.latest(recentMax).map(write).join(',')}],`;
+    }
+    return json;
+  };
+}

@@ -1,0 +1,103 @@
+import { CairnError } from '../base/errors.ts';
+import { emailKey } from '../schema/field.ts';
+import { turnOf, type AccountParts } from './parts.ts';
+import type { SessionKind, UserRecord } from './records.ts';
+import type { Origin, Sessions, SignedIn } from './sessions.ts';
+
+export interface Credentials {
+  readonly email: string;
+  readonly password: string;
+}
+
+/** Signs people in with their e-mail addresses and passwords. */
+export class SignIn {
+  readonly #parts: AccountParts;
+  readonly #sessions: Sessions;
+
+  constructor(parts: AccountParts, sessions: Sessions) {
+    this.#parts = parts;
+    this.#sessions = sessions;
+  }
+
+  /**
+   * Starts a session of this kind for a user whose password is right, and still is when the session starts.
+   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and what `Store.write` throws
+   */
+  async start(credentials: Credentials, kind: SessionKind, origin: Origin): Promise<SignedIn> {
+    const { store, users, clock, audit } = this.#parts;
+    for (;;) {
+      const known = await this.#authenticate(credentials, origin.address);
+      const rehashed = await this.#rehashed(known, credentials.password);
+      const started = await store.write((transaction) => {
+        const user = transaction.get(users, known.id);
+        if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
+        // A clock that has gone back since then would refuse the user's tokens until that moment comes again.
+        const isAhead = user.signedOutAt !== undefined && user.signedOutAt > clock.now();
+        const changes = { ...(rehashed && { passwordHash: rehashed }), ...(isAhead && { signedOutAt: clock.now() }) };
+        const isSame = Object.keys(changes).length === 0;
+        const current = isSame ? user : transaction.replace(users, user.id, { ...user, ...changes });
+        return { user: current, ...this.#sessions.start(transaction, kind, user.id, origin) };
+      });
+      // The password was changed while it was compared, or another sign-in has hashed it again: compare once more.
+      if (started === undefined) continue;
+      const { user, session } = started;
+      audit('login', { userId: user.id, sessionId: session.id, sessionKind: kind, address: origin.address });
+      return started;
+    }
+  }
+
+  /** The user with these credentials. @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded` */
+  async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
+    const { store, users, audit } = this.#parts;
+    const key = emailKey(email);
+    await store.confirm();
+    const user = users.find('email', key);
+    const details = { userId: user?.id, address };
+    try {
+      const hasSession = user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
+      const matches = await matchesPassword(this.#parts, user, password, `sign-in ${key}`, address, hasSession);
+      if (matches && user !== undefined) return user;
+    } catch (error) {
+      if (error instanceof CairnError && error.code === 'too_many_requests') audit('login_throttled', details);
+      throw error;
+    }
+    audit('login_failed', details);
+    throw new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is wrong');
+  }
+
+  /** A hash at the configured cost, if the stored one has another; not in a busy moment. */
+  async #rehashed({ id: userId, passwordHash = '' }: UserRecord, password: string): Promise<string | undefined> {
+    const { passwords } = this.#parts;
+    if (!passwords.needsRehash(passwordHash)) return undefined;
+    try {
+      return await passwords.hash(password, turnOf(userId));
+    } catch (error) {
+      if (error instanceof CairnError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/**
+ * Whether this is the user's password: one attempt on the account `key` from `address`, where it may have a session. An
+ * unknown user takes as long as a wrong password.
+ * @throws CairnError `too_many_requests`, `overloaded`
+ */
+export async function matchesPassword(
+  { throttle, passwords }: AccountParts,
+  user: UserRecord | undefined,
+  password: string,
+  key: string,
+  address: string,
+  hasSession: boolean,
+): Promise<boolean> {
+  const { settle, turn } = throttle.attempt(key, address, hasSession);
+  try {
+    const matches = await passwords.verify(password, user?.passwordHash, turn);
+    settle(matches ? 'succeeded' : 'failed');
+    return matches;
+  } catch (error) {
+    settle('withdrawn');
+    throw error;
+  }
+}

@@ -1,0 +1,300 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Audit } from '../accounts/audit.ts';
+import type { Users } from '../accounts/users.ts';
+import { mountHandle, mountRefusal } from '../api/base-path.ts';
+import { createPipeline } from '../api/pipeline.ts';
+import { refusal } from '../api/replies.ts';
+import { serviceRoutes } from '../api/routes.ts';
+import type { Unready } from '../api/service-handlers.ts';
+import { localAdministrator } from '../auth/access.ts';
+import { Tokens } from '../auth/tokens.ts';
+import { CairnError, invariant } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
+import { isLoopback, parseTrustedProxies } from '../base/network.ts';
+import type { ChangeFeed, FeedStatus } from '../collections/change-feed.ts';
+import { Exchanger } from '../http/exchanger.ts';
+import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
+import { createRequestIds, type Handle, type Refuse, type Reply, type Request } from '../http/message.ts';
+import { startHttpServer, type HttpServer, type TlsTexts } from '../http/server.ts';
+import { logError, type Observer } from '../observability/log.ts';
+import type { Store } from '../store/store.ts';
+import { openData, openFeed, type Data } from './data.ts';
+import { endpointsOf } from './endpoints.ts';
+import { completeOptions, type Administrator, type AppOptions, type CompleteOptions } from './options.ts';
+
+/** An application. It may listen on ports of its own, answer for an existing server, or be asked without a port. */
+export interface App {
+  /** Listens on a port of its own, and returns the port. @throws what binding throws */
+  listen(options: ListenOptions): Promise<number>;
+  /** Answers for an existing `node:http` server: `createServer(app.handler)`. */
+  readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+  /** Answers without a port. */
+  readonly inject: (request: PlainRequest) => Promise<PlainReply>;
+  /**
+   * Stops listening, answers the requests in flight, writes snapshots and releases the directory. Afterwards every
+   * path but `/livez` answers 503.
+   */
+  readonly close: () => Promise<void>;
+  /** The same as `close`, for `await using`. */
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
+
+  /** The users, to look at or to change without a request. */
+  readonly users: Users;
+  /** The store, for its status. */
+  readonly store: Store;
+  /** Why the app should get no requests now, such as `draining`; `undefined` where it should. */
+  unready(): Unready | undefined;
+  load(): Load;
+
+  /** Signs and verifies with the keys that the key file has now. @throws KeyRingError; then nothing has changed */
+  reloadKeys(): Promise<void>;
+  /** Uses another certificate for new connections. @throws what node:tls throws; then the former one stays in use */
+  renewTls(tls: TlsTexts): void;
+  /** The certificate that new TLS connections get, in PEM; `undefined` without TLS. */
+  readonly certificate: string | undefined;
+}
+
+/** Where an app listens. */
+export interface ListenOptions {
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly host: string;
+  /** Absent: plain HTTP. */
+  readonly tls?: TlsTexts | undefined;
+}
+
+/** What an app is busy with. */
+export interface Load extends FeedStatus {
+  /** Requests that wait for something. */
+  readonly inFlight: number;
+  readonly connections: number;
+  /** Connections refused so far because a limit was reached. */
+  readonly refused: number;
+}
+
+/**
+ * Opens the store and puts the application together.
+ * @throws StoreDamageError, LockedError or KeyRingError where the directory cannot be used, RangeError for an option
+ *   that is unknown or not allowed, InvariantError for a collection that contradicts itself or another one, CairnError
+ *   `validation_failed` for an administrator that breaks the rules of users
+ */
+export async function createApp(options: AppOptions = {}): Promise<App> {
+  const app = await openApp(options);
+  await app.begin();
+  return app;
+}
+
+/**
+ * Does what `createApp` does up to the administrator: requests wait until `begin` is called, so ports can be bound
+ * before anything is made that cannot be undone. `others` observe the app beside the log.
+ */
+export async function openApp(options: AppOptions, others: readonly Observer[] = []): Promise<Application> {
+  const complete = completeOptions(options);
+  const { administrator, log } = complete;
+  const observers = [log, ...others];
+  const audit: Audit = (event, details) => {
+    for (const observer of observers) observer.security(event, details);
+  };
+  const cluster = complete.cluster && (await import('./cluster.ts')).joinCluster(complete.cluster, complete);
+  const data = openData(complete, audit, cluster);
+  // An administrator that breaks a rule must not leave a store behind.
+  if (administrator !== undefined && !(await data.store.exists())) {
+    checkAdministrator(data.users, administrator);
+  }
+  await data.store.start();
+  try {
+    await data.keys.load();
+    const app = new Application(data, complete, audit, observers);
+    if (cluster !== undefined) cluster.onKeys = () => void app.reloadKeys();
+    return app;
+  } catch (error) {
+    await data.store.close();
+    throw error;
+  }
+}
+
+/** An app over data that have been opened. */
+export class Application implements App {
+  readonly users: Users;
+  readonly store: Store;
+  certificate: string | undefined;
+  readonly #data: Data;
+  readonly #options: CompleteOptions;
+  readonly #audit: Audit;
+  readonly #tokens: Tokens;
+  readonly #feed: ChangeFeed;
+  readonly #pipeline: Handle;
+  readonly #handle: Handle;
+  readonly #refuse: Refuse;
+  /** Whether what is published here is too old for the request. */
+  readonly #isStale: (request: Request) => boolean;
+  readonly #nextId: () => string;
+  readonly #exchanger: Exchanger;
+  readonly #servers: HttpServer[] = [];
+  /** Requests without a port that are in flight. They are no load of the listeners. */
+  #injected = 0;
+  #state: 'starting' | 'open' | 'closed' = 'starting';
+  #started: () => void = () => undefined;
+  readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));
+  #closed: Promise<void> | undefined;
+
+  constructor(data: Data, options: CompleteOptions, audit: Audit, observers: readonly Observer[]) {
+    const { users, store } = data;
+    const { settings, clock, random, log } = options;
+    const onError = (error: unknown, { id }: Request): void => logError(log, 'A request met an error', error, id);
+    this.users = users;
+    this.store = store;
+    this.#data = data;
+    this.#options = options;
+    this.#audit = audit;
+    this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
+    const isShared = options.cluster !== undefined;
+    this.#isStale = isShared ? ({ target }) => !store.isCurrent && target !== serviceRoutes.live.path : () => false;
+    this.#feed = openFeed(data, clock);
+    const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready: () => this.unready() };
+    this.#pipeline = createPipeline({
+      ...services,
+      required: settings.auth === 'required',
+      allowedOrigins: new Set(settings.corsOrigins),
+      bodyBytesMax: limits.bodyBytesMax,
+      confirm: isShared ? () => store.confirm() : undefined,
+      endpoints: endpointsOf(services, options),
+      onBug: onError,
+    });
+    this.#handle = mountHandle((request) => this.#answer(request), settings.basePath);
+    this.#refuse = mountRefusal(refusal, settings.basePath);
+    this.#nextId = createRequestIds(random);
+    this.#exchanger = new Exchanger({
+      clock,
+      nextId: this.#nextId,
+      handle: this.#handle,
+      refuse: this.#refuse,
+      proxies: parseTrustedProxies(settings.trustedProxies),
+      alwaysServedTargets: new Set(probes.flatMap((path) => [path, settings.basePath + path])),
+      onError,
+      onUntrustedProxy(address) {
+        log.message('warn', 'X-Forwarded-For is ignored: if this is your proxy, name it in --trust-proxy', { address });
+      },
+      onAnswered(entry) {
+        for (const observer of observers) observer.request(entry);
+      },
+    });
+  }
+
+  /** Makes the administrator where there is no user yet, and lets requests in. Closes the app where that fails. */
+  async begin(): Promise<void> {
+    const { administrator } = this.#options;
+    try {
+      if (administrator !== undefined && this.users.records.size === 0) {
+        checkAdministrator(this.users, administrator);
+        const { email, password: given, onMade } = administrator;
+        const password = typeof given === 'string' ? given : await given();
+        const made = await this.users.addFirst({ ...administratorFields, email, password });
+        if (made) await onMade?.();
+      }
+      this.#enter('open');
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  #answer(request: Request): Reply | Promise<Reply> {
+    if (this.#state !== 'open') return this.#answerWhileNotOpen(request);
+    return this.#isStale(request) ? refusal(stale, request.id) : this.#pipeline(request);
+  }
+
+  async #answerWhileNotOpen(request: Request): Promise<Reply> {
+    await this.#starting;
+    const isAnswered = this.#state === 'open' || request.target === serviceRoutes.live.path;
+    return isAnswered ? this.#pipeline(request) : refusal(stopped, request.id);
+  }
+
+  #enter(state: 'open' | 'closed'): void {
+    this.#state = state;
+    this.#started();
+  }
+
+  async listen({ port, host, tls }: ListenOptions): Promise<number> {
+    const isAllowed = this.#options.settings.auth !== 'none' || isLoopback(host);
+    invariant(isAllowed, 'without authentication an app listens on loopback only');
+    const server = await startHttpServer(this.#exchanger, port, host, tls);
+    this.certificate = tls?.cert;
+    this.#servers.push(server);
+    if (this.#closed !== undefined) await server.drain(0);
+    invariant(this.#closed === undefined, 'an app that is closed does not listen');
+    return server.port;
+  }
+
+  readonly handler = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
+    this.#exchanger.receive(incoming, outgoing);
+
+  readonly inject = async (request: PlainRequest): Promise<PlainReply> => {
+    this.#injected += 1;
+    try {
+      return await inject(this.#handle, this.#refuse, this.#nextId, request);
+    } finally {
+      this.#injected -= 1;
+    }
+  };
+
+  readonly close = (): Promise<void> => (this.#closed ??= this.#drain().then(() => this.store.close()));
+
+  readonly [Symbol.asyncDispose] = this.close;
+
+  async #drain(): Promise<void> {
+    const { clock } = this.#options;
+    const deadline = clock.elapsed() + limits.drainTimeoutMs;
+    this.#exchanger.draining = true;
+    if (this.#state === 'starting') this.#enter('closed');
+    this.#feed.close();
+    await Promise.all(this.#servers.map((server) => server.drain()));
+    this.#enter('closed');
+    const isBusy = (): boolean => this.#injected + this.#exchanger.inFlight + this.#exchanger.sending > 0;
+    while (isBusy() && clock.elapsed() < deadline) await sleep(10);
+  }
+
+  unready(): Unready | undefined {
+    if (this.#closed !== undefined) return 'draining';
+    return this.store.isCurrent ? unreadyStates[this.store.status().state] : 'store_unavailable';
+  }
+
+  load(): Load {
+    const { inFlight, connections, refused } = this.#exchanger;
+    return { inFlight: inFlight + this.#injected, connections, refused, ...this.#feed.status };
+  }
+
+  async reloadKeys(): Promise<void> {
+    const { keys } = this.#data;
+    const former = keys.ring().keys[0].kid;
+    const ring = await keys.load();
+    const { kid } = ring.keys[0];
+    this.#tokens.setRing(ring);
+    if (kid !== former) this.#audit('keys_rotated', { kid });
+  }
+
+  renewTls(tls: TlsTexts): void {
+    for (const server of this.#servers) server.renewTls(tls);
+    this.certificate = tls.cert;
+  }
+}
+
+const administratorFields = { name: 'Administrator', role: 'admin' };
+const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
+/** Paths that are answered under any load. */
+const probes = [serviceRoutes.live.path, serviceRoutes.ready.path];
+const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', { retryAfterSeconds: 2 });
+const unreadyStates = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
+
+/** @throws CairnError `validation_failed` that names the field */
+function checkAdministrator(users: Users, { email, password }: Administrator): void {
+  const known = typeof password === 'function' ? { email } : { email, password: password ?? '' };
+  try {
+    users.acceptNew(localAdministrator, { ...administratorFields, ...known });
+  } catch (error) {
+    if (!(error instanceof CairnError)) throw error;
+    const broken = error.issues?.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join(', ');
+    throw new CairnError(error.code, `Cannot make the administrator: ${broken}`);
+  }
+}

@@ -1,0 +1,152 @@
+import type { Audit } from '../accounts/audit.ts';
+import type { AccountParts } from '../accounts/parts.ts';
+import { accountRecords, type AccountRecords } from '../accounts/records.ts';
+import { Sessions } from '../accounts/sessions.ts';
+import { SignIn } from '../accounts/sign-in.ts';
+import { userFields } from '../accounts/user-fields.ts';
+import { Users } from '../accounts/users.ts';
+import {
+  KeyRingError, keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing,
+} from '../auth/keys.ts';
+import { Passwords } from '../auth/passwords.ts';
+import { Throttle } from '../auth/throttle.ts';
+import { invariant } from '../base/errors.ts';
+import type { Clock, Random } from '../base/system.ts';
+import { ChangeFeed } from '../collections/change-feed.ts';
+import type { CollectionDeclaration } from '../collections/collection.ts';
+import { HookedWrites } from '../collections/hooks.ts';
+import { IdempotencyKeys } from '../collections/idempotency.ts';
+import { items } from '../collections/items.ts';
+import { CollectionResource } from '../collections/resource.ts';
+import { logError } from '../observability/log.ts';
+import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
+import { NodeFiles } from '../store/disk/node-files.ts';
+import { openStore, type OpenStore } from '../store/open-store.ts';
+import type { ClusterNode } from './cluster.ts';
+import type { CompleteOptions } from './options.ts';
+
+/** The store with every collection registered, and what works on it. */
+export interface Data {
+  readonly keys: Keys;
+  readonly store: OpenStore;
+  readonly records: AccountRecords;
+  readonly users: Users;
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  /** `items` first, where there is it. */
+  readonly collections: readonly CollectionResource[];
+}
+
+/** The key ring that an app signs and verifies with. */
+export interface Keys {
+  /** The ring that was loaded last. */
+  ring(): KeyRing;
+  /**
+   * Loads the ring from the secret or the key file; without either it makes a ring and writes the file.
+   * @throws KeyRingError for a secret or a file that cannot be used; then nothing has changed
+   */
+  load(): Promise<KeyRing>;
+}
+
+/** The file of the key ring, in the data directory. Its secrets sign every token, so its mode is 0600. */
+export const keyFile = 'keys.json';
+
+/** Reads the ring from its file; `undefined` where there is none. @throws KeyRingError that says what to do */
+export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
+  const content = await readWhole(files, keyFile);
+  try {
+    return content && parseKeyRing(content);
+  } catch (error) {
+    if (!(error instanceof KeyRingError)) throw error;
+    throw new KeyRingError(`${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`);
+  }
+}
+
+/**
+ * Puts users, sessions and collections on a store that has not started: that of `cluster`, where it is given. `audit`
+ * is told security events.
+ * @throws InvariantError for collections that contradict each other, RangeError for a hook that is no function
+ */
+export function openData(options: CompleteOptions, audit: Audit = () => undefined, cluster?: ClusterNode): Data {
+  const { settings, directory, collections, items: hasItems = true, hooks, clock, random, log } = options;
+  const files = directory === undefined ? undefined : new NodeFiles(directory);
+  const store = openStore({
+    files,
+    log: cluster?.log,
+    clock,
+    random,
+    recordsMax: settings.recordsMax,
+    onFailure(error) {
+      log.message('error', 'The store has failed', { reason: error instanceof Error ? error.message : '' });
+      options.onFailure?.(error);
+    },
+    onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
+  });
+  const keys = createKeys(files, options.secret, clock, random, cluster);
+  const writes = new HookedWrites(store, hooks, (error) => logError(log, 'The hook afterWrite failed', error));
+  const idempotencyKeys = new IdempotencyKeys(store, clock);
+  const records = accountRecords(store);
+  const parts: AccountParts = {
+    ...records,
+    ...settings,
+    store,
+    writes,
+    idempotencyKeys,
+    passwords: new Passwords({ random, ...settings }),
+    throttle: new Throttle({ clock, random }),
+    clock,
+    random,
+    audit,
+    ring: keys.ring,
+  };
+  const sessions = new Sessions(parts);
+  const declarations = hasItems ? [items, ...collections] : collections;
+  checkSingulars(declarations);
+  const shared = { store, writes, keys: idempotencyKeys, clock };
+  return {
+    keys,
+    store,
+    records,
+    users: new Users(parts, sessions),
+    sessions,
+    signIn: new SignIn(parts, sessions),
+    collections: declarations.map((declaration) => new CollectionResource(declaration, shared)),
+  };
+}
+
+/** The feed of the changes of all collections, over data that have been opened. */
+export function openFeed({ store, users, collections }: Data, clock: Clock): ChangeFeed {
+  const declared = collections.map(({ records, declaration: { fields, access } }) =>
+    ({ records, shape: fields, access: access.list }));
+  return new ChangeFeed(store, clock, [{ records: users.records, shape: userFields, access: 'admin' }, ...declared]);
+}
+
+function createKeys(
+  files: Files | undefined, secret: string | undefined, clock: Clock, random: Random, cluster?: ClusterNode,
+): Keys {
+  let ring: KeyRing | undefined;
+  return {
+    ring() {
+      invariant(ring !== undefined, 'the key ring is loaded before the first request');
+      return ring;
+    },
+    async load() {
+      if (cluster !== undefined) return (ring = await cluster.loadKeys());
+      const found = secret === undefined ? files && (await readKeyRing(files)) : keyRingOfSecret(secret, clock.now());
+      const loaded = found ?? newKeyRing(random, clock.now());
+      if (found === undefined && files !== undefined) {
+        await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));
+      }
+      return (ring = loaded);
+    },
+  };
+}
+
+/** @throws InvariantError where the records of two collections have the same name */
+function checkSingulars(collections: readonly CollectionDeclaration[]): void {
+  const seen = new Set<string>();
+  for (const { singular } of collections) {
+    invariant(!seen.has(singular), `records of two collections cannot both be called "${singular}"`);
+    seen.add(singular);
+  }
+}

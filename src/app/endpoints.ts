@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto';
+import { statfsSync } from 'node:fs';
+import { collectionEndpoints } from '../api/collection-handlers.ts';
+import { bind, type Endpoint } from '../api/route.ts';
+import {
+  declaredCollection, pagedServiceRoutes, routeTable, serviceRoutes, usersCollection, type RouteOptions,
+} from '../api/routes.ts';
+import { serviceHandlers, type Services } from '../api/service-handlers.ts';
+import { version } from '../base/version.ts';
+import type { CollectionDeclaration } from '../collections/collection.ts';
+import { ListPool } from '../lists/list-pool.ts';
+import type { Store } from '../store/store.ts';
+import { pageEndpoints } from '../web/assets.ts';
+import type { Data } from './data.ts';
+import type { CompleteOptions } from './options.ts';
+
+/** Returns the route table with the handler of each of its operations. */
+export function endpointsOf(
+  services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>, complete: CompleteOptions,
+): Endpoint[] {
+  const { settings, clock, page } = complete;
+  const { store, users, collections } = services;
+  const options = { ...settings, epoch: () => store.epoch, listPool: new ListPool(clock) };
+  const declarations = collections.map(({ declaration }) => declaration);
+  const pages = page === false ? [] : pageEndpoints(settings.auth === 'none');
+  let description: Promise<Description> | undefined;
+  const handlers = serviceHandlers({
+    ...services,
+    epoch: options.epoch,
+    page: pages.find(({ route }) => route.path === '/')?.handle,
+    status: statusOf(store, complete),
+    description: () => (description ??= describe(declarations, options)),
+  });
+  return [
+    ...collectionEndpoints(usersCollection(settings), users, options),
+    ...collections.flatMap((collection) =>
+      collectionEndpoints(declaredCollection(collection.declaration), collection, options)),
+    ...bind(page === false ? serviceRoutes : pagedServiceRoutes, handlers),
+    ...pages,
+  ];
+}
+
+/** Returns a function that writes how the server and its store are doing. */
+function statusOf(store: Store, { clock, directory }: CompleteOptions): () => string {
+  const startedAt = new Date(clock.now()).toISOString();
+  return () => {
+    const { state, journalBytes, checkpointedAt, collections } = store.status();
+    return JSON.stringify({
+      version,
+      startedAt,
+      state,
+      records: collections.reduce((sum, { records }) => sum + records, 0),
+      journalBytes,
+      checkpointedAt: checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
+      freeBytes: directory === undefined ? undefined : freeBytes(directory),
+    });
+  };
+}
+
+function freeBytes(directory: string): number | undefined {
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize;
+  } catch {
+    // A locked-down process is denied this.
+    return undefined;
+  }
+}
+
+/** The OpenAPI document as JSON text, and its entity tag. */
+interface Description {
+  readonly text: string;
+  readonly tag: string;
+}
+
+/** Makes the OpenAPI document. Few callers ask for it, so its code is loaded when the first one does. */
+async function describe(
+  declarations: readonly CollectionDeclaration[], options: RouteOptions & { readonly basePath: string },
+): Promise<Description> {
+  const { openApi } = await import('../api/openapi.ts');
+  const text = JSON.stringify(openApi(routeTable(declarations, options), version, options.basePath));
+  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
+}

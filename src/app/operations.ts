@@ -1,0 +1,121 @@
+import { X509Certificate } from 'node:crypto';
+import { readdir, statfs } from 'node:fs';
+import { promisify } from 'node:util';
+import { refusal } from '../api/replies.ts';
+import { CairnError } from '../base/errors.ts';
+import { isLoopback, parseTrustedProxies } from '../base/network.ts';
+import { systemClock, systemRandom } from '../base/system.ts';
+import { version } from '../base/version.ts';
+import { hostOf } from '../http/cross-site.ts';
+import { Exchanger } from '../http/exchanger.ts';
+import { apiFields, createRequestIds, type Handle, type Reply } from '../http/message.ts';
+import { startHttpServer, type HttpServer } from '../http/server.ts';
+import type { Log } from '../observability/log.ts';
+import { exposition, type Family, type Metrics, type Sample } from '../observability/metrics.ts';
+import type { ClusterStatus } from '../store/store.ts';
+import type { App } from './app.ts';
+
+// Those of `fs/promises` end a locked-down process of Node.js 22.18 where they are denied, instead of rejecting.
+const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
+
+/** What the operations listener shows. */
+export interface Operated {
+  readonly app: App;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** The data directory. */
+  readonly directory: string;
+}
+
+/**
+ * Starts the operations listener: `/livez`, `/readyz` and `/metrics`. It knows no callers, so only operators should
+ * reach it. On loopback it is asked by a loopback name, since pages of other sites can point theirs to this machine.
+ * @throws what binding throws
+ */
+export function startOperations(operated: Operated, port: number, host: string): Promise<HttpServer> {
+  const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
+  const handle = operationsHandle(operated, isLoopback(host));
+  return startHttpServer(new Exchanger({ handle, refuse: refusal, proxies, clock: systemClock, nextId }), port, host);
+}
+
+function operationsHandle(operated: Operated, isLocal: boolean): Handle {
+  const { app } = operated;
+  const pages = new Map<string, () => Reply | Promise<Reply>>([
+    ['/livez', () => text(200, 'live\n')],
+    ['/readyz', () => text(app.unready() === undefined ? 200 : 503, `${app.unready() ?? 'ready'}\n`)],
+    ['/metrics', async () => text(200, exposition(await families(operated)), 'text/plain; version=0.0.4')],
+  ]);
+  return ({ method, target, fields, id }) => {
+    if (isLocal && !isLoopback(hostOf(fields.get('host') ?? 'localhost'))) return refusal(foreignHost, id);
+    const page = pages.get(target);
+    if (page === undefined) return refusal(unknownPage, id);
+    if (method === 'GET' || method === 'HEAD') return page();
+    const error = new CairnError('method_not_allowed', 'Method not allowed: this path supports GET and HEAD');
+    return refusal(error, id, ['Allow', 'GET, HEAD']);
+  };
+}
+
+const unknownPage = new CairnError('not_found', 'Cannot find the page: there are /livez, /readyz and /metrics');
+const foreignHost = new CairnError('misdirected_request', 'Cannot answer for this Host: ask by a loopback name');
+
+function text(status: number, body: string, type = 'text/plain'): Reply {
+  const contentType = `${type}; charset=utf-8`;
+  return { status, fields: ['Content-Type', contentType, 'Cache-Control', 'no-store', ...apiFields], body };
+}
+
+async function families({ app, metrics, log, directory }: Operated): Promise<Family[]> {
+  const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
+  // A locked-down process is denied its descriptors, and other systems do not tell them.
+  const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
+  const disk = await diskSpace(directory).catch(() => undefined);
+  const { certificate } = app;
+  const endMs = certificate === undefined ? undefined : Date.parse(new X509Certificate(certificate).validTo);
+  const end = 'End of the TLS certificate, since the Unix epoch';
+  return [
+    ['gauge', 'cairn_info', 'The version that runs', [info]],
+    ...metrics.families(),
+    ['gauge', 'process_open_fds', 'Open file descriptors', descriptors?.length],
+    ['counter', 'cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped],
+    ['gauge', 'cairn_tls_certificate_end_timestamp_seconds', end, endMs && endMs / 1000],
+    ...appFamilies(app),
+    ['gauge', 'cairn_data_free_bytes', 'Free space on the disk of the data', disk && disk.bavail * disk.bsize],
+  ];
+}
+
+function appFamilies(app: App): Family[] {
+  const { inFlight, connections, refused, listeners, dropped } = app.load();
+  const { collections, state: current, cluster, ...store } = app.store.status();
+  const records = collections.map(({ name, records }): Sample => [`{collection="${name}"}`, records]);
+  const states = ['writable', 'full', 'failed'].map((name): Sample => [`{state="${name}"}`, Number(name === current)]);
+  return [
+    ['gauge', 'cairn_http_requests_in_flight', 'Requests that wait for something', inFlight],
+    ['gauge', 'cairn_http_connections', 'Open connections', connections],
+    ['counter', 'cairn_http_connections_refused_total', 'Connections refused because a limit was reached', refused],
+    ['gauge', 'cairn_feed_listeners', 'Callers that follow the changes', listeners],
+    ['counter', 'cairn_feed_listeners_dropped_total', 'Listeners cut off because they read too slowly', dropped],
+    ['gauge', 'cairn_store_records', 'Records by collection', records],
+    ['gauge', 'cairn_store_state', 'Whether the store accepts writes', states],
+    ['counter', 'cairn_store_groups_total', 'Group commits, each of which is one sync', store.groups],
+    ['counter', 'cairn_store_commits_total', 'Transactions that became durable', store.commits],
+    ['counter', 'cairn_store_append_seconds_total', 'Time that groups took to become durable', store.appendMs / 1000],
+    ['gauge', 'cairn_store_journal_bytes', 'Size of the journal', store.journalBytes],
+    ['counter', 'cairn_store_checkpoints_total', 'Checkpoints that were finished', store.checkpoints],
+    ['counter', 'cairn_store_checkpoint_failures_total', 'Checkpoints that failed', store.checkpointFailures],
+    ['gauge', 'cairn_store_checkpoint_seconds', 'How long the last checkpoint took', store.checkpointMs / 1000],
+    ...(cluster === undefined ? [] : clusterFamilies(cluster)),
+  ];
+}
+
+function clusterFamilies(cluster: ClusterStatus): Family[] {
+  const { ageMs, lostAppends, reruns, unansweredAppends, etcdBytes, etcdQuotaBytes } = cluster;
+  const known = (bytes: number) => (Number.isNaN(bytes) ? undefined : bytes);
+  const lost = 'Appends that came after those of another node';
+  return [
+    ['gauge', 'cairn_cluster_age_seconds', 'Time since this node was known to be up to date', ageMs / 1000],
+    ['counter', 'cairn_cluster_lost_appends_total', lost, lostAppends],
+    ['counter', 'cairn_cluster_reruns_total', 'Transactions that were decided anew after that', reruns],
+    ['counter', 'cairn_cluster_unknown_appends_total', 'Appends that etcd left open for 5 s', unansweredAppends],
+    ['gauge', 'cairn_cluster_etcd_bytes', "Size of etcd's database", known(etcdBytes)],
+    ['gauge', 'cairn_cluster_etcd_quota_bytes', "How large etcd's database may become", known(etcdQuotaBytes)],
+  ];
+}

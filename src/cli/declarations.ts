@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { serviceRoutes, usersCollection } from '../api/routes.ts';
+import { CairnError } from '../base/errors.ts';
+import { parseJsonBytes } from '../base/json.ts';
+import { DeclarationError } from '../collections/collection.ts';
+import { parseDeclarations, type Declarations } from '../collections/declaration-file.ts';
+import { UsageError } from '../config/settings.ts';
+import { pageEndpoints } from '../web/assets.ts';
+
+/** Reads the file that `--collections` names. @throws UsageError with the place of the first mistake */
+export function readDeclarations(file: string): Declarations {
+  const routes = [...Object.values(serviceRoutes), ...pageEndpoints(false).map(({ route }) => route)];
+  const taken = [usersCollection({}).name, ...routes.map(({ path }) => path.split('/')[1] ?? '')];
+  try {
+    return parseDeclarations(parseJsonBytes(readFileSync(file)), taken);
+  } catch (error) {
+    if (!(error instanceof DeclarationError || error instanceof CairnError)) throw error;
+    throw new UsageError(`Cannot use --collections ${JSON.stringify(file)}: ${error.message}`);
+  }
+}

@@ -1,0 +1,123 @@
+import type { Principal } from '../auth/access.ts';
+import { CairnError, InvariantError, type ErrorCode } from '../base/errors.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Shape } from '../schema/field.ts';
+import { representationOf } from '../schema/representation.ts';
+import type { Store, StoredRecord, Transaction } from '../store/store.ts';
+
+/** One write to a collection, with the record as callers see it. */
+export interface Change {
+  readonly collection: string;
+  readonly operation: 'create' | 'update' | 'remove';
+  readonly id: number;
+  readonly principal: Principal;
+  /** `undefined` for `create`. */
+  readonly before: JsonObject | undefined;
+  /** `undefined` for `remove`. */
+  readonly after: JsonObject | undefined;
+}
+
+/** An embedder's own rules and reactions. */
+export interface Hooks {
+  /**
+   * Runs inside the transaction, so it is synchronous, changes nothing and returns nothing. Where several servers share
+   * a store, it may run more than once for a write. What it throws refuses the write with 422: a CairnError
+   * `validation_failed` or `write_refused` as it is, with its issues; any other error as `write_refused` with its
+   * message. A TypeError, ReferenceError or RangeError is a bug: it is answered with 500, and logged.
+   */
+  readonly beforeWrite?: ((change: Change) => undefined) | undefined;
+  /** Runs once the write is durable and visible. It cannot undo the write: what it throws is logged. */
+  readonly afterWrite?: ((change: Change) => void | Promise<void>) | undefined;
+}
+
+/** A record before and after a write. One of them is absent where it was created or removed. */
+export interface Written<R extends StoredRecord> {
+  readonly before?: R | undefined;
+  readonly after?: R | undefined;
+}
+
+/** Tells of a record that a transaction has written. @throws what refuses the write */
+export type Wrote = (written: Written<StoredRecord>) => void;
+
+/** The writes of a store, with the hooks around each. */
+export class HookedWrites {
+  readonly #store: Store;
+  readonly #hooks: Hooks;
+  readonly #onError: (error: unknown) => void;
+
+  /** `onError` is called with what `afterWrite` throws. @throws RangeError for a hook that is no function */
+  constructor(store: Store, hooks: Hooks, onError: (error: unknown) => void) {
+    for (const name of ['beforeWrite', 'afterWrite'] as const) {
+      if (hooks[name] === undefined || typeof hooks[name] === 'function') continue;
+      throw new RangeError(`Cannot use hooks.${name}: it must be a function`);
+    }
+    this.#store = store;
+    this.#hooks = hooks;
+    this.#onError = onError;
+  }
+
+  /**
+   * Runs `work` as one transaction. It tells `wrote` of each record that it has written.
+   * @throws CairnError `write_refused`, what `beforeWrite` throws, and what `work` and `Store.write` throw
+   */
+  async write<T>(
+    collection: { readonly name: string; readonly fields: Shape },
+    principal: Principal,
+    work: (transaction: Transaction, wrote: Wrote) => T,
+  ): Promise<T> {
+    const { beforeWrite, afterWrite } = this.#hooks;
+    if (beforeWrite === undefined && afterWrite === undefined) {
+      return await this.#store.write((transaction) => work(transaction, () => undefined));
+    }
+    const { result, changes } = await this.#store.write((transaction) => {
+      const changes: Change[] = [];
+      const result = work(transaction, (written) => {
+        const change = changeOf(collection, principal, written);
+        this.#ask(change);
+        changes.push(change);
+      });
+      return { result, changes };
+    });
+    for (const change of changes) {
+      Promise.resolve(change)
+        .then((change) => this.#hooks.afterWrite?.(change))
+        .catch(this.#onError);
+    }
+    return result;
+  }
+
+  /** Lets `beforeWrite` refuse the write. @throws what refuses it */
+  #ask(change: Change): void {
+    let returned: unknown;
+    try {
+      returned = this.#hooks.beforeWrite?.(change);
+    } catch (error) {
+      if (bugs.some((bug) => error instanceof bug)) throw error;
+      if (error instanceof CairnError && refusals.includes(error.code)) throw error;
+      const reason = (error instanceof Error && error.message) || 'a rule of this installation refuses it';
+      throw new CairnError('write_refused', `Cannot write to ${change.collection}: ${reason}`, { cause: error });
+    }
+    if (returned === undefined) return;
+    // A hook in plain JavaScript may be asynchronous. Its rejection must not end the process.
+    Promise.resolve(returned).catch(() => undefined);
+    throw new InvariantError('beforeWrite must be synchronous and return nothing');
+  }
+}
+
+const bugs = [TypeError, ReferenceError, RangeError];
+const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
+
+function changeOf(
+  { name, fields }: { readonly name: string; readonly fields: Shape },
+  principal: Principal,
+  { before, after }: Written<StoredRecord>,
+): Change {
+  return {
+    collection: name,
+    operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
+    id: (before ?? after)?.id ?? 0,
+    principal,
+    before: before && representationOf(fields, before),
+    after: after && representationOf(fields, after),
+  };
+}

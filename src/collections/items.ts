@@ -1,0 +1,12 @@
+import { number, text } from '../schema/field.ts';
+import { defineCollection } from './collection.ts';
+
+/** Things with a price, in whatever unit the installation uses. */
+export const items = defineCollection({
+  name: 'items',
+  singular: 'item',
+  fields: {
+    name: text({ min: 1, max: 200, example: 'Lamp' }),
+    price: number({ min: 0, max: 1e12, example: 24.5 }),
+  },
+});

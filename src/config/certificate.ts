@@ -1,0 +1,29 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import type { TlsTexts } from '../http/server.ts';
+import { errorCode } from '../store/disk/files.ts';
+import { UsageError } from './settings.ts';
+
+/** The files that `--tls-cert` and `--tls-key` name. */
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Reads a certificate and its key. @throws UsageError where a file has something else, or the two do not fit */
+export function readTls({ certFile, keyFile }: TlsFiles): TlsTexts {
+  try {
+    const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')];
+    if (key.includes('ENCRYPTED')) throw new Error('the key is encrypted; decrypt it with "openssl pkey"');
+    const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    if (!fits) throw new Error('the key does not belong to the certificate');
+    // TLS refuses more than that, such as keys that are too small.
+    createSecureContext({ cert, key });
+    return { cert, key };
+  } catch (error) {
+    if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
+    const problem = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${problem}`);
+  }
+}

@@ -1,0 +1,202 @@
+import { inspect } from 'node:util';
+import { invariant } from '../base/errors.ts';
+import { isLoopback, isNetwork } from '../base/network.ts';
+import type { EtcdOptions } from '../store/cluster/etcd.ts';
+
+/** What an installation decides, on the command line or in `createApp`. */
+export interface Settings {
+  /** Who may create users: administrators only, or anyone. */
+  readonly registration: 'closed' | 'open';
+  /** `none` makes every caller an administrator; only callers on this machine are answered then. */
+  readonly auth: 'required' | 'none';
+  /** Web origins such as `https://app.example` whose pages may call the API. */
+  readonly corsOrigins: readonly string[];
+  /** Addresses and networks such as `10.0.0.0/8` of proxies whose `X-Forwarded-*` fields are believed. */
+  readonly trustedProxies: readonly string[];
+  /** The path under which a proxy shows the server, such as `/api`; empty where that is the root. */
+  readonly basePath: string;
+  /** The shortest password, in characters. */
+  readonly passwordLengthMin: number;
+  /** The exponent of scrypt's N. `createApp` also takes 1 to 13, which only tests should use. */
+  readonly scryptCost: number;
+  /** Refuses PUT, PATCH and DELETE without `If-Match`. */
+  readonly requireIfMatch: boolean;
+  /** The most records that are kept, sessions apart. Absent: as many as fit into memory. */
+  readonly recordsMax: number | undefined;
+}
+
+/** Where the nodes of a cluster share their data. */
+export interface ClusterOptions extends EtcdOptions {
+  /** Begins all keys in etcd, and ends in a slash; `cairn/` if absent. */
+  readonly prefix?: string;
+  /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
+  readonly maxAgeMs?: number;
+}
+
+/** Settings of which any may be left out. */
+export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
+
+/** A kind of value: how it is written, and which values are allowed. */
+export interface Kind<T> {
+  /** Stands for the value in the help, such as `PORT`; empty for a switch, which takes no value. */
+  readonly placeholder: string;
+  /** What a value must be. */
+  readonly allowed: string;
+  /** The value that a text stands for, allowed or not. Absent: the text itself. */
+  readonly parse?: (text: string) => unknown;
+  readonly accepts: (value: unknown) => value is T;
+}
+
+/** One option. Flag, environment variable, help, checks and the README's table all follow from it. */
+export interface Option<T> extends Kind<T> {
+  /** The flag without its dashes. */
+  readonly name: string;
+  /** The environment variable; absent where the option belongs to one use of a command. */
+  readonly variable: string | undefined;
+  /** One sentence without a full stop. */
+  readonly help: string;
+  readonly default: T;
+  /** The default as a person would type it, or what happens without the option; may be empty. */
+  readonly defaultText: string;
+}
+
+/** Options by the names that their values have in the program. */
+export type OptionTable<V> = { readonly [K in keyof V]: Option<V[K]> };
+
+/** Wrong usage of Cairn; `message` is one line that names the option and what is allowed. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** Declares an option. */
+export function option<T>(
+  name: string, help: string, kind: Kind<T>, fallback: T, defaultText = String(fallback ?? ''),
+): Option<T> {
+  const variable = `CAIRN_${name.replaceAll('-', '_').toUpperCase()}`;
+  return { ...kind, name, variable, help, default: fallback, defaultText };
+}
+
+/** Returns the same option without an environment variable. */
+export function flagOnly<T>(given: Option<T>): Option<T> {
+  return { ...given, variable: undefined };
+}
+
+/** Declares an option that is on where its flag stands, or where its variable is `true`. */
+export function toggle(name: string, help: string): Option<boolean> {
+  return option(name, help, {
+    placeholder: '',
+    allowed: 'true or false',
+    parse: (text) => text === 'true' || (text === 'false' ? false : undefined),
+    accepts: (value) => typeof value === 'boolean',
+  }, false);
+}
+
+/** One line of text. */
+export function text(
+  placeholder: string, allowed = 'a text that is not empty', isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line),
+): Kind<string> {
+  return { placeholder, allowed, accepts: (value): value is string => typeof value === 'string' && isAllowed(value) };
+}
+
+/** One of some words. */
+export function choice<const V extends string>(words: readonly V[]): Kind<V> {
+  return {
+    placeholder: words.join('|'),
+    allowed: `one of ${words.join(', ')}`,
+    accepts: (value): value is V => words.some((word) => word === value),
+  };
+}
+
+/** A whole number. */
+export function integer(placeholder: string, min: number, max: number): Kind<number> {
+  return {
+    placeholder,
+    allowed: `a whole number from ${min} to ${max}`,
+    parse: (text) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined),
+    accepts: (value): value is number => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+  };
+}
+
+/** Texts, none of them twice; on the command line with commas between them. */
+function list(entry: Kind<string>): Kind<readonly string[]> {
+  return {
+    ...entry,
+    parse: (text) => text.split(',').map((part) => part.trim()),
+    accepts: (value): value is readonly string[] =>
+      Array.isArray(value) && value.every(entry.accepts) && new Set(value).size === value.length,
+  };
+}
+
+/** Whether this is a serialised origin as browsers send it: scheme, host, and a port that is not the scheme's own. */
+function isOrigin(entry: string): boolean {
+  return /^https?:/.test(entry) && URL.canParse(entry) && new URL(entry).origin === entry;
+}
+
+/** Passwords and keys travel to the members: in the clear only where nobody listens. */
+function isMember(line: string): boolean {
+  if (!URL.canParse(line)) return false;
+  const { protocol, hostname, origin } = new URL(line);
+  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+  return isSafe && origin === line.replace(/\/$/, '');
+}
+
+/** The addresses of etcd's members. */
+export const members = list(
+  text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember),
+);
+
+/** The options of the command line that `createApp` takes too. */
+export const settings: OptionTable<Settings> = {
+  registration: option(
+    'registration', 'who may create users: administrators only, or anyone', choice(['closed', 'open']), 'closed',
+  ),
+  auth: option(
+    'auth', 'none makes every caller an administrator, for prototypes on loopback', choice(['required', 'none']),
+    'required',
+  ),
+  corsOrigins: option(
+    'cors-origin', 'web origins whose pages may call the API',
+    list(text('ORIGIN,…', 'origins such as https://app.example', isOrigin)), [],
+  ),
+  trustedProxies: option(
+    'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed',
+    list(text('NETWORK,…', 'addresses or networks such as 10.0.0.0/8', isNetwork)), [],
+  ),
+  basePath: option(
+    'base-path', 'path under which a proxy shows the server',
+    text('PATH', 'a path such as /api, without a slash at its end', (line) => /^(?:\/[\w.~-]+)*$/.test(line)), '',
+  ),
+  passwordLengthMin: option('password-min', 'shortest password, in characters', integer('LENGTH', 8, 128), 15),
+  scryptCost: option('scrypt-cost', "exponent of scrypt's N for new password hashes", integer('EXPONENT', 14, 20), 15),
+  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
+  recordsMax: option(
+    'records-max', 'most records that are kept, sessions apart; beyond it creations are refused (507)',
+    integer('COUNT', 1, 1_000_000_000), undefined, 'as many as fit into memory',
+  ),
+};
+
+/**
+ * Returns all settings, those that are left out with their defaults.
+ * @throws RangeError that names a setting and what is allowed
+ */
+export function settingsOf(given: SomeSettings): Settings {
+  const values = new Map<string, unknown>(Object.entries(given));
+  const scryptCost = { ...settings.scryptCost, ...integer('', 1, 20) };
+  return readTable({ ...settings, scryptCost }, ({ accepts, allowed, default: fallback }, name) => {
+    const value = values.get(name);
+    if (value === undefined) return fallback;
+    if (accepts(value)) return value;
+    throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${allowed}`);
+  });
+}
+
+/** Reads every option of a table. */
+export function readTable<V extends object>(
+  table: OptionTable<V>, read: <T>(option: Option<T>, name: string) => T,
+): V {
+  const isComplete = (values: object): values is V => Object.keys(table).every((name) => name in values);
+  const options: { readonly [name: string]: Option<unknown> } = { ...table };
+  const values = Object.fromEntries(Object.entries(options).map(([name, option]) => [name, read(option, name)]));
+  invariant(isComplete(values), 'every option of a table is read');
+  return values;
+}

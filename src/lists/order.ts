@@ -1,0 +1,105 @@
+import type { Scalar } from '../base/json.ts';
+import { emailKey, type Shape } from '../schema/field.ts';
+import { fieldValue } from '../schema/representation.ts';
+import type { StoredRecord } from '../store/store.ts';
+
+/** One field of a `sort`. */
+export interface SortTerm {
+  readonly name: string;
+  readonly descending: boolean;
+}
+
+/** Compares two records, or positions that have the fields of the sort, as `Array.prototype.sort` expects. */
+export type Compare = (a: object, b: object) => number;
+
+/** The order of `sort`: texts by UTF-16 code units, false before true, and absent values after all others. */
+export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
+  const terms = sort.map(({ name, descending }) => ({
+    read: comparedValue(shape, name),
+    sign: descending ? -1 : 1,
+  }));
+  return (a, b) => {
+    for (const { read, sign } of terms) {
+      const x = read(a);
+      const y = read(b);
+      if (x === y) continue;
+      return x !== undefined && (y === undefined || x < y) ? -sign : sign;
+    }
+    return 0;
+  };
+}
+
+/** Returns a reader of the value that is compared. E-mail addresses are compared by the key that makes them unique. */
+export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
+  if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
+  return (record) => {
+    const value = fieldValue(record, name);
+    return value === undefined ? undefined : emailKey(String(value));
+  };
+}
+
+/** Some records, up to 1,024 of them. */
+export type Block = readonly StoredRecord[];
+
+/** As many records as can be sorted in a millisecond. */
+const runLength = 1024;
+
+/** Finds the `count` records that come first in the order, in memory for a few times as many. */
+export async function firstInOrder(blocks: AsyncIterable<Block>, count: number, compare: Compare): Promise<Block> {
+  let found: StoredRecord[] = [];
+  let last: StoredRecord | undefined;
+  for await (const block of blocks) {
+    const bound = last;
+    found.push(...(bound === undefined ? block : block.filter((record) => compare(record, bound) < 0)));
+    if (found.length < 2 * count + runLength) continue;
+    found = found.sort(compare).slice(0, count);
+    last = found[count - 1];
+  }
+  return found.sort(compare).slice(0, count);
+}
+
+/** Sorts all records in runs. The runs are merged as the result is read, and no faster. */
+export async function* sorted(blocks: AsyncIterable<Block>, compare: Compare): AsyncGenerator<Block> {
+  const runs: IterableIterator<StoredRecord, undefined>[] = [];
+  let unsorted: StoredRecord[] = [];
+  for await (const block of blocks) {
+    unsorted.push(...block);
+    if (unsorted.length < runLength) continue;
+    runs.push(unsorted.sort(compare).values());
+    unsorted = [];
+  }
+  runs.push(unsorted.sort(compare).values());
+  // A balanced tree of merges: a record passes as many of them as the number of runs has binary digits.
+  while (runs.length > 1) {
+    const [left, right] = runs.splice(0, 2);
+    if (left !== undefined && right !== undefined) runs.push(merge(left, right, compare));
+  }
+  let merged: StoredRecord[] = [];
+  for (const record of runs[0] ?? []) {
+    merged.push(record);
+    if (merged.length < runLength) continue;
+    yield merged;
+    merged = [];
+  }
+  yield merged;
+}
+
+function* merge(
+  left: Iterator<StoredRecord, undefined>,
+  right: Iterator<StoredRecord, undefined>,
+  compare: Compare,
+): Generator<StoredRecord, undefined> {
+  let a = left.next().value;
+  let b = right.next().value;
+  while (a !== undefined || b !== undefined) {
+    if (a !== undefined && (b === undefined || compare(a, b) < 0)) {
+      yield a;
+      a = left.next().value;
+    } else if (b !== undefined) {
+      yield b;
+      b = right.next().value;
+    }
+  }
+  return undefined;
+}
+

@@ -1,0 +1,261 @@
+import { fstatSync, write } from 'node:fs';
+import { Writable } from 'node:stream';
+import type { AuditEvent } from '../accounts/audit.ts';
+import { systemClock, type Clock } from '../base/system.ts';
+import type { RequestEntry } from '../http/message.ts';
+
+/** Is told what happens, to log it or to count it. */
+export interface Observer {
+  request(entry: RequestEntry): void;
+  security(event: SecurityEvent, details: LogDetails): void;
+}
+
+/**
+ * The log: one line for each event, as JSON or as text for a terminal. Whatever a caller sent is escaped, so that it
+ * cannot break a line.
+ *
+ * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId"}`
+ * A security event: `{"time","level","kind":"security","event",…}`, logged at every level
+ * A message: `{"time","level","kind":"message","message",…}`
+ *
+ * Lines are written in batches, one write at a time, so that a slow reader delays nothing. When more than 1 MiB waits,
+ * lines are dropped and counted, and a later line says how many; security events are kept until 16 MiB wait.
+ */
+export interface Log extends Observer {
+  message(level: LogLevel, message: string, details?: LogDetails): void;
+  /** The number of lines dropped so far. */
+  readonly dropped: number;
+  /** Resolves when all lines are written, at the latest after `timeoutMs`. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+/** The name of a security event. Names are stable: operators build alarms on them. */
+export type SecurityEvent = AuditEvent;
+
+export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** A notice is logged at every level: that the server listens, that it stops. */
+export type LogLevel = 'info' | 'warn' | 'error' | 'notice';
+
+/** The destination of lines: a `Writable`, or something that may accept a part of what it is given. */
+export interface LogSink {
+  /** Calls `done` once. `accepted` is the number of bytes written, where that is not all of them. */
+  write(bytes: Uint8Array, done: (error?: Error | null, accepted?: number) => void): unknown;
+}
+
+export interface LogOptions {
+  readonly format: 'pretty' | 'json';
+  readonly level: LogLevel;
+  /** Absent: the machine's. */
+  readonly clock?: Clock | undefined;
+  /** May be slow, and may fail: the log offers the same bytes again after a second. */
+  readonly sink: LogSink;
+  /** Called once each time the sink begins to fail. */
+  readonly onError?: ((error: Error) => void) | undefined;
+}
+
+function ignore(): void {}
+
+/** Logs nothing. */
+export const silentLog: Log = {
+  request: ignore,
+  security: ignore,
+  message: ignore,
+  dropped: 0,
+  close: () => Promise.resolve(),
+};
+
+/** Writes errors to standard error: they must leave a trace, even where nobody wants a log. */
+export const errorLog: Log = {
+  ...silentLog,
+  message(level, message, details) {
+    if (level === 'error') process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
+  },
+};
+
+/** Logs an error that no caller learns of. */
+export function logError(log: Log, message: string, error: unknown, id?: string): void {
+  log.message('error', message, { id, stack: error instanceof Error ? error.stack : String(error) });
+}
+
+/** Creates a log that writes to a sink. */
+export function createLog({ format, level, clock = systemClock, sink, onError = ignore }: LogOptions): Log {
+  const [encode, encodeRequest] = format === 'json' ? [jsonLine, jsonRequest] : [prettyLine, prettyRequest];
+  const queue = new LineQueue(sink, onError, (lines) =>
+    message('warn', 'Log lines were dropped, because the log was read too slowly', { lines }));
+  let lastMs = NaN;
+  let lastTime = '';
+  const time = (): string => {
+    const now = clock.now();
+    if (now !== lastMs) [lastMs, lastTime] = [now, new Date(now).toISOString()];
+    return lastTime;
+  };
+  const message: Log['message'] = (own, text, details = {}) => {
+    if (severity[own] >= severity[level]) queue.add(encode(time(), own, 'message', text, details), own !== 'info');
+  };
+  return {
+    request(entry) {
+      const own = entry.status >= 500 ? 'error' : 'info';
+      if (severity[own] >= severity[level]) queue.add(encodeRequest(time(), own, entry), false);
+    },
+    security(event, details) {
+      const own = event === 'refresh_token_reused' || event.startsWith('login_') ? 'warn' : 'info';
+      queue.add(encode(time(), own, 'security', event, details), true);
+    },
+    message,
+    get dropped() {
+      return queue.dropped;
+    },
+    close: (timeoutMs) => queue.close(timeoutMs),
+  };
+}
+
+const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2, notice: 3 };
+
+/** Written by hand, because each request has one. Route patterns and ids are Cairn's own and need no escape. */
+function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
+  const method = plain.test(entry.method) ? `"${entry.method}"` : JSON.stringify(entry.method);
+  const route = entry.route === undefined ? 'null' : `"${entry.route}"`;
+  return `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}","method":${method},` +
+    `"route":${route},"status":${entry.status},"durationMs":${entry.durationMs.toFixed(3)},` +
+    `"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`;
+}
+
+function prettyRequest(time: string, level: LogLevel, entry: RequestEntry): string {
+  const { id, method, target, route = '(no route)', status, durationMs, bytes, userId } = entry;
+  // People who look at a terminal want to know what was not found. The query may hold secrets.
+  const [path = ''] = target.slice(0, shownPathMax).split('?');
+  const place = status === 404 ? shown(path) : route;
+  const details = { ms: durationMs.toFixed(3), bytes, userId, id };
+  return prettyLine(time, level, 'message', `${status} ${shown(method)} ${place}`, details);
+}
+
+const shownPathMax = 200;
+
+type Kind = 'message' | 'security';
+
+function jsonLine(time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails): string {
+  return `${JSON.stringify({ time, level, kind, [kind === 'security' ? 'event' : 'message']: text, ...details })}\n`;
+}
+
+function prettyLine(time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails): string {
+  const pairs = Object.entries(details).flatMap(([name, value]) =>
+    value === undefined ? [] : [` ${name}=${shown(String(value))}`]);
+  const head = kind === 'security' ? `security ${text}` : escapeControls(text);
+  const alarm = level === 'warn' || level === 'error' ? `${level.toUpperCase()} ` : '';
+  return `${time.slice(11, 23)} ${alarm}${head}${pairs.join('')}\n`;
+}
+
+const plain = /^[\w!#$%&'*+.^`|~/:@-]+$/;
+
+/** Returns a value as it is, or quoted where it could break the line or look like something else. */
+function shown(value: string): string {
+  return plain.test(value) ? value : escapeControls(JSON.stringify(value));
+}
+
+/** Replaces control and direction characters, which could move the cursor of a terminal, by their numbers. */
+function escapeControls(value: string): string {
+  return value.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (character) =>
+    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** How much text may wait, in characters. */
+const waitingMax = 1024 * 1024;
+/** The same for lines that are kept: even they must not fill the memory when nothing reads the log for days. */
+const keptMax = 16 * 1024 * 1024;
+/** How long lines of requests are gathered. A write for each would cost more than the request itself. */
+const flushMs = 20;
+const retryMs = 1000;
+
+/** Gathers lines and writes them one batch at a time. */
+class LineQueue {
+  /** The number of lines dropped so far. */
+  dropped = 0;
+  readonly #sink: LogSink;
+  readonly #onError: (error: Error) => void;
+  readonly #onDropped: (lines: number) => void;
+  /** The lines that wait for the next batch. */
+  #waiting = '';
+  /** The part of the current batch that has not been written. */
+  #batch = Buffer.alloc(0);
+  #isWriting = false;
+  #hasFailed = false;
+  #droppedReported = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #whenEmpty: (() => void) | undefined;
+
+  constructor(sink: LogSink, onError: (error: Error) => void, onDropped: (lines: number) => void) {
+    this.#sink = sink;
+    this.#onError = onError;
+    this.#onDropped = onDropped;
+    // A stream emits its errors as events, too, and an event without a listener ends the process.
+    if (sink instanceof Writable && !sink.listeners('error').includes(ignore)) sink.on('error', ignore);
+  }
+
+  /** Adds a line. One that `isKept` is not dropped before 16 MiB wait, and waits for no others. */
+  add(line: string, isKept: boolean): void {
+    if (this.#waiting.length > (isKept ? keptMax : waitingMax)) return void (this.dropped += 1);
+    this.#waiting += line;
+    if (!this.#isWriting) this.#timer ??= setTimeout(this.#flush, isKept ? 0 : flushMs);
+  }
+
+  close(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.#whenEmpty = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#flush();
+    });
+  }
+
+  readonly #flush = (): void => {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#isWriting) return;
+    if (this.#batch.length === 0) {
+      this.#batch = Buffer.from(this.#waiting);
+      this.#waiting = '';
+    }
+    if (this.#batch.length === 0) return this.#whenEmpty?.();
+    this.#isWriting = true;
+    let isDone = false;
+    const done: Parameters<LogSink['write']>[1] = (error, accepted = error ? 0 : this.#batch.length) => {
+      if (!isDone) this.#written(accepted, error ?? new Error('it accepted only a part'));
+      isDone = true;
+    };
+    try {
+      this.#sink.write(this.#batch, done);
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)));
+    }
+  };
+
+  /** Goes on after a write. Bytes that the sink did not accept are offered again after a second. */
+  #written(accepted: number, error: Error): void {
+    this.#isWriting = false;
+    this.#batch = this.#batch.subarray(accepted);
+    const hadFailed = this.#hasFailed;
+    this.#hasFailed = this.#batch.length > 0;
+    if (this.#hasFailed) {
+      this.#timer = setTimeout(this.#flush, retryMs).unref();
+      if (!hadFailed) this.#onError(error);
+      return;
+    }
+    const lines = this.dropped - this.#droppedReported;
+    this.#droppedReported = this.dropped;
+    if (lines > 0) this.#onDropped(lines);
+    if (this.#whenEmpty !== undefined) this.#flush();
+    else if (this.#waiting !== '') this.#timer ??= setTimeout(this.#flush, flushMs);
+  }
+}
+
+/**
+ * Standard output as a sink that never blocks the event loop: Node.js writes to pipes and sockets without blocking,
+ * but blocks on files and terminals, so those are written in the thread pool.
+ */
+export function standardOutput(): LogSink {
+  const kind = fstatSync(1);
+  return kind.isFIFO() || kind.isSocket() ? process.stdout : { write: (bytes, done) => write(1, bytes, done) };
+}

@@ -1,0 +1,108 @@
+import { METHODS } from 'node:http';
+import { auditEvents } from '../accounts/audit.ts';
+import { systemClock } from '../base/system.ts';
+import type { RequestEntry } from '../http/message.ts';
+import type { Observer, SecurityEvent } from './log.ts';
+
+/** One metric: its type, name and help, and its samples, or its only value. Without either it is left out. */
+export type Family = readonly [
+  type: 'gauge' | 'counter' | 'histogram', name: string, help: string, values: Iterable<Sample> | number | undefined,
+];
+
+/** What follows the name of a metric, such as `{state="full"}`, and a value. Labels are our own and need no escapes. */
+export type Sample = readonly [suffix: string, value: number];
+
+/** Writes metrics in Prometheus' text format 0.0.4. */
+export function exposition(families: readonly Family[]): string {
+  return families.map(([type, name, help, values]) => {
+    if (values === undefined) return '';
+    const samples: Iterable<Sample> = typeof values === 'number' ? [['', values]] : values;
+    const lines = Array.from(samples, ([suffix, value]) => `${name}${suffix} ${numeral(value)}\n`);
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+  }).join('');
+}
+
+function numeral(value: number): string {
+  return value === Infinity ? '+Inf' : String(value);
+}
+
+const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity];
+
+/** Counts durations by how long they were. */
+class Histogram {
+  #seconds = 0;
+  /** How many durations were over the bound before, and at most the bound in this place. */
+  readonly #counts = bounds.map(() => 0);
+
+  observe(seconds: number): void {
+    const place = bounds.findIndex((bound) => seconds <= bound);
+    this.#counts[place] = (this.#counts[place] ?? 0) + 1;
+    this.#seconds += seconds;
+  }
+
+  /** `label` is empty, or one label such as `route="/items"`. */
+  samples(label = ''): Sample[] {
+    let count = 0;
+    const buckets = bounds.map((bound, place): Sample => {
+      count += this.#counts[place] ?? 0;
+      return [`_bucket{${label}${label && ','}le="${numeral(bound)}"}`, count];
+    });
+    const labels = label && `{${label}}`;
+    return [...buckets, [`_sum${labels}`, this.#seconds], [`_count${labels}`, count]];
+  }
+}
+
+const loopIntervalMs = 20;
+
+/** Counts requests and security events, and measures the process. */
+export class Metrics implements Observer {
+  readonly #requests = new Map<string, number>();
+  readonly #durations = new Map<string, Histogram>();
+  /** Every event is there from the start: a counter that appears with its first event has no increase. */
+  readonly #events = new Map(auditEvents.map((event) => [`{event="${event}"}`, 0]));
+  readonly #loopDelay = new Histogram();
+
+  constructor() {
+    let due = systemClock.elapsed() + loopIntervalMs;
+    setInterval(() => {
+      const now = systemClock.elapsed();
+      this.#loopDelay.observe(Math.max(0, now - due) / 1000);
+      due = now + loopIntervalMs;
+    }, loopIntervalMs).unref();
+  }
+
+  request({ method, route = '', status, durationMs }: RequestEntry): void {
+    // Callers may invent methods, so the others share a label. Routes are the table's own.
+    const label = METHODS.includes(method) ? method : 'other';
+    increase(this.#requests, `{method="${label}",route="${route}",status="${status}"}`);
+    let histogram = this.#durations.get(route);
+    if (histogram === undefined) this.#durations.set(route, (histogram = new Histogram()));
+    histogram.observe(durationMs / 1000);
+  }
+
+  security(event: SecurityEvent): void {
+    increase(this.#events, `{event="${event}"}`);
+  }
+
+  families(): Family[] {
+    const { rss, heapUsed } = process.memoryUsage();
+    const { user, system } = process.cpuUsage();
+    const startedSeconds = systemClock.now() / 1000 - process.uptime();
+    const durations = [...this.#durations].flatMap(([route, times]) => times.samples(`route="${route}"`));
+    const duration = 'Time from the head of a request to the end of its response';
+    return [
+      ['counter', 'cairn_http_requests_total', 'Requests that were answered', this.#requests],
+      ['histogram', 'cairn_http_request_duration_seconds', duration, durations],
+      ['counter', 'cairn_events_total', 'Security events', this.#events],
+      ['histogram', 'cairn_event_loop_delay_seconds', 'How late timers fire', this.#loopDelay.samples()],
+      ['gauge', 'cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed],
+      ['gauge', 'process_resident_memory_bytes', 'Memory that the process holds', rss],
+      ['gauge', 'process_start_time_seconds', 'Start of the process, since the Unix epoch', startedSeconds],
+      ['counter', 'process_cpu_seconds_total', 'Processor time that the process took', (user + system) / 1e6],
+    ];
+  }
+}
+
+function increase(counts: Map<string, number>, labels: string): void {
+  counts.set(labels, (counts.get(labels) ?? 0) + 1);
+}

@@ -1,0 +1,261 @@
+/**
+ * A client of etcd's JSON gateway. What it meets (the other cases are in `shared-log.ts`):
+ *
+ *   case  what is found                                           what is done
+ *   ----  ------------------------------------------------------  -------------------------------------------------
+ *   A7    too many requests                                        the same again after a pause
+ *   A8    the token has ended                                      a new token, the same again
+ */
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CairnError } from '../../base/errors.ts';
+import type { JsonObject } from '../../base/json.ts';
+import { ClusterError } from '../store.ts';
+
+/** How etcd is reached. */
+export interface EtcdOptions {
+  /** Addresses of the members, such as `https://10.0.0.1:2379`. */
+  readonly members: readonly string[];
+  /** In PEM: the authority that certifies the members, and the client's own certificate with its key. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  /** One of etcd's own users. */
+  readonly user?: { readonly name: string; readonly password: string } | undefined;
+}
+
+/** A key with what it holds. */
+export interface KeyValue {
+  readonly key: string;
+  readonly value: Buffer;
+  /** The revision of etcd that last wrote it. */
+  readonly revision: number;
+}
+
+export interface Txn {
+  /** Conditions, made by `isAt` and `hasValue`; all of them have to hold. */
+  readonly compare?: readonly JsonObject[];
+  /** What is done where they hold, made by `put`, `range` and `remove`; else `failure` is. */
+  readonly success: readonly JsonObject[];
+  readonly failure?: readonly JsonObject[];
+}
+
+export interface TxnAnswer {
+  readonly succeeded: boolean;
+  /** The revision of etcd that this is the state of. */
+  readonly revision: number;
+  /** For each operation that was done, the keys that it found: none where it is no `range`. */
+  readonly found: readonly (readonly KeyValue[])[];
+}
+
+/** What etcd answers, as far as it is used. Members that are zero, false or empty are absent. */
+interface Answer {
+  header: { cluster_id: string; revision: string };
+  succeeded?: boolean;
+  responses?: { response_range?: { kvs?: EncodedKey[] } }[];
+  token?: string;
+  canceled?: boolean;
+  events?: { kv: EncodedKey }[];
+}
+
+interface EncodedKey {
+  key: string;
+  value?: string;
+  mod_revision: string;
+}
+
+/** How long an attempt may be silent before the same request goes to the next member. */
+const attemptMs = 1500;
+/** The pause after all members were tried in vain. */
+const pauseMs = 100;
+/** How long a watch may be silent; then another member is asked. */
+const watchSilenceMs = 5000;
+
+/** Holds where the key was last written at this revision of etcd; 0 stands for a key that is absent. */
+export function isAt(key: string, revision: number): JsonObject {
+  return { key: base64(key), target: 'MOD', result: 'EQUAL', mod_revision: String(revision) };
+}
+
+export function hasValue(key: string, value: string): JsonObject {
+  return { key: base64(key), target: 'VALUE', result: 'EQUAL', value: base64(value) };
+}
+
+export function put(key: string, value: string | Buffer): JsonObject {
+  return { request_put: { key: base64(key), value: base64(value) } };
+}
+
+/** Finds the keys from `key` up to `end`, which is left out; without `end`, the one key. */
+export function range(key: string, end = '', more: JsonObject = {}): JsonObject {
+  return { request_range: { ...keys(key, end), ...more } };
+}
+
+export function remove(key: string, end: string): JsonObject {
+  return { request_delete_range: keys(key, end) };
+}
+
+function keys(key: string, end: string): JsonObject {
+  return { key: base64(key), range_end: base64(end) };
+}
+
+/** The end of the range of all keys below `prefix`, which ends in a slash. */
+export function endOf(prefix: string): string {
+  return `${prefix.slice(0, -1)}0`;
+}
+
+/** A client of etcd's JSON gateway. A request goes to one member and, where no answer comes, to the next. */
+export class Etcd {
+  readonly #options: EtcdOptions;
+  readonly #closing = new AbortController();
+  /** Which member is asked. */
+  #index: number;
+  #token = '';
+  /** The id of the cluster that answered first. */
+  #cluster = '';
+
+  /** `first` tells which member is asked first, so that not all clients ask the same. */
+  constructor(options: EtcdOptions, first: number) {
+    this.#options = options;
+    this.#index = first;
+  }
+
+  /** The address of the member that is asked. */
+  get address(): string {
+    const { members } = this.#options;
+    return members[this.#index % members.length] ?? '';
+  }
+
+  /**
+   * Does one transaction. Sends it again, to one member after the other, until a definite answer comes, the client is
+   * closed, or `patience` is over: so it must do no harm where it is done twice.
+   * @throws ClusterError for a definite refusal; CairnError `store_unavailable` when `patience` is over
+   */
+  async txn(txn: Txn, patience?: AbortSignal): Promise<TxnAnswer> {
+    // A request that was not answered may still be done, so that a refusal of the same request is not definite.
+    let isCertain = true;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const { succeeded = false, header, responses = [] } = await this.#ask('/v3/kv/txn', txn);
+        if (header.cluster_id !== this.#cluster) throw new Error(`${this.address} is of another cluster`);
+        const found = responses.map(({ response_range }) => (response_range?.kvs ?? []).map(decoded));
+        return { succeeded, revision: Number(header.revision), found };
+      } catch (error) {
+        if (this.#closing.signal.aborted || (isCertain && error instanceof ClusterError)) throw error;
+        if (patience?.aborted === true) {
+          const reason = error instanceof Error ? error.message : String(error);
+          throw new CairnError('store_unavailable', `Cannot reach etcd: no member answers (${reason})`);
+        }
+        isCertain = false;
+        this.#index += 1;
+        if (attempt % this.#options.members.length === 0) await sleep(pauseMs);
+      }
+    }
+  }
+
+  /** Asks each member once. @throws ClusterError where one refuses, or belongs to another cluster than the first */
+  async survey(): Promise<void> {
+    for (const _ of this.#options.members) {
+      const answer = await this.#ask('/v3/kv/range', { ...keys('/', ''), serializable: true }).catch(passOver);
+      if (answer && answer.header.cluster_id !== this.#cluster) throw refusal(`${this.address} is of another cluster`);
+      this.#index += 1;
+    }
+  }
+
+  /** What a member tells of its database; NaN for what it does not tell. */
+  async size(): Promise<{ readonly etcdBytes: number; readonly etcdQuotaBytes: number }> {
+    const metrics = await text(await this.#send('/metrics', ''));
+    const figure = (name: string) => Number(metrics.split(`\n${name} `)[1]?.split('\n')[0]);
+    return {
+      etcdBytes: figure('etcd_mvcc_db_total_size_in_bytes'),
+      etcdQuotaBytes: figure('etcd_server_quota_backend_bytes'),
+    };
+  }
+
+  /**
+   * Calls `onPut` with what is put to keys below `prefix` from `revision` on, and with the revision of etcd then, until
+   * etcd or a silence ends it. @throws Error
+   */
+  async watch(
+    prefix: string, revision: number, onPut: (keys: readonly KeyValue[], revision: number) => void,
+  ): Promise<void> {
+    const from = { ...keys(prefix, endOf(prefix)), start_revision: String(revision) };
+    const create_request = { ...from, fragment: true, filters: ['NODELETE'] };
+    const response = await this.#send('/v3/watch', await this.#authenticated(), { create_request });
+    response.setEncoding('utf8').setTimeout(watchSilenceMs);
+    let rest = '';
+    for await (const chunk of response) {
+      rest += chunk;
+      const lines = chunk.includes('\n') ? rest.split('\n') : [rest];
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        const { result }: { result?: Answer } = JSON.parse(line);
+        if (result === undefined || result.canceled === true) return;
+        onPut((result.events ?? []).map(({ kv }) => decoded(kv)), Number(result.header.revision));
+      }
+    }
+  }
+
+  /** Gives up what is in flight. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Makes one attempt at one member. @throws ClusterError for a definite refusal, and else any error */
+  async #ask(path: string, body: object, token?: string): Promise<Answer> {
+    const response = await this.#send(path, token ?? (await this.#authenticated()), body);
+    const content = await text(response);
+    const { statusCode = 0 } = response;
+    if (statusCode === 200) {
+      const answer: Answer = JSON.parse(content);
+      this.#cluster ||= answer.header.cluster_id;
+      return answer;
+    }
+    const problem = `${this.address} answers ${statusCode}: ${/"message":\s*"([^"]*)/.exec(content)?.[1] ?? content}`;
+    if (statusCode < 500 && !/too many requests|auth token|auth store is old/.test(problem)) throw refusal(problem);
+    this.#token = '';
+    throw new Error(problem);
+  }
+
+  /** The token of etcd's user; empty where requests need none. */
+  async #authenticated(): Promise<string> {
+    const { user } = this.#options;
+    if (user !== undefined) this.#token ||= (await this.#ask('/v3/auth/authenticate', user, '')).token ?? '';
+    return this.#token;
+  }
+
+  #send(path: string, token: string, body?: object): Promise<IncomingMessage> {
+    const url = new URL(path, this.address);
+    const options = {
+      ...this.#options.tls,
+      method: body === undefined ? 'GET' : 'POST',
+      timeout: attemptMs,
+      signal: this.#closing.signal,
+      headers: { 'Content-Type': 'application/json', ...(token !== '' && { Authorization: token }) },
+    };
+    return new Promise((resolve, reject) => {
+      const request = (url.protocol === 'https:' ? https : http).request(url, options, resolve);
+      request.on('error', reject).on('timeout', () => request.destroy(new Error(`${url.host} is silent`)));
+      request.end(body && JSON.stringify(body));
+    });
+  }
+}
+
+function base64(value: string | Buffer): string {
+  return Buffer.from(value).toString('base64');
+}
+
+function decoded({ key, value = '', mod_revision }: EncodedKey): KeyValue {
+  return {
+    key: Buffer.from(key, 'base64').toString(),
+    value: Buffer.from(value, 'base64'),
+    revision: Number(mod_revision),
+  };
+}
+
+function passOver(error: unknown): undefined {
+  if (error instanceof ClusterError) throw error;
+}
+
+/** Nothing was written. */
+function refusal(problem: string): ClusterError {
+  return new ClusterError(78, `Cannot use etcd: ${problem}`);
+}

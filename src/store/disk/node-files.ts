@@ -1,0 +1,137 @@
+import { constants, readdir, statSync, write } from 'node:fs';
+import { type FileHandle, link, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_SYNC, O_TRUNC, O_WRONLY } = constants;
+
+const isWindows = process.platform === 'win32';
+
+/** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
+const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
+
+const writeTo = promisify(write);
+/** That of `fs/promises` ends a locked-down process of Node.js 22 where it is denied, instead of rejecting. */
+const listDirectory = promisify(readdir);
+
+/**
+ * The files of a real directory. Syncs go through `FileHandle`, the one way that the permission model leaves open;
+ * where it denies syncs altogether, every file is opened with O_SYNC instead.
+ */
+export class NodeFiles implements Files {
+  readonly directory: string;
+  syncsDirectories = true;
+  /** Kept open, so that a lack of descriptors never stands between a rename and its sync. */
+  #handle: FileHandle | undefined;
+  /** Where syncs are denied: a file whose writes take along what was done to the directory before. */
+  #barrier: FileHandle | undefined;
+
+  constructor(directory: string) {
+    // Once: the process may go elsewhere.
+    this.directory = resolve(directory);
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
+    if (isWindows) return;
+    this.#handle ??= await open(this.directory, O_RDONLY | O_DIRECTORY);
+    const { uid } = await this.#handle.stat();
+    if (uid !== 0 && process.getuid?.() === 0) {
+      await this.close();
+      const message = `Cannot use ${this.directory} as root: it belongs to another user, ` +
+        `who could not read what root writes; run the same command by sudo -u '#${uid}'`;
+      throw Object.assign(new Error(message), { code: 'EPERM', syscall: 'open' });
+    }
+    try {
+      await this.#handle.sync();
+    } catch (error) {
+      if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
+      this.syncsDirectories = false;
+      this.#barrier = await open(join(this.directory, '.sync'), O_WRONLY | O_CREAT | O_SYNC, 0o600);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle?.close();
+    await this.#barrier?.close();
+    this.#handle = this.#barrier = undefined;
+  }
+
+  async list(): Promise<string[]> {
+    try {
+      return await listDirectory(this.directory);
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
+  async open(name: string, mode: OpenMode): Promise<OpenFile> {
+    const path = join(this.directory, name);
+    const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : O_SYNC;
+    const writing = O_WRONLY | O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL) | through;
+    // A pipe that is read would hold up the open until somebody writes to it.
+    const handle = await open(path, mode === 'read' ? O_RDONLY | O_NONBLOCK : writing, 0o600);
+    if (mode === 'read' && !(await handle.stat()).isFile()) {
+      await handle.close();
+      throw Object.assign(new Error(`Cannot read ${path}: it is not a file`), { code: 'EINVAL', syscall: 'open' });
+    }
+    return {
+      read: async (buffer, position) => (await handle.read(buffer, 0, buffer.length, position)).bytesRead,
+      // The handle's own `write` does the same through a few more promises, which a lone caller waits for.
+      write: async (bytes, position) => (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten,
+      truncate: async (size) => {
+        await handle.truncate(size);
+        // Writing through covers no truncation. Where syncs are denied, the next write takes it along.
+        if (this.syncsDirectories) await handle.sync();
+      },
+      identity: async () => String((await handle.stat({ bigint: true })).ino),
+      sync: () => (through === 0 ? handle.datasync() : Promise.resolve()),
+      close: () => handle.close(),
+    };
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await rename(join(this.directory, from), join(this.directory, to));
+      } catch (error) {
+        // Windows: a virus scanner or an indexer may hold the file for a moment.
+        if (!isWindows || errorCode(error) !== 'EPERM' || attempt === 10) throw error;
+        await delay(attempt * 10);
+      }
+    }
+  }
+
+  async renameNew(from: string, to: string): Promise<void> {
+    try {
+      await link(join(this.directory, from), join(this.directory, to));
+    } catch (error) {
+      // Some file systems have no links: there, a file that is made between these two calls is replaced.
+      if (this.identity(to) !== undefined) throw error;
+      return this.rename(from, to);
+    }
+    // A name that stays is a temporary one, which the next start removes.
+    await this.remove(from).catch(() => undefined);
+  }
+
+  remove(name: string): Promise<void> {
+    return unlink(join(this.directory, name));
+  }
+
+  async syncDirectory(): Promise<void> {
+    await (this.syncsDirectories ? this.#handle?.sync() : this.#barrier?.write('.', 0));
+  }
+
+  async free(): Promise<number> {
+    const { blocks, bavail, bsize } = await statfs(this.directory);
+    return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
+  }
+
+  identity(name: string): string | undefined {
+    return statSync(join(this.directory, name), { bigint: true, throwIfNoEntry: false })?.ino.toString();
+  }
+}

@@ -1,0 +1,131 @@
+import { CairnError, invariant } from '../../base/errors.ts';
+import { UniqueKeyError } from '../store.ts';
+import type { Collection, PublishedChange, StoredRecord, Transaction, Unstored } from '../store.ts';
+import { isCount, recordsOf, Table, type AnyTable } from './table.ts';
+
+/** What a transaction does to one record, before it is published. */
+export interface Change extends PublishedChange {
+  readonly collection: AnyTable;
+}
+
+/**
+ * One run of a transaction's work, on top of the published records and of what its batch has decided before it. Its
+ * changes join those of the batch at once.
+ */
+export class TableTransaction implements Transaction {
+  /** In the order in which they were made. */
+  readonly changes: Change[] = [];
+  /** Until its work has returned; after that the transaction refuses to be used. */
+  isOpen = true;
+  /** How many records it adds to ordinary collections; negative where it removes more of them. */
+  added = 0;
+  readonly #sequence: number;
+  #encoded = '';
+  #inserts = false;
+  #removes = false;
+  /** Whether it changes an ordinary collection: one that does not say `whenFull`. */
+  #isOrdinary = false;
+
+  /** `sequence` is the commit's, and becomes the revision of every record that it writes. */
+  constructor(sequence: number) {
+    this.#sequence = sequence;
+  }
+
+  /** Its commit as the log has it: a JSON array. */
+  get encoded(): string {
+    return `${this.#encoded}]`;
+  }
+
+  /** Whether a full store refuses it. Removals are accepted, and what changes no ordinary collection. */
+  get grows(): boolean {
+    const shrinks = this.#removes && !this.#inserts;
+    return this.#isOrdinary && !shrinks;
+  }
+
+  get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined {
+    return this.#table(collection).batch.get(id);
+  }
+
+  find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined {
+    return this.members(collection, index, key)[0];
+  }
+
+  members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[] {
+    return recordsOf(this.#table(collection).batch, index, key);
+  }
+
+  oldest<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R | undefined {
+    const { batch } = this.#table(collection);
+    for (const id of batch.ids(index, key)) return batch.get(id);
+    return undefined;
+  }
+
+  countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): number {
+    return this.#table(collection).batch.countAtMost(index, key);
+  }
+
+  insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
+    const { nextId } = this.#table(collection).batch;
+    if (!isCount(nextId + 1)) {
+      throw new CairnError('storage_full', `Cannot write to ${collection.name}: its ids have come to their end`);
+    }
+    return this.#put(collection, nextId, record, 1);
+  }
+
+  replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
+    const known = this.get(collection, id) !== undefined;
+    invariant(known, `there is no record ${id} in ${collection.name} to replace`);
+    return this.#put(collection, id, record, 0);
+  }
+
+  remove<R extends StoredRecord>(collection: Collection<R>, id: number): void {
+    if (this.get(collection, id) === undefined) return;
+    this.#change(this.#table(collection), id, undefined, String(id), -1);
+  }
+
+  #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>, added: number): R {
+    const table = this.#table(collection);
+    const stored = complete<R>(id, this.#sequence, record);
+    const taken = table.conflict(table.batch, id, stored);
+    if (taken !== undefined) throw new UniqueKeyError(table.name, taken);
+    this.#change(table, id, stored, JSON.stringify(stored), added);
+    return stored;
+  }
+
+  #change<R extends StoredRecord>(
+    table: Table<R>,
+    id: number,
+    record: R | undefined,
+    encoded: string,
+    added: number,
+  ): void {
+    table.batch.put(id, record);
+    this.changes.push({ collection: table, id, record, sequence: this.#sequence });
+    this.#inserts ||= added > 0;
+    this.#removes ||= added < 0;
+    if (table.isOrdinary) {
+      this.#isOrdinary = true;
+      this.added += added;
+    }
+    this.#encoded += `${this.#encoded === '' ? '[' : ','}["${table.name}",${encoded}]`;
+  }
+
+  #table<R extends StoredRecord>(collection: Collection<R>): Table<R> {
+    invariant(this.isOpen, 'a transaction is used after its work has returned');
+    invariant(collection instanceof Table, 'a collection that this store did not make');
+    return collection;
+  }
+}
+
+/**
+ * The record as it is stored: `id` and `revision` first, then what the caller gave in its own order. The compiler does
+ * not see that a record without two members, together with these two, is the record again: hence the overload.
+ */
+function complete<R extends StoredRecord>(id: number, revision: number, record: Unstored<R>): R;
+function complete(id: number, revision: number, record: object): StoredRecord {
+  const stored = { id, revision, ...record };
+  // The caller may have spread a whole record into the new one.
+  stored.id = id;
+  stored.revision = revision;
+  return stored;
+}

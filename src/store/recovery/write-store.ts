@@ -1,0 +1,33 @@
+import { JournalFile } from '../journal/journal-file.ts';
+import type { ListedCollection } from '../journal/journal-format.ts';
+import { writeSnapshots, type Image, type Target } from './snapshot.ts';
+
+/**
+ * Writes a whole store: snapshots, and then a journal that needs nothing else. Every start, clean stop, backup, restore
+ * and repair writes a store in this way. Until the journal is durable, the former journals hold all that the former
+ * snapshots do not. Returns the journal, and the sizes of the snapshots that it wrote.
+ * @param journal.number above that of every other journal
+ * @param journal.isCurrent whether the snapshots that are there hold all of `image` already
+ */
+export async function writeStore(
+  target: Target,
+  image: Image,
+  { number, closed, isCurrent = false }: { number: number; closed: boolean; isCurrent?: boolean },
+): Promise<{ journal: JournalFile; sizes: number[] }> {
+  const { files, mark } = target;
+  const { epoch, through: after, views } = image;
+  // Before the first commit there is nothing that a snapshot could hold.
+  const sizes = isCurrent || after === 0 ? [] : await writeSnapshots(target, image);
+  const manifest = { journal: number, closed, epoch, after, collections: listing(views, after) };
+  const journal = await JournalFile.create(files, manifest, mark);
+  await files.syncDirectory();
+  return { journal, sizes };
+}
+
+/** What a manifest lists when all snapshots end with the commit `through`. */
+export function listing(
+  collections: Iterable<{ readonly name: string; readonly nextId: number }>,
+  through: number,
+): Map<string, ListedCollection> {
+  return new Map(Array.from(collections, ({ name, nextId }) => [name, { through, file: through > 0, nextId }]));
+}

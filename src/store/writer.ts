@@ -1,0 +1,245 @@
+import { CairnError, invariant } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
+import { Batches, type Batch, type Write } from './batches.ts';
+import type { ForeignGroup, Log } from './log.ts';
+import { applyChange, changesOf } from './memory/apply.ts';
+import type { Capacity } from './memory/capacity.ts';
+import { countsOf, type AnyTable } from './memory/table.ts';
+import type { PublishedChange, StoreStatus, Transaction } from './store.ts';
+
+export interface WriterOptions {
+  readonly log: Log;
+  readonly tables: ReadonlyMap<string, AnyTable>;
+  readonly capacity: Capacity;
+  /** Called once when nothing can be written any more. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/**
+ * The single writer. Transactions wait in a queue; when the log is free, the writer runs those that wait, in order,
+ * against the published records and what the batch has decided so far, and appends what they changed as one group.
+ * Once that is confirmed, the changes are published and all callers of the batch answered: those that were refused,
+ * too, since a refusal may depend on an earlier transaction of the batch. So nothing is ever decided on changes that
+ * may still fail, and a batch that lost against another process can simply be run again.
+ */
+export class Writer {
+  readonly #log: Log;
+  readonly #tables: ReadonlyMap<string, AnyTable>;
+  readonly #batches: Batches;
+  readonly #onFailure: (error: unknown) => void;
+  readonly #listeners: ((changes: readonly PublishedChange[]) => void)[] = [];
+  readonly #waiting: Write[] = [];
+  /** The writes of the batch that is being appended; none once its callers were told that it has stalled. */
+  #inFlight: readonly Write[] = [];
+  /** What runs between two batches. */
+  readonly #between: (() => Promise<void>)[] = [];
+  /** Settles when nothing is left to do; `undefined` while there is nothing to do. */
+  #running: Promise<void> | undefined;
+  #checkpointing: Promise<void> | undefined;
+  /** Makes the error for new writes, once they are refused for good. */
+  #refusal: (() => CairnError) | undefined;
+  #failed = false;
+  /** While the log does not answer, and the settling of who waits for that. */
+  #stalled = false;
+  #onStalled: () => void = () => undefined;
+  #isStarted = false;
+  #isClosed = false;
+  /** Sequence number of the last published commit. */
+  #sequence = 0;
+  #groups = 0;
+  #commits = 0;
+
+  constructor({ log, tables, capacity, onFailure }: WriterOptions) {
+    this.#log = log;
+    this.#tables = tables;
+    this.#batches = new Batches(tables, capacity);
+    this.#onFailure = onFailure;
+  }
+
+  /** Opens the log, and takes what is in it; returns the store's epoch. */
+  async start(): Promise<string> {
+    const { epoch, sequence } = await this.#log.open({
+      onFailure: (error) => this.#fail(error),
+      onStalled: () => this.#stall(),
+      onDue: () => this.#isStarted && this.#schedule(),
+    });
+    this.#sequence = sequence;
+    try {
+      while (this.#log.isDue) await this.#commitBatch();
+    } catch (error) {
+      await this.#log.close();
+      throw error;
+    }
+    this.#isStarted = true;
+    return epoch;
+  }
+
+  write<T>(work: (transaction: Transaction) => T): Promise<T> {
+    // What is thrown in here rejects the promise.
+    return new Promise((resolve, reject) => {
+      if (this.#refusal !== undefined) throw this.#refusal();
+      if (this.#stalled) throw unavailable();
+      invariant(!this.#batches.isDeciding, 'a write is begun inside the work of another');
+      if (this.#waiting.length >= limits.waitingTransactionsMax) {
+        throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
+      }
+      this.#waiting.push({ work, resolve, reject, outcome: undefined, answer: reject, changes: false });
+      this.#schedule();
+    });
+  }
+
+  /** Calls `listener` with the changes of each group as it is published, in the order of the commits. */
+  onPublished(listener: (changes: readonly PublishedChange[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  checkpoint(): Promise<void> {
+    this.#checkpointing ??= this.#log.checkpoint((work) => this.#runBetween(work)).finally(() => {
+      this.#checkpointing = undefined;
+    });
+    return this.#checkpointing;
+  }
+
+  /** Refuses new writes, answers those that wait, and closes the log. What has stalled is given up. */
+  async close(): Promise<void> {
+    this.#refusal ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
+    const stalled = new Promise<void>((resolve) => (this.#onStalled = resolve));
+    const running = (async () => {
+      await this.#running;
+      await this.#checkpointing?.catch(() => undefined);
+    })();
+    if (!this.#stalled) await Promise.race([running, stalled]);
+    this.#isClosed = true;
+    await this.#log.close();
+    await running;
+  }
+
+  status(): StoreStatus {
+    // A full store that is not ready gets no writes, which would find out that there is room again.
+    if (this.#log.isFull) void this.#log.checkRoom();
+    return {
+      state: this.#failed ? 'failed' : this.#log.isFull ? 'full' : 'writable',
+      sequence: this.#sequence,
+      groups: this.#groups,
+      commits: this.#commits,
+      collections: countsOf(this.#tables),
+      ...this.#log.status(),
+    };
+  }
+
+  #runBetween<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#between.push(() => work().then(resolve, reject));
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    this.#running ??= this.#run();
+  }
+
+  async #run(): Promise<void> {
+    // Requests that arrive in one turn of the loop share a batch.
+    await new Promise(setImmediate);
+    for (;;) {
+      const between = this.#between.shift();
+      if (between === undefined && this.#waiting.length === 0 && !this.#isDue) break;
+      try {
+        await (between === undefined ? this.#commitBatch() : between());
+      } catch (error) {
+        this.#fail(error);
+      }
+    }
+    this.#running = undefined;
+  }
+
+  get #isDue(): boolean {
+    return this.#log.isDue && this.#refusal === undefined;
+  }
+
+  async #commitBatch(): Promise<void> {
+    for (let groups = await this.#log.ready(); groups.length > 0; groups = await this.#log.ready()) {
+      for (const group of groups) this.#follow(group);
+    }
+    this.#stalled = false;
+    if (this.#waiting.length === 0 && !this.#isDue) return;
+    const batch = this.#batches.decide(this.#waiting, this.#sequence + 1, this.#log.isFull);
+    this.#inFlight = batch.writes;
+    const answer = await (batch.commits.length === 0 ? this.#log.confirm() : this.#log.append(batch));
+    this.#stalled = false;
+    this.#batches.clear();
+    // Something else failed meanwhile, and the callers have been told so.
+    if (this.#failed) return;
+    switch (answer.outcome) {
+      case 'won':
+        this.#publish(batch);
+        for (const { answer, outcome } of this.#inFlight) answer(outcome);
+        break;
+      case 'lost':
+        for (const group of answer.groups) this.#follow(group);
+        this.#waiting.unshift(...this.#inFlight);
+        break;
+      case 'refused':
+        for (const { changes, reject } of this.#inFlight) if (changes) reject(answer.error);
+        this.#waiting.unshift(...this.#inFlight.filter(({ changes }) => !changes));
+        break;
+      case 'unknown':
+        throw answer.error;
+    }
+    this.#inFlight = [];
+    if (this.#isStarted && this.#log.checkpointDue) void this.checkpoint().catch(() => undefined);
+  }
+
+  #publish({ commits, changes }: Batch): void {
+    for (const { collection, id, record, sequence } of changes) collection.publish(id, record, sequence);
+    this.#published(commits.length, changes);
+  }
+
+  /** Publishes what another process has appended. */
+  #follow({ first, commits }: ForeignGroup): void {
+    invariant(first === this.#sequence + 1, `the log goes on with ${first} after ${this.#sequence}`);
+    const changes = Array.from(changesOf(commits), ([change, at]) => {
+      const applied = applyChange(change, first + at, this.#tables);
+      if (typeof applied === 'object') return applied;
+      throw new Error(`Cannot apply commit ${first + at} of the log: ${applied}`);
+    });
+    this.#published(commits.length, changes);
+  }
+
+  #published(commits: number, changes: readonly PublishedChange[]): void {
+    this.#sequence += commits;
+    if (commits === 0) return;
+    this.#commits += commits;
+    this.#groups += 1;
+    for (const listener of this.#listeners) listener(changes);
+  }
+
+  /** Refuses all writes from now on: whether those in flight were written is unknown. Only the first call counts. */
+  #fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    const refusal = () => new CairnError('store_failed', 'Cannot write: the store has stopped after a failure');
+    this.#refusal = refusal;
+    for (const { reject } of this.#inFlight) reject(outcomeUnknown(error));
+    for (const { reject } of this.#waiting.splice(0)) reject(refusal());
+    if (!this.#isClosed) this.#onFailure(error);
+  }
+
+  /** Answers all callers, since the log does not answer. The batch in flight goes on, and nobody waits for it. */
+  #stall(): void {
+    this.#stalled = true;
+    for (const { changes, reject } of this.#inFlight) reject(changes ? outcomeUnknown() : unavailable());
+    for (const { reject } of this.#waiting.splice(0)) reject(unavailable());
+    this.#inFlight = [];
+    this.#onStalled();
+  }
+}
+
+function outcomeUnknown(cause?: unknown): CairnError {
+  const message = 'Cannot tell whether this was written: the log failed, or does not answer. Read before you retry';
+  return new CairnError('outcome_unknown', message, { cause });
+}
+
+function unavailable(): CairnError {
+  return new CairnError('store_unavailable', 'Cannot reach the log of the store', { retryAfterSeconds: 2 });
+}

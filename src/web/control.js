@@ -1,0 +1,30 @@
+// @ts-check
+/** The control for a field, by its kind. */
+import { h, inputOf } from './dom.js';
+
+/** @import { Attributes, Description, Field } from './types.js' */
+
+/** Choices that are not shown as they are. @type {{ [value: string]: string }} */
+const words = { '': '–', true: 'Yes', false: 'No' };
+/** What the browser fills in by itself. @type {{ [field: string]: string }} */
+const completions = { currentPassword: 'current-password', password: 'new-password' };
+/** @type {{ [kind: string]: string }} */
+const types = { time: 'datetime-local', email: 'email', password: 'password' };
+
+/**
+ * @type {(field: Field, value: string, onText: (text: string) => void, more?: Attributes) => Description}
+ */
+export function control({ name, kind, schema, isOptional }, value, onText, more) {
+  const take = (/** @type {Event} */ event) => onText(inputOf(event));
+  const common = { name, value, oninput: take, onchange: take, ...more };
+  const values = kind === 'boolean' ? ['true', 'false'] : schema.enum?.map(String);
+  if (values) {
+    const offered = value && !isOptional ? values : ['', ...values];
+    return h('select', common, offered.map((each) => h('option', { key: each, value: each }, words[each] ?? each)));
+  }
+  const isNumber = kind === 'number' || kind === 'integer';
+  return h('input', {
+    type: types[kind] ?? 'text', step: 0.001, dir: kind === 'text' && 'auto', inputmode: isNumber && 'decimal',
+    autocomplete: completions[name] ?? 'off', ...common,
+  });
+}

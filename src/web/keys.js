@@ -1,0 +1,32 @@
+// @ts-check
+/** What keys do outside of controls: `data-key` names the key of a control, and index.html explains them. */
+import { events, onClick, part } from './dom.js';
+import { ask } from './state.js';
+
+/** Shortcuts of a single character can be switched off (WCAG 2.2 §2.1.4). */
+const useKeys = part('use-keys', HTMLInputElement);
+useKeys.checked = localStorage['keys'] !== 'off';
+useKeys.onchange = () => (localStorage['keys'] = useKeys.checked ? 'on' : 'off');
+
+/** What a key is for: the next row, the row's box, or a control. @param {string} key */
+function targetOf(key) {
+  const links = [...document.querySelectorAll('tbody a')];
+  const at = links.findIndex((link) => link === document.activeElement);
+  if (key === 'j' || key === 'k') return links[key === 'j' ? at + 1 : at - 1];
+  return document.querySelector(key === 'x' ? 'tr:focus-within input' : `[data-key='${CSS.escape(key)}']`);
+}
+
+document.onkeydown = (event) => {
+  const { key, target, ctrlKey, metaKey, altKey } = event;
+  const isCommand = ctrlKey || metaKey || altKey;
+  const isTyping = target instanceof Element && target.matches('input:not([type=checkbox]), select');
+  const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
+  if (!(isCharacter || key === 'Escape' || (key === 'Enter' && isCommand))) return;
+  const found = targetOf(key);
+  if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;
+  if (document.querySelector('dialog[open], :popover-open')) return;
+  event.preventDefault();
+  void events.run(() => ('/jk'.includes(key) ? found.focus() : found.click()));
+};
+
+onClick('open-keys', () => ask('keys'));

@@ -1,0 +1,87 @@
+// @ts-check
+/**
+ * The collections of this server, their fields and their rules, as its OpenAPI document describes them: a collection is
+ * a path that lists records in an order, with `/{id}` below it. Nothing here touches the DOM.
+ */
+import { showNumber, showTime } from './numbers.js';
+
+/** @import { ApiDescription, Collection, Field, Kind, Schema } from './types.js' */
+
+/** The filters that are offered, and what they do, in words. @type {{ [operator: string]: string }} */
+const operators = {
+  contains: 'contains', starts: 'starts with', eq: 'is', ne: 'is not', gte: 'is at least', lte: 'is at most',
+};
+
+/** @param {ApiDescription} description @returns {Collection[]} */
+export function collectionsOf({ paths, components: { schemas } }) {
+  return Object.entries(paths).flatMap(([path, { get: list, post: create }]) => {
+    const { get: read, patch: change, delete: remove } = paths[`${path}/{id}`] ?? {};
+    const parameters = new Map(list?.parameters?.map(({ name, schema }) => [name, schema]));
+    const sort = parameters.get('sort');
+    if (!list || !read || !sort) return [];
+    const record = read.operationId.replace('read', '');
+    const shapes = [schemas[record], schemas[`New${record}`], schemas[`${record}Patch`]];
+    const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
+    const fields = [...names].map((name) => fieldOf(name, shapes, sort.items?.enum));
+    const filters = [...parameters.keys()].flatMap((name) => {
+      const [of, operator = 'eq'] = name.split(':');
+      const field = fields.find((each) => each.name === of);
+      const text = operators[operator];
+      return field && text && of !== 'id' ? [{ name, field, text: `${field.label} ${text}` }] : [];
+    });
+    const name = path.slice(1);
+    return [{
+      name, fields, filters,
+      one: words(record),
+      title: capitalized(name),
+      nameField: fields.find(({ shown, kind }) => shown && kind === 'text')?.name ?? 'id',
+      sortMax: sort.maxItems ?? 1,
+      bulkMax: create?.requestBody?.content?.['application/json']?.schema.oneOf?.[1]?.maxItems ?? 1,
+      hasSearch: parameters.has('q'),
+      hasOwners: parameters.has('owner'),
+      operations: { list, create, change, remove },
+    }];
+  });
+}
+
+/** @type {(name: string, shapes: readonly (Schema | undefined)[], sortable?: readonly unknown[]) => Field} */
+function fieldOf(name, shapes, sortable) {
+  const [shown, created, changed] = shapes.map((shape) => shape?.properties?.[name]);
+  const schema = created ?? changed ?? shown ?? {};
+  return {
+    name, schema, label: capitalized(name), kind: kindOf(schema),
+    shown: !!shown, created: !!created && !created.readOnly, changed: !!changed && !changed.readOnly,
+    isRequired: !!shapes[1]?.required?.includes(name),
+    isOptional: !!changed?.type?.includes('null'),
+    isSortable: !!sortable?.includes(name),
+  };
+}
+
+/** @param {Schema} schema @returns {Kind} */
+function kindOf({ enum: values, format, pattern, type = '' }) {
+  if (values) return 'choice';
+  if (format === 'date-time') return 'time';
+  if (format === 'password') return 'password';
+  if (pattern?.includes('@')) return 'email';
+  return (/** @type {const} */ (['boolean', 'integer', 'number'])).find((kind) => type.includes(kind)) ?? 'text';
+}
+
+/** `spare-parts` and `SparePart` as words. @param {string} name */
+const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
+/** The same, to begin with. @param {string} name */
+export const capitalized = (name) => words(name).replace(/./u, (first) => first.toUpperCase());
+
+/** A value to be read. @type {(field: Field, value: unknown) => string} */
+export function toShow({ kind, name }, value) {
+  if (value === undefined) return '–';
+  if (kind === 'time') return showTime(`${value}`);
+  if (kind === 'boolean') return value ? 'Yes' : 'No';
+  return typeof value === 'number' && name !== 'id' ? showNumber(value) : `${value}`;
+}
+
+/**
+ * Whether a person of this role may do this to a collection.
+ * @type {(collection: Collection, operation: string, role?: string) => boolean}
+ */
+export const isAllowed = ({ operations }, operation, role) =>
+  role === 'admin' || operations[operation]?.['x-access'] !== 'admin';

@@ -1,0 +1,264 @@
+// @ts-check
+/**
+ * The form of one record, in a drawer beside its list or as the person's own account. What is typed is kept until it is
+ * saved or the person discards it: a refusal, a lost answer, the end of the session or a change by someone else never
+ * loses it.
+ */
+import { Problem, call } from './api.js';
+import { control } from './control.js';
+import { button, fact, h, onClick, set } from './dom.js';
+import { isAllowed, toShow } from './model.js';
+import { loadList, showChange } from './records.js';
+import { removeSoon } from './removal.js';
+import { address, ask, copyAsCurl, draw, explain, go, say, state, withQuery } from './state.js';
+import { fromText, toText } from './texts.js';
+
+/** @import { Child, Collection, Description, Draft, Field, Scalar, Stored } from './types.js' */
+
+/** The form that is open; there is one at a time. @type {Draft | undefined} */
+export let draft;
+
+/**
+ * Opens the form of a record or, with the id `new`, of one to be created; without a collection, of none.
+ * @type {(collection: Collection | undefined, id: string) => void}
+ */
+export function openDraft(collection, id) {
+  if (draft && draft.collection === collection && draft.id === id) return;
+  draft = undefined;
+  if (!collection || !id) return;
+  draft = {
+    collection, id, isSaving: false, isUnknown: false, before: {}, texts: {}, issues: {}, disputes: {}, message: '',
+    sent: '', retryKey: '', mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
+  };
+  if (id !== 'new') return void loadDraft(draft);
+  for (const { name, schema } of fieldsOf(draft)) draft.before[name] = draft.texts[name] = `${schema.default ?? ''}`;
+  draw('.record :is(input, select)');
+}
+
+/** Reads the record anew; what was typed stays. @param {Draft} of */
+export async function loadDraft(of) {
+  const { collection: { name, one, hasOwners }, id, base } = of;
+  try {
+    const stored = await call('GET', `${name}/${id}`);
+    if (isSelf(of)) of.mayChange = true;
+    else if (hasOwners && state.me?.role !== 'admin') {
+      of.mayChange = (await call('GET', `${name}?owner=me&id=${id}`)).data.length > 0;
+    }
+    const taken = adopt(of, stored);
+    if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
+  } catch (error) {
+    const isMissing = error instanceof Problem && [400, 404].includes(error.status);
+    of.message = isMissing ? `There is no ${one} ${id}: it was removed, or the address is wrong.` : explain(error);
+    // Its row may still be there.
+    if (isMissing) void loadList(true);
+  }
+  draw(base ? undefined : '#record-title');
+}
+
+/**
+ * Bases the form on a version of its record, field by field: takes what only others have changed, which it returns, and
+ * keeps what was typed. What both have changed is disputed.
+ * @type {(of: Draft, base: Stored) => string[]}
+ */
+function adopt(of, base) {
+  Object.assign(of, { base, disputes: {}, issues: {}, message: '', isSaving: false, isUnknown: false });
+  /** @type {string[]} */ const taken = [];
+  for (const field of fieldsOf(of)) {
+    const { name } = field;
+    const [before = '', mine = ''] = [of.before[name], of.texts[name]];
+    const theirs = (of.before[name] = toText(field, base.data[name]));
+    if (mine === before) of.texts[name] = theirs;
+    if (theirs === before || theirs === mine) continue;
+    if (mine === before) {
+      taken.push(name);
+      continue;
+    }
+    of.disputes[name] = [before, theirs];
+    of.message = 'Not saved yet: someone else has changed the same. Choose, then save.';
+  }
+  showChange(base.data);
+  return taken;
+}
+
+/** Whether a form is that of the person who is signed in. @param {Draft} of */
+const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${state.me?.id}`;
+
+/** The fields that can be filled in here. @param {Draft} of */
+function fieldsOf(of) {
+  const { name: collection, fields } = of.collection;
+  const hidden = collection === 'users' ? [!isSelf(of) && 'currentPassword', state.me?.role !== 'admin' && 'role'] : [];
+  return fields.filter(({ name, created, changed }) => (of.id === 'new' ? created : changed) && !hidden.includes(name));
+}
+
+/** Whether something was typed that is not stored. */
+export const isChanged = (of = draft) =>
+  of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
+
+/** Whether a field cannot be empty. @param {Draft} of @param {Field} field */
+const isNeeded = ({ base }, { isRequired, isOptional, shown }) => isRequired || (!!base && shown && !isOptional);
+
+/** What is to be sent; what is wrong with it stands in the form then. @param {Draft} of */
+function bodyOf(of) {
+  /** @type {{ [field: string]: Scalar | null }} */ const body = {};
+  of.issues = {};
+  for (const field of fieldsOf(of)) {
+    const { name, isOptional } = field;
+    const text = of.texts[name] ?? '';
+    if (of.base && text === of.before[name]) continue;
+    const { value = null, problem } = fromText(field, text, isNeeded(of, field));
+    if (problem) of.issues[name] = problem;
+    else if (value !== null || (of.base && isOptional)) body[name] = value;
+  }
+  return body;
+}
+
+/** Saves the form, and tells whether it is stored now. @returns {Promise<boolean>} */
+export async function save() {
+  const of = draft;
+  if (!of || of.isSaving) return false;
+  const { collection: { name }, id, base } = of;
+  const body = bodyOf(of);
+  of.message = '';
+  if (Object.keys(of.issues).length > 0) return leadToIssue();
+  if (base && !isChanged(of)) return true;
+  // What is typed meanwhile is not part of it.
+  const before = { ...of.texts };
+  const sent = JSON.stringify(body);
+  if (of.sent !== sent) Object.assign(of, { sent, retryKey: `"${crypto.randomUUID()}"` });
+  of.isSaving = true;
+  draw();
+  try {
+    const { status, ...stored } = base
+      ? await call('PATCH', `${name}/${id}`, { body, fields: { 'If-Match': base.etag } })
+      : await call('POST', name, { body, fields: { 'Idempotency-Key': of.retryKey } });
+    if (status === 412) return await reconcile(of, await call('GET', `${name}/${id}`));
+    Object.assign(of, { before, id: `${stored.data.id}` });
+    adopt(of, stored);
+    if (!base) {
+      await go(address(name, of.id, state.route.query), true);
+      void loadList(true);
+    }
+    tellSaved(of, base ? 'Saved' : 'Created');
+    return true;
+  } catch (error) {
+    const { isUnknown, issues } = error instanceof Problem ? error : new Problem();
+    for (const { pointer, detail } of issues) of.issues[pointer.slice(1)] = detail;
+    const isTold = fieldsOf(of).some((field) => of.issues[field.name]);
+    Object.assign(of, { isSaving: false, isUnknown, message: isTold ? '' : explain(error) });
+    return leadToIssue();
+  }
+}
+
+/** @type {(of: Draft, done: string) => void} */
+function tellSaved(of, done) {
+  say(`${done} ${of.collection.one} ${of.id}.`);
+  if (isSelf(of)) Object.assign(state, { me: of.base?.data });
+}
+
+/** Someone else has changed the record meanwhile: saves what can be merged, and asks about what both have changed. */
+async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) {
+  const taken = adopt(of, theirs);
+  if (of.message) return leadToIssue();
+  const isStored = await save();
+  if (isStored) say(`Saved. Someone else had changed ${taken.join(' and ')}; that was kept.`);
+  return isStored;
+}
+
+function leadToIssue() {
+  draw('.record [aria-invalid]');
+  return false;
+}
+
+/** Looks what is stored after an answer was lost; a record that was created is the first of the list then. */
+async function look(/** @type {Draft} */ of) {
+  of.message = 'The newest are listed first. If yours is missing, try again.';
+  if (!of.base) return go(withQuery({ sort: '-id' }));
+  adopt(of, await call('GET', `${of.collection.name}/${of.id}`));
+  if (!isChanged(of)) return tellSaved(of, 'Saved');
+  return void (of.message ||= 'It was not saved. What you typed is still here.');
+}
+
+/** Whether the form may be left: where something is not saved, the person is asked. */
+export async function mayLeaveForm() {
+  if (!draft || !isChanged()) return true;
+  const { collection: { one }, id, isSaving } = draft;
+  const choice = isSaving ? '' : await ask('leave', id === 'new' ? `the new ${one}` : `${one} ${id}`);
+  if (choice === 'discard') draft = undefined;
+  return choice === 'discard' || (choice === 'save' && save());
+}
+
+/** Closes the drawer; then the link to its record has the focus. */
+async function close() {
+  const { view, id, query } = state.route;
+  await go(address(view, '', query));
+  draw(document.getElementById(`open-${id}`) ? `#open-${id}` : '#title');
+}
+onClick('close', close);
+
+/** @type {(...children: Child[]) => void} */
+export function drawDrawer(...children) {
+  if (!draft) return;
+  const { id, collection: { one } } = draft;
+  set('record-title', id === 'new' ? `New ${one}` : `${one} ${id}`);
+  set('record', ...children);
+}
+
+/** @param {Draft} of */
+export function recordForm(of) {
+  const { id, base, collection, mayChange, message } = of;
+  const { name, one, title } = collection;
+  if (!base && id !== 'new') {
+    if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
+    return h('div.note stack pad', { role: 'alert' }, h('p', message), button('Try again', () => loadDraft(of)),
+      h('a', { href: address(name) }, `Show all ${title.toLowerCase()}`));
+  }
+  const fields = mayChange ? fieldsOf(of) : [];
+  const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
+  return h('form.record stack', {
+    'aria-busy': `${of.isSaving}`, key: `${name}/${id}`,
+    onsubmit(event) {
+      event.preventDefault();
+      return save();
+    },
+  },
+  fields.map((field) => labelled(of, field)),
+  h('dl.stack tight', facts.map((field) => fact(field.label, toShow(field, base?.data[field.name])))),
+  !mayChange && h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
+  h('p.error', { role: 'alert' }, message),
+  h('div.actions row',
+    mayChange && h('button.primary', { 'data-key': 'Enter' },
+      base ? 'Save' : of.isUnknown ? 'Try again' : `Create ${one}`),
+    of.isUnknown && button('Look what is stored', () => look(of)),
+    base && isChanged(of) && h('span.quiet', 'Not saved yet')),
+  base && h('div.actions row',
+    button('Copy as curl', () => copyAsCurl(`${name}/${id}`)),
+    mayChange && !isSelf(of) && isAllowed(collection, 'remove', state.me?.role) && button('Remove', async () => {
+      await close();
+      if (!draft) void removeSoon(collection, [base.data]);
+    }, { class: 'danger' })));
+}
+
+/** A labelled control with its hint, or with what is wrong with it. @type {(of: Draft, field: Field) => Description} */
+function labelled(of, field) {
+  const { name, label, schema } = field;
+  const [text = '', issue, dispute] = [of.texts[name], of.issues[name], of.disputes[name]];
+  const id = `field-${name}`;
+  const type = (/** @type {string} */ typed) => {
+    of.texts[name] = typed;
+    delete of.issues[name];
+  };
+  const settle = (/** @type {string} */ chosen) => {
+    type(chosen);
+    delete of.disputes[name];
+  };
+  return h('div.stack tight', { key: name },
+    h('label', { for: id }, label, !isNeeded(of, field) && h('small', ' optional')),
+    control(field, text, type, {
+      id, 'aria-describedby': `${id}-hint`, 'aria-invalid': issue && 'true',
+    }),
+    h('small', { id: `${id}-hint`, class: issue && 'error' }, issue ? `${label} ${issue}.` : schema.description),
+    dispute && h('dl.dispute note stack tight pad', fact('Before', dispute[0]), fact('Theirs', dispute[1]),
+      fact('Mine', text)),
+    dispute && h('div.actions row',
+      button('Keep mine', () => settle(text)), button('Take theirs', () => settle(dispute[1]))));
+}

@@ -1,0 +1,71 @@
+// @ts-check
+/** The shapes that the modules share. Only the type checker reads this file: no browser loads it. */
+
+/**
+ * A record of a collection, as the API has it.
+ * @typedef {{ readonly id: number, readonly [field: string]: string | number | boolean | undefined }} Row
+ */
+
+/** @typedef {{ readonly id: number, readonly name: string, readonly email: string, readonly role: string }} User */
+
+/** @typedef {{ data: Row, etag: string }} Stored a record with the tag of its version */
+
+/**
+ * The parts of an OpenAPI document that the page reads.
+ * @typedef {string | number | boolean} Scalar
+ * @typedef {{ oneOf?: Schema[], type?: string | string[], items?: Schema,
+ *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
+ *   format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
+ *   default?: Scalar, readOnly?: boolean, description?: string }} Schema
+ * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
+ * @typedef {{ operationId: string, 'x-access'?: string, requestBody?: Content,
+ *   parameters?: { name: string, schema: Schema }[] }} Operation
+ * @typedef {{ get?: Operation, post?: Operation, patch?: Operation, delete?: Operation }} Path
+ * @typedef {{ paths: { [path: string]: Path },
+ *   components: { schemas: { [name: string]: Schema } } }} ApiDescription
+ */
+
+/**
+ * One field. `shown`, `created` and `changed`: whether it is in a record and in what is sent. `isOptional`: a record
+ * can be without it.
+ * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time'} Kind
+ * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
+ *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean }} Field
+ */
+
+/**
+ * One collection. `nameField`: the field that a record is called by; `filters`: the parameters of its list that filter
+ * it, in words; `bulkMax`: how many records one request creates; `operations`: what can be done, each by a rule of its
+ * own for who may.
+ * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], sortMax: number,
+ *   hasSearch: boolean, filters: readonly { name: string, field: Field, text: string }[], bulkMax: number,
+ *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
+ */
+
+/** @typedef {{ [field: string]: string }} Texts what stands in the controls of a form */
+
+/**
+ * A form. `before` are the texts that are stored, `texts` what stands in the form: where they differ, the person has
+ * changed something. `disputes`: what was there, and what someone else has written, where both have changed a field.
+ * `sent` is the body that may have arrived; `retryKey` names it, so that it is not done twice.
+ * @typedef {{ collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, base?: Stored, before: Texts,
+ *   texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
+ *   mayChange: boolean, sent: string, retryKey: string }} Draft
+ */
+
+/**
+ * `#items/5?sort=-price` has the view `items` and the id `5`. The page's own views have an id and no name: `#/account`.
+ * @typedef {{ view: string, id: string, query: URLSearchParams }} Route
+ * @typedef {{ text: string, undo: (() => void) | undefined }} Toast
+ */
+
+/**
+ * The value of an attribute: a function becomes the element's handler (`onclick`); `undefined` and `false` leave the
+ * attribute out. `key` names an element among its siblings.
+ * @typedef {(event: Event) => unknown} Handler
+ * @typedef {{ [name: string]: string | number | boolean | undefined | Handler }} Attributes
+ * @typedef {{ tag: string, attributes: Attributes, children: readonly Child[] }} Description
+ * @typedef {Description | string | number | boolean | undefined} Child
+ */
+
+export {};

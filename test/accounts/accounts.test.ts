@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createApp } from '../../src/app/app.ts';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { silentLog, type LogDetails, type SecurityEvent } from '../../src/observability/log.ts';
+import type { SessionRecord } from '../../src/accounts/records.ts';
+import { NodeFiles } from '../../src/store/disk/node-files.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { temporaryDirectory } from '../cli/spawn.ts';
+import { openTestApp } from '../support/app.ts';
+
+test('a change of an e-mail address is a security event, told without the address', async (t) => {
+  const events: [SecurityEvent, unknown][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, unknown]) => void events.push(event) };
+  const { as } = await openTestApp(t, { log });
+  const admin = await as('admin');
+  const renamed = { name: 'Mia M.', email: 'member@example.org' };
+  events.length = 0;
+  await admin('PUT', '/users/2', { json: renamed });
+  assert.deepEqual(events, []);
+  await admin('PATCH', '/users/2', { json: { email: 'mia@example.org' } });
+  assert.deepEqual(events, [['email_changed', { userId: 2, by: 1, address: '127.0.0.1' }]]);
+});
+
+test('every security event that somebody causes names the address that they called from', async (t) => {
+  const events: [SecurityEvent, LogDetails][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
+  const { ask, as, browserOf, credentials } = await openTestApp(t, { log });
+  const [admin, session, member] = [await as('admin'), await browserOf('admin'), await browserOf('member')];
+  const json = credentials('member');
+  const refreshToken = async () => String(Object((await ask('POST', '/tokens', { json })).json).refresh_token);
+  const [first, revoked] = [await refreshToken(), await refreshToken()];
+  events.length = 0;
+  const address = '192.0.2.7';
+  const refresh = (token: string) => ask('POST', '/tokens', { json: { refresh_token: token }, address });
+  const { refresh_token: second } = Object((await refresh(first)).json);
+  await refresh(second);
+  await refresh(first);
+  await ask('POST', '/tokens/revoke', { json: { refresh_token: revoked }, address });
+  const secret = { password: 'another good password', currentPassword: json.password };
+  await member('PATCH', '/users/2', { json: { ...secret, currentPassword: 'guessed' }, address });
+  await member('PATCH', '/users/2', { json: secret, address });
+  await admin('PATCH', '/users/2', { json: { role: 'admin', email: 'mia@example.org' }, address });
+  await admin('POST', '/users', { json: { name: 'Bob', email: 'bob@example.org' }, address });
+  await admin('DELETE', '/users/3', { address });
+  await admin('DELETE', '/sessions/1', { address });
+  await session('POST', '/logout', { address });
+  assert.deepEqual(events.map(([event]) => event), [
+    'refresh_token_reused', 'session_ended', 'login_failed', 'password_changed', 'email_changed', 'role_changed',
+    'user_created', 'user_removed', 'session_ended', 'logout',
+  ]);
+  assert.deepEqual(events.filter(([, details]) => details['address'] !== address), []);
+});
+
+test('a session of nobody, or with a time that no date can be, is no session: the start stops at it', async (t) => {
+  const session = { kind: 'cookie', lookupHash: 'x', address: '', agent: '' } as const;
+  const starts = async (createdAt: number, userId = 1): Promise<string> => {
+    const directory = temporaryDirectory(t);
+    const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
+    const sessions = store.collection<SessionRecord>({ name: 'sessions', parse: () => undefined });
+    await store.start();
+    await store.write((transaction) =>
+      transaction.insert(sessions, { ...session, userId, createdAt, lastSeenAt: createdAt }),
+    );
+    await store.close();
+    try {
+      await (await createApp({ directory })).close();
+    } catch (error) {
+      return error instanceof Error ? error.message : '';
+    }
+    return 'started';
+  };
+  assert.equal(await starts(1_900_000_000_000), 'started');
+  for (const time of [9e15, -9e15, 8.64e15, -1]) {
+    assert.match(await starts(time), /it does not fit the declaration of sessions/, String(time));
+  }
+  assert.match(await starts(1_900_000_000_000, 1.5), /it does not fit the declaration of sessions/);
+});

@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { limits } from '../../src/base/limits.ts';
+import { createApp, defineCollection, text, type App } from '../../src/index.ts';
+import { temporaryDirectory } from '../cli/spawn.ts';
+import { openTestApp } from '../support/app.ts';
+
+interface Event {
+  readonly event: string;
+  readonly id: string;
+  readonly data: { readonly collection?: string; readonly id?: number; readonly record?: object };
+}
+
+/** A listener without a port. */
+function follow(app: App, fields: Readonly<Record<string, string>>, target = '/changes') {
+  const controller = new AbortController();
+  const listener = { text: '', hasEnded: false, leave: () => controller.abort() };
+  const reply = app.inject({
+    target, fields, signal: controller.signal, onPiece: (piece) => void (listener.text += piece),
+  });
+  const ended = reply.finally(() => (listener.hasEnded = true));
+  return Object.assign(listener, { ended });
+}
+
+/** Reads a stream as a browser does (WHATWG HTML §9.2.6): the events, and the last id. */
+function parse(stream: string): { events: Event[]; lastId: string } {
+  const events: Event[] = [];
+  let lastId = '';
+  for (const block of stream.split('\n\n')) {
+    const fields = new Map(block.split('\n').map((line) => [line.replace(/:.*/s, ''), line.replace(/^[^:]*: ?/, '')]));
+    lastId = fields.get('id') ?? lastId;
+    const data = fields.get('data');
+    if (data !== undefined) events.push({ event: fields.get('event') ?? '', id: lastId, data: JSON.parse(data) });
+  }
+  return { events, lastId };
+}
+
+const seen = (listener: { text: string }): string[] =>
+  parse(listener.text).events.map(({ event, data }) => `${event} ${data.collection} ${data.id}`);
+
+/** Waits until `condition` holds. */
+async function until(condition: () => boolean, what: string): Promise<void> {
+  for (let waited = 0; !condition(); waited += 5) {
+    assert.ok(waited < 10_000, what);
+    await delay(5);
+  }
+}
+
+const lamp = { name: 'Lamp', price: 1 };
+
+async function open(t: TestContext, options = {}) {
+  const fixture = await openTestApp(t, { withoutPort: true, ...options });
+  const [member, admin] = [await fixture.as('member'), await fixture.as('admin')];
+  const bearer = async (who: 'member' | 'admin') => ({ authorization: `Bearer ${await fixture.token(who)}` });
+  return { ...fixture, member, admin, bearer };
+}
+
+test('changes are told in the order of their commits, with the record as it is shown', async (t) => {
+  const { app, member, bearer } = await open(t);
+  const listener = follow(app, await bearer('member'));
+  await until(() => listener.text !== '', 'the stream begins');
+  assert.match(listener.text, /^retry: \d+\nid: [0-9a-f]+-\d+\n\n$/);
+  await member('POST', '/items', { json: lamp });
+  await member('PATCH', '/items/1', { json: { price: 2 } });
+  await member('POST', '/items', { json: [lamp, lamp] });
+  await member('DELETE', '/items/1');
+  await until(() => seen(listener).length === 5, 'five events');
+  const { events } = parse(listener.text);
+  assert.deepEqual(events.map(({ event, data }) => [event, data]), [
+    ['created', { collection: 'items', id: 1, record: { id: 1, ...lamp } }],
+    ['replaced', { collection: 'items', id: 1, record: { id: 1, name: 'Lamp', price: 2 } }],
+    ['created', { collection: 'items', id: 2, record: { id: 2, ...lamp } }],
+    ['created', { collection: 'items', id: 3, record: { id: 3, ...lamp } }],
+    ['removed', { collection: 'items', id: 1 }],
+  ]);
+  // The id of an event is what the record's entity tag is: the epoch and the commit.
+  const tag = (await member('GET', '/items/3')).field('etag');
+  assert.equal(`"${events[3]?.id}"`, tag);
+  assert.equal(events[2]?.id, `${events[3]?.id}.0`);
+  listener.leave();
+  await listener.ended;
+  assert.equal(app.load().listeners, 0);
+});
+
+test('each is told of what they may list: members of no users, nobody of sessions, keys or secrets', async (t) => {
+  const { app, admin, bearer } = await open(t);
+  const listeners = { member: follow(app, await bearer('member')), admin: follow(app, await bearer('admin')) };
+  const json = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  await admin('POST', '/users', { json, fields: { 'idempotency-key': 'k' } });
+  await admin('POST', '/items', { json: lamp, fields: { 'idempotency-key': 'l' } });
+  await until(() => seen(listeners.member).length === 1 && seen(listeners.admin).length === 2, 'all is told');
+  assert.deepEqual(seen(listeners.member), ['created items 1']);
+  assert.deepEqual(seen(listeners.admin), ['created users 3', 'created items 1']);
+  assert.doesNotMatch(listeners.admin.text, /password|scrypt|hash/i);
+  for (const { leave, ended } of Object.values(listeners)) {
+    leave();
+    await ended;
+  }
+});
+
+test('collections of one\'s own are told, each to those who may list it', async (t) => {
+  const fields = { text: text({ min: 1, max: 20, example: 'a' }) };
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields });
+  const secrets = defineCollection({ name: 'secrets', singular: 'secret', fields, access: { list: 'admin' } });
+  const { app, admin, bearer } = await open(t, { collections: [notes, secrets] });
+  const [member, all] = [follow(app, await bearer('member')), follow(app, await bearer('admin'))];
+  await admin('POST', '/secrets', { json: { text: 'x' } });
+  await admin('POST', '/notes', { json: { text: 'y' } });
+  await until(() => seen(member).length === 1 && seen(all).length === 2, 'all is told');
+  assert.deepEqual([seen(member), seen(all)], [['created notes 1'], ['created secrets 1', 'created notes 1']]);
+  member.leave();
+  all.leave();
+});
+
+test('a stream resumes behind any event, within a commit, too, without a gap or a repetition', async (t) => {
+  const { app, member, bearer } = await open(t);
+  const fields = await bearer('member');
+  const whole = follow(app, fields);
+  await member('POST', '/items', { json: [lamp, lamp, lamp] });
+  await member('DELETE', '/items/2');
+  await member('POST', '/items', { json: lamp });
+  await until(() => seen(whole).length === 5, 'all is told');
+  const { events } = parse(whole.text);
+  for (const [index, { id }] of events.entries()) {
+    const resumed = [
+      follow(app, { ...fields, 'last-event-id': id }),
+      follow(app, fields, `/changes?since=${id}`),
+      follow(app, { ...fields, 'last-event-id': id }, '/changes?since=x'),
+    ];
+    for (const listener of resumed) {
+      await delay(5);
+      assert.deepEqual(parse(listener.text).events, events.slice(index + 1));
+      listener.leave();
+      await listener.ended;
+    }
+  }
+  whole.leave();
+});
+
+test('the stream begins with a reset where the place is unknown, in the future or gone from memory', async (t) => {
+  const { app, member, bearer } = await open(t);
+  const fields = await bearer('member');
+  await member('POST', '/items', { json: lamp });
+  const { epoch } = app.store;
+  const { sequence } = app.store.status();
+  const places = ['x', '', '0', String(sequence), `${epoch}-${sequence + 1}`, `${epoch}-9999999999999999`, `${epoch}-0`,
+    `0123456789abcdef-${sequence}`, `${epoch}--1`, 'x'.repeat(10_000)];
+  for (const place of places) {
+    const listener = follow(app, { ...fields, 'last-event-id': place });
+    await until(() => listener.text !== '', 'the stream begins');
+    const { events: [first], lastId } = parse(listener.text);
+    assert.equal(first?.event, place === `${epoch}-0` ? 'created' : 'reset', place.slice(0, 40));
+    assert.match(lastId, new RegExp(`^${epoch}-${sequence}`));
+    listener.leave();
+  }
+  for (let done = 0; done <= limits.eventsMax; done += 1000) {
+    await member('POST', '/items', { json: Array.from({ length: 1000 }, () => lamp) });
+  }
+  const gone = follow(app, { ...fields, 'last-event-id': `${epoch}-${sequence}` });
+  await until(() => gone.text !== '', 'the stream begins');
+  assert.equal(parse(gone.text).events[0]?.event, 'reset');
+  await member('DELETE', '/items/1');
+  await until(() => parse(gone.text).events.length === 2, 'it goes on');
+  gone.leave();
+});
+
+test('an unknown or repeated parameter is refused, and another Accept', async (t) => {
+  const { member } = await open(t);
+  for (const query of ['x=1', 'since=a&since=b', 'since=a&x=1']) {
+    assert.equal((await member('GET', `/changes?${query}`)).code, 'invalid_query');
+  }
+  const other = await member('GET', '/changes', { fields: { accept: 'application/json' } });
+  assert.equal(other.status, 406);
+  assert.match(other.body, /available as text\/event-stream/);
+  assert.equal((await member('GET', '/changes', { fields: { accept: 'text/event-stream' } })).status, 200);
+  const head = await member('HEAD', '/changes');
+  assert.deepEqual([head.status, head.field('content-type'), head.body], [200, 'text/event-stream', '']);
+});
+
+test('a stream ends when the session, the role or the user has ended', async (t) => {
+  const { app, admin, ask, cookie, bearer } = await open(t);
+  const sid = await cookie('member');
+  const session = follow(app, { cookie: sid });
+  await until(() => session.text !== '', 'the stream begins');
+  await ask('POST', '/logout', { fields: { cookie: sid } });
+  await session.ended;
+  for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
+    const listeners = [follow(app, { cookie: await cookie('member') }), follow(app, await bearer('member'))];
+    await until(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
+    await admin(method, '/users/2', json === undefined ? {} : { json });
+    for (const { ended } of listeners) await ended;
+  }
+  assert.equal(app.load().listeners, 0);
+});
+
+test('a stream ends when the token has, and does not keep a session alive', async (t) => {
+  let now = Date.UTC(2026, 0);
+  const clock = { now: () => now, elapsed: () => performance.now() };
+  const { app, bearer, cookie } = await open(t, { clock });
+  const listeners = [follow(app, await bearer('member')), follow(app, { cookie: await cookie('member') })];
+  const wake = (): Promise<unknown> => app.users.add({ name: 'Eve', email: `eve${now}@example.org`, role: 'member' });
+  await until(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
+  now += 15 * 60 * 1000;
+  await wake();
+  await listeners[0]?.ended;
+  assert.equal(listeners[1]?.hasEnded, false);
+  for (let hour = 0; hour < 12; hour += 1) {
+    now += 60 * 60 * 1000;
+    await wake();
+    await delay(5);
+  }
+  await listeners[1]?.ended;
+});
+
+test('a caller has a share of the listeners, and gives it back by leaving', async (t) => {
+  const { app, ask, bearer } = await open(t);
+  const fields = await bearer('member');
+  const listeners = Array.from({ length: limits.listenersPerCallerMax }, () => follow(app, fields));
+  await until(() => listeners.every(({ text }) => text !== ''), 'all streams begin');
+  const refused = await ask('GET', '/changes', { fields });
+  assert.deepEqual([refused.status, refused.code, refused.field('retry-after')], [503, 'overloaded', '10']);
+  assert.equal((await ask('GET', '/changes', { fields: await bearer('admin') })).status, 200);
+  for (const { leave } of listeners) leave();
+  await Promise.all(listeners.map(({ ended }) => ended));
+  assert.equal((await ask('GET', '/changes', { fields })).status, 200);
+});
+
+test('a caller that closes its connection gives its place back at once, also under a base path', async (t) => {
+  const app = await createApp({ directory: temporaryDirectory(t), auth: 'none', basePath: '/api' });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  t.after(() => app.close());
+  const head = `GET /api/changes HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`;
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  socket.write(head);
+  await once(socket, 'data');
+  socket.end();
+  await once(socket, 'close', { signal: AbortSignal.timeout(5000) });
+
+  // One that has closed its half before is still told where the stream begins.
+  const half = connect(port, '127.0.0.1').setEncoding('utf8');
+  let received = '';
+  half.on('data', (text) => (received += String(text)));
+  half.end(head);
+  await once(half, 'close', { signal: AbortSignal.timeout(5000) });
+  assert.match(received, /^HTTP\/1\.1 200 [^]*\nid: /);
+});
+
+test('a stop ends the streams', async (t) => {
+  const app = await createApp({ directory: temporaryDirectory(t), auth: 'none' });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  const asked = request({ port, host: '127.0.0.1', path: '/changes', headers: { host: 'localhost' } }).end();
+  const [reply] = await once(asked, 'response');
+  reply.resume();
+  const start = performance.now();
+  await Promise.all([once(reply, 'end'), app.close()]);
+  assert.ok(performance.now() - start < 5000);
+});
+
+test('listeners that never read cost bounded memory, and are cut off', async (t) => {
+  const app = await createApp({ auth: 'none' });
+  t.after(() => app.close());
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  const fields = { 'content-type': 'application/json' };
+  const sockets = Array.from({ length: 20 }, () => connect({ port, host: '127.0.0.1' }).on('error', () => undefined));
+  for (const socket of sockets) {
+    socket.write('GET /changes HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(socket, 'readable');
+    socket.pause();
+  }
+  assert.equal(app.load().listeners, sockets.length);
+  const body = JSON.stringify(Array.from({ length: 1000 }, () => ({ name: '😀'.repeat(200), price: 1 })));
+  // Each round is some 0.9 MB, and the system itself takes several MB for each socket.
+  for (let round = 0; round < 60 && app.load().dropped === 0; round += 1) {
+    await app.inject({ method: 'POST', target: '/items', fields, body });
+    await delay(20);
+  }
+  for (const socket of sockets) socket.resume();
+  await until(() => app.load().dropped > 0, 'those who did not read are cut off');
+  for (const socket of sockets) socket.destroy();
+  await until(() => app.load().listeners === 0, 'all have left');
+});

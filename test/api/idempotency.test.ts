@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { limits } from '../../src/base/limits.ts';
+import type { Change } from '../../src/collections/hooks.ts';
+import { defineCollection, text } from '../../src/index.ts';
+import { temporaryDirectory } from '../cli/spawn.ts';
+import { openTestApp } from '../support/app.ts';
+
+const lamp = { name: 'Lamp', price: 1 };
+const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });
+
+/** How many keys an app has. */
+const keysOf = ({ app }: Pick<Awaited<ReturnType<typeof openTestApp>>, 'app'>): number =>
+  app.store.status().collections.find(({ name }) => name === 'idempotency-keys')?.records ?? NaN;
+
+test('the same key and body again get the same answer, and nothing is created', async (t) => {
+  const { app, as } = await openTestApp(t);
+  const member = await as('member');
+  const first = await member('POST', '/items', keyed('"a key"'));
+  assert.deepEqual([first.status, first.json], [201, { id: 1, ...lamp }]);
+  assert.equal(first.field('idempotency-replayed'), undefined);
+  const { sequence } = app.store.status();
+  const again = await member('POST', '/items', keyed('"a key"'));
+  assert.deepEqual([again.status, again.body], [201, first.body]);
+  for (const name of ['etag', 'location']) assert.equal(again.field(name), first.field(name), name);
+  assert.equal(again.field('idempotency-replayed'), 'true');
+  assert.equal(app.store.status().sequence, sequence);
+
+  // Spelled otherwise, it is still the same; bare, the key is still the same key.
+  const body = '{ "price": 1.0, "name": "\\u004camp" }';
+  const fields = { 'idempotency-key': 'a key', 'content-type': 'application/json' };
+  assert.equal((await member('POST', '/items', { body, fields })).field('idempotency-replayed'), 'true');
+
+  // A record that was changed or removed meanwhile is told of as it was created.
+  await member('DELETE', '/items/1');
+  assert.equal((await member('POST', '/items', keyed('a key'))).body, first.body);
+  assert.equal((await member('GET', '/items')).body, '[]');
+});
+
+test('another body or another collection under the key is refused, and the key stays', async (t) => {
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  await admin('POST', '/items', keyed('k'));
+  for (const json of [{ name: 'Lamp', price: 2 }, [lamp], [lamp, lamp]]) {
+    const { status, code } = await admin('POST', '/items', keyed('k', json));
+    assert.deepEqual([status, code], [422, 'key_reused']);
+  }
+  const eve = { name: 'Eve', email: 'eve@example.org' };
+  assert.equal((await admin('POST', '/users', keyed('k', eve))).code, 'key_reused');
+  assert.equal((await admin('POST', '/items', keyed('k'))).field('idempotency-replayed'), 'true');
+  assert.equal(Object((await admin('GET', '/items')).json).length, 1);
+});
+
+test('a record with timestamps is told of with the times that it got', async (t) => {
+  let now = Date.UTC(2026, 0);
+  const clock = { now: () => (now += 1), elapsed: () => performance.now() };
+  const fields = { text: text({ min: 1, max: 20, example: 'a' }) };
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields, timestamps: true });
+  const member = await (await openTestApp(t, { clock, collections: [notes] })).as('member');
+  for (const json of [{ text: 'a' }, [{ text: 'a' }, { text: 'b' }]]) {
+    const asked = keyed(`k${JSON.stringify(json)}`, json);
+    const first = await member('POST', '/notes', asked);
+    assert.match(first.body, /"createdAt":"2026-01-01/);
+    assert.equal((await member('POST', '/notes', asked)).body, first.body);
+  }
+});
+
+test('an array is created once, too, and answered with the ids that it got', async (t) => {
+  const member = await (await openTestApp(t)).as('member');
+  const many = [lamp, { name: 'Chair', price: 2 }, { name: 'Table', price: 3 }];
+  const first = await member('POST', '/items', keyed('many', many));
+  await member('POST', '/items', { json: lamp });
+  const again = await member('POST', '/items', keyed('many', many));
+  assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
+  assert.equal(Object((await member('GET', '/items')).json).length, 4);
+});
+
+test('each caller has keys of their own', async (t) => {
+  const { as, ask } = await openTestApp(t, { registration: 'open' });
+  const ids: number[] = [];
+  for (const asked of [await as('admin'), await as('member')]) {
+    ids.push(Object((await asked('POST', '/items', keyed('k'))).json).id);
+  }
+  assert.deepEqual(ids, [1, 2]);
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const first = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
+  const again = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
+  assert.deepEqual([again.status, again.body], [201, first.body]);
+  const elsewhere = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.2' });
+  assert.equal(elsewhere.code, 'email_taken');
+});
+
+test('requests at the same time create one record between them, and a user is audited once', async (t) => {
+  const { as, app } = await openTestApp(t);
+  const admin = await as('admin');
+  const answers = await Promise.all(Array.from({ length: 50 }, () => admin('POST', '/items', keyed('k'))));
+  assert.deepEqual(new Set(answers.map(({ body }) => body)).size, 1);
+  assert.equal(answers.filter((answer) => answer.field('idempotency-replayed') === undefined).length, 1);
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const users = await Promise.all([1, 2, 3].map(() => admin('POST', '/users', keyed('eve', eve))));
+  assert.deepEqual(users.map(({ status }) => status), [201, 201, 201]);
+  assert.equal(app.users.records.size, 3);
+});
+
+test('what was refused is not kept: the key can be used for the mended request', async (t) => {
+  const fixture = await openTestApp(t);
+  const member = await fixture.as('member');
+  assert.equal((await member('POST', '/items', keyed('k', { name: '' }))).status, 422);
+  assert.equal(keysOf(fixture), 0);
+  assert.equal((await member('POST', '/items', keyed('k'))).status, 201);
+});
+
+test('hooks do not run again', async (t) => {
+  const seen: string[] = [];
+  const hooks = {
+    beforeWrite: ({ operation }: Change) => void seen.push(`before ${operation}`),
+    afterWrite: ({ operation }: Change) => void seen.push(`after ${operation}`),
+  };
+  const member = await (await openTestApp(t, { hooks })).as('member');
+  seen.length = 0;
+  for (const _ of [1, 2, 3]) await member('POST', '/items', keyed('k'));
+  assert.deepEqual(seen, ['before create', 'after create']);
+});
+
+test('a key outlives a restart', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = await openTestApp(t, { directory, withoutPort: true });
+  const made = await (await first.as('member'))('POST', '/items', keyed('k'));
+  const token = await first.token('member');
+  await first.app.close();
+  const { createApp } = await import('../../src/index.ts');
+  const app = await createApp({ directory });
+  t.after(() => app.close());
+  const fields = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': 'k' };
+  const again = await app.inject({ method: 'POST', target: '/items', fields, body: JSON.stringify(lamp) });
+  assert.deepEqual([again.body, again.fields.get('idempotency-replayed')], [made.body, 'true']);
+});
+
+for (const [key, status] of [
+  ['x'.repeat(255), 201], [`"${'x'.repeat(255)}"`, 201], [`"${'\\"'.repeat(255)}"`, 201], ['8e03978e-40d5-43dd', 201],
+  ['', 400], ['""', 400], ['x'.repeat(256), 400], [`"${'x'.repeat(256)}"`, 400], ['x'.repeat(10_000), 400], ['"x', 400],
+  ['"x"y', 400], ['"x", "y"', 400], ['"\\x"', 400], ['a\u0001', 400], ['a\u007f', 400], ['schlüssel', 400],
+] as const) {
+  test(`a key of ${key.length} characters, ${JSON.stringify(key).slice(0, 20)}, is answered ${status}`, async (t) => {
+    const { as } = await openTestApp(t, { withoutPort: true });
+    const answer = await (await as('member'))('POST', '/items', keyed(key));
+    assert.equal(answer.status, status, answer.body);
+    if (status === 400) assert.equal(answer.code, 'malformed_request');
+  });
+}
+
+test('a caller has so many keys: one more takes the place of the oldest of their own', async (t) => {
+  const fixture = await openTestApp(t);
+  const [member, admin] = [await fixture.as('member'), await fixture.as('admin')];
+  await admin('POST', '/items', keyed('first'));
+  const count = limits.keysPerCallerMax + 200;
+  const fields = { authorization: `Bearer ${await fixture.token('member')}`, 'content-type': 'application/json' };
+  const body = JSON.stringify(lamp);
+  for (let done = 0; done < count; done += 100) {
+    const keys = Array.from({ length: 100 }, (_, index) => `k${done + index}`);
+    await Promise.all(keys.map((key) =>
+      fixture.app.inject({ method: 'POST', target: '/items', fields: { ...fields, 'idempotency-key': key }, body })));
+  }
+  assert.equal(keysOf(fixture), limits.keysPerCallerMax + 1);
+  const replayed = async (ask: typeof member, key: string) =>
+    (await ask('POST', '/items', keyed(key))).field('idempotency-replayed');
+  assert.equal(await replayed(admin, 'first'), 'true');
+  assert.equal(await replayed(member, 'k200'), 'true');
+  assert.equal(await replayed(member, `k${count - 1}`), 'true');
+  assert.equal(await replayed(member, 'k199'), undefined);
+});
+
+test('a key is over after 24 hours, and goes when another one comes', async (t) => {
+  let now = Date.UTC(2026, 0);
+  const clock = { now: () => now, elapsed: () => performance.now() };
+  const fixture = await openTestApp(t, { clock });
+  const member = await fixture.as('member');
+  for (const key of ['a', 'b', 'c']) await member('POST', '/items', keyed(key));
+  now += 24 * 60 * 60 * 1000 + 1;
+  const later = await fixture.as('member');
+  assert.equal((await later('POST', '/items', keyed('c', { name: 'Chair', price: 2 }))).status, 201);
+  assert.equal((await later('POST', '/items', keyed('d'))).status, 201);
+  assert.equal(keysOf(fixture), 2);
+});
+
+for (const years of [10, -10]) {
+  test(`a clock that is set by ${years} years creates nothing twice`, async (t) => {
+    let now = Date.UTC(2026, 0);
+    const clock = { now: () => now, elapsed: () => performance.now() };
+    const fixture = await openTestApp(t, { clock });
+    const first = await (await fixture.as('member'))('POST', '/items', keyed('k'));
+    const step = years * 365 * 24 * 60 * 60 * 1000;
+    now += step;
+    const member = await fixture.as('member');
+    const again = await member('POST', '/items', keyed('k'));
+    assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
+    await member('POST', '/items', keyed('meanwhile'));
+    now -= step;
+    const back = await (await fixture.as('member'))('POST', '/items', keyed('meanwhile'));
+    assert.equal(back.field('idempotency-replayed'), 'true');
+    assert.equal(Object((await (await fixture.as('member'))('GET', '/items')).json).length, 2);
+  });
+}

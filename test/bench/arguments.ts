@@ -1,0 +1,44 @@
+import { parseArgs } from 'node:util';
+
+export const usage = `Usage: npm run bench -- [--rounds N] [--seconds N] [--only TEXT] [--save FILE] [--compare FILE]
+       npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
+       npm run bench -- cluster [--rounds N] [--seconds N]
+
+--rounds N      measurements of each case; the median counts (default: 5)
+--seconds N     how long each one takes (default: 3)
+--only TEXT     cases with this text in their names
+--save FILE     keeps the result as JSON
+--compare FILE  shows beside it what was kept before
+--records N,N   sizes of the store (default: 1000,100000,1000000)
+`;
+
+/** Reads the arguments of the bench. @throws Error that says what is wrong with them */
+export function readArguments(args: readonly string[]) {
+  const { values: flags, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      help: { type: 'boolean', short: 'h' },
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '3' },
+      only: { type: 'string', default: '' },
+      save: { type: 'string' },
+      compare: { type: 'string' },
+      records: { type: 'string', default: '1000,100000,1000000' },
+    },
+  });
+  const [mode, ...more] = positionals;
+  if (![undefined, 'store', 'cluster'].includes(mode) || more.length > 0) {
+    throw new Error('there are only "store" and "cluster" to name');
+  }
+  const [rounds, seconds, ...records] = [flags.rounds, flags.seconds, ...flags.records.split(',')].map(Number);
+  const counts = [rounds, seconds, ...records].every((count = NaN) => count > 0);
+  if (!counts) throw new Error('--rounds, --seconds and --records are numbers above 0');
+  return { flags, mode, rounds: rounds ?? 0, measureMs: (seconds ?? 0) * 1000, records };
+}
+
+/** What `error` says in one line. */
+export function problemOf(error: unknown): string {
+  const [reason] = error instanceof Error ? error.message.split(/\. |\n/) : [String(error)];
+  return `Cannot run the bench: ${reason}; see npm run bench -- --help\n`;
+}

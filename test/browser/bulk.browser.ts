@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync, existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServerResponse } from 'node:http';
+import { describing } from './server.ts';
+import { visitTest, type Visit } from './visit.ts';
+
+/** A directory that goes with the test; the browser saves its downloads there. */
+async function folder({ browser, t }: Visit): Promise<string> {
+  const path = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(path, { recursive: true, force: true }));
+  await browser.devtools('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath: path });
+  return path;
+}
+
+async function downloaded(path: string): Promise<string> {
+  for (let wait = 0; wait < 200 && !existsSync(path); wait += 1) await sleep(25);
+  return readFileSync(path, 'utf8');
+}
+
+const items = async ({ server }: Visit): Promise<any[]> => (await server.as('ada', 'GET', '/items')).data;
+
+visitTest('records are selected on several pages, and removed together', { things: 30 }, async (visit) => {
+  const { browser, says, shows } = visit;
+  await visit.signIn('#items?limit=25');
+  for (const id of [1, 2]) await browser.click(`[aria-label="Select Thing ${id}"]`);
+  await shows('2 items selected', '.footer');
+  await browser.click('#page-next');
+  await browser.until('return document.querySelector("[aria-label=\'Select Thing 30\']")');
+  await browser.click('[aria-label="Select all on this page"]');
+  await shows('7 items selected', '.footer');
+  await browser.click('[aria-label="Select Thing 26"]');
+  await shows('6 items selected', '.footer');
+  await browser.click('#remove-selected');
+  await shows('Remove 6 items?', '#remove');
+  assert.equal(await visit.focused(), 'Keep', 'what harms nothing has the focus');
+  await browser.click('#remove [value=remove]');
+  await says('Removing 6 items…');
+  assert.deepEqual(await visit.column(2), ['Thing 26']);
+  assert.equal((await items(visit)).length, 30);
+  await browser.untilWithin(12, 'return document.querySelector("#status").innerText.includes("Removed 6 items.")');
+  const left = (await items(visit)).map(({ id }) => id);
+  assert.deepEqual(left.filter((id) => id < 4 || id > 25), [3, 26]);
+});
+
+visitTest('a removal can be undone for some seconds', { things: 3 }, async (visit) => {
+  const { browser, says } = visit;
+  await visit.signIn('#items/2');
+  await browser.until('return document.querySelector(".record .danger")');
+  await browser.click('.record .danger');
+  await says('Removing 1 item…');
+  assert.deepEqual(await visit.column(2), ['Thing 1', 'Thing 3']);
+  assert.equal(await browser.run(`
+    const event = new Event('beforeunload', { cancelable: true });
+    dispatchEvent(event);
+    return event.defaultPrevented;
+  `), true, 'whoever closes the tab now is asked');
+  await browser.click('#status button');
+  await says('Nothing was removed.');
+  await visit.idle();
+  assert.deepEqual(await visit.column(2), ['Thing 1', 'Thing 2', 'Thing 3']);
+  assert.equal((await items(visit)).length, 3);
+});
+
+visitTest('what someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
+  const { browser, server } = visit;
+  await visit.signIn('#items');
+  await browser.click('[aria-label="Select all on this page"]');
+  await server.as('ada', 'PATCH', '/items/2', { name: 'Not what you saw' });
+  await browser.click('#remove-selected');
+  await browser.click('#remove [value=remove]');
+  await browser.untilWithin(12, 'return document.querySelector("#status").innerText.includes("Not removed")');
+  assert.match(await visit.text('#status'), /^Not removed: item 2: Someone else has changed it\. Look at it again\.$/);
+  assert.deepEqual(await items(visit), [{ id: 2, name: 'Not what you saw', price: 2.5 }]);
+});
+
+visitTest('a double click opens one question', { things: 2 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  await browser.click('[aria-label="Select Thing 1"]');
+  await browser.run('const at = document.querySelector("#remove-selected"); at.click(); at.click();');
+  await browser.until('return document.querySelector("#remove").open');
+  assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 1);
+  await browser.click('#remove button');
+  await browser.until('return !document.querySelector("dialog[open]")');
+  await sleep(100);
+  assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 0);
+  assert.equal((await items(visit)).length, 2);
+});
+
+const formulas = ['=SUM(A1:A9)', '+1', '-1', '@cmd', "'=x", 'a,"b"', 'line;two'];
+
+visitTest('what is listed is exported as CSV, harmless and complete, and as JSON', { things: 60 }, async (visit) => {
+  const { browser, server, says } = visit;
+  const path = await folder(visit);
+  for (const name of formulas) await server.as('ada', 'POST', '/items', { name, price: 0.5 });
+  await visit.signIn('#items?price:lte=2.5&sort=id');
+  await browser.run('document.querySelector("#csv").click()');
+  await says('Exported 9 records to items.csv.');
+  assert.equal(await downloaded(join(path, 'items.csv')), [
+    '\ufeffid,name,price', '1,Thing 1,1.25', '2,Thing 2,2.5',
+    "61,'=SUM(A1:A9),0.5", "62,'+1,0.5", "63,'-1,0.5", "64,'@cmd,0.5",
+    "65,''=x,0.5", '66,"a,""b""",0.5', '67,"line;two",0.5', '',
+  ].join('\r\n'));
+  await browser.run('document.querySelector("#json").click()');
+  await says('Exported 9 records to items.json.');
+  const exported = JSON.parse(await downloaded(join(path, 'items.json')));
+  assert.deepEqual(exported.map(({ name }: { name: string }) => name), ['Thing 1', 'Thing 2', ...formulas]);
+});
+
+async function importFile(visit: Visit, name: string, text: string): Promise<void> {
+  const path = join(await folder(visit), name);
+  writeFileSync(path, text);
+  await visit.browser.run('document.querySelector("#import").click()');
+  await visit.browser.until('return document.querySelector("#import-file").open');
+  await visit.browser.upload('#file', path);
+}
+
+visitTest('a file is shown before it is imported, and every line that is refused is named', {
+  refusals: [422],
+}, async (visit) => {
+  const { browser, text, says } = visit;
+  await visit.signIn('#items');
+  await importFile(visit, 'items.csv', [
+    'name,price,color', "'=SUM(A1:A9),1.5", 'Lamp,"12,50"', ' ,3', 'Chair,-1', 'Table,', '"a,""b""",7', '',
+  ].join('\r\n').replaceAll(',color', ''));
+  await visit.shows('4 can be created, 2 cannot.', '#preview');
+  assert.deepEqual((await text('#preview ul')).split('\n'), [
+    'Line 3: Price must be a number such as 1250.5.', 'Line 6: Price must be filled in.',
+  ]);
+  assert.match((await text('#preview table')).replaceAll(/\s+/g, ' '), /Name Price =SUM\(A1:A9\) 1\.5 /);
+  await browser.click('#create-all');
+  await says('Created 2 of 4. Not created: line 4 must have at least one character that can be seen; ' +
+    'line 5 must be at least 0');
+  assert.deepEqual(
+    await items(visit),
+    [{ id: 1, name: '=SUM(A1:A9)', price: 1.5 }, { id: 2, name: 'a,"b"', price: 7 }],
+  );
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 2');
+
+  // A spreadsheet that writes decimals with a comma puts semicolons between cells.
+  await importFile(visit, 'german.csv', 'name;price\nLampe;12,50\nTisch;1250,00\nStuhl;12.50\n');
+  await visit.shows('2 can be created, 1 cannot.', '#preview');
+  await browser.click('#create-all');
+  await says('Created 2 of 2.');
+  assert.deepEqual((await items(visit)).slice(2).map(({ price }) => price), [12.5, 1250]);
+
+  await importFile(visit, 'items.json', '[{"name": "From JSON", "price": 3}, {"name": "No price"}, {"nom": "x"}]');
+  await visit.shows('1 can be created, 2 cannot.', '#preview');
+  await visit.shows('Line 3: There is no field nom.', '#preview');
+  await browser.upload('#file', join(await folder(visit), '..')).catch(() => undefined);
+  await browser.click('#import-file button');
+  assert.equal((await items(visit)).length, 4, 'cancelled');
+  await importFile(visit, 'broken.json', '[{"name": ');
+  await visit.shows('Cannot read the file', '#preview');
+  assert.equal(await browser.run('return document.querySelector("#create-all").disabled'), true);
+});
+
+visitTest('an import sends many at once, and again without the lines that are refused', {
+  refusals: [422],
+}, async (visit) => {
+  const { browser, server, says } = visit;
+  const sizes: number[] = [];
+  server.double = async (request, forward) => {
+    if (request.method === 'POST' && request.url === '/items') sizes.push(JSON.parse(request.body).length);
+    return forward();
+  };
+  await visit.signIn('#items');
+  const lines = Array.from({ length: 1200 }, (_, n) => `Thing ${n},${n === 3 || n === 1100 ? -1 : n}`);
+  await importFile(visit, 'many.csv', `name,price\n${lines.join('\n')}\n`);
+  await visit.shows('1200 can be created, 0 cannot.', '#preview');
+  await browser.click('#create-all');
+  await says('Created 1198 of 1200. Not created: line 5 must be at least 0; line 1102 must be at least 0');
+  assert.deepEqual(sizes, [1000, 200, 999, 199]);
+  assert.equal((await items(visit)).length, 1198);
+});
+
+visitTest('a record and a list are copied as curl', { things: 1 }, async (visit) => {
+  const { browser, server, says } = visit;
+  const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
+  await browser.devtools('Browser.grantPermissions', { permissions });
+  await visit.signIn("#items/1?q=o'clock&sort=-price");
+  await browser.until('return document.querySelector(".record")');
+  await browser.run(`
+    [...document.querySelectorAll('.record button')].find((at) => at.innerText === 'Copy as curl').click()
+  `);
+  await says('Copied.');
+  const copied = 'return navigator.clipboard.readText()';
+  assert.equal(await browser.run(copied), `curl -sS '${server.url}/items/1' -H "Authorization: Bearer $TOKEN"`);
+  await browser.run('document.querySelector("#copy-list").click()');
+  await browser.until(`return navigator.clipboard.readText().then((text) => text.includes('sort'))`);
+  const list = `curl -sS '${server.url}/items?sort=-price&q=o%27clock' -H "Authorization: Bearer $TOKEN"`;
+  assert.equal(await browser.run(copied), list);
+});
+
+/** Lets a test be the feed of changes. */
+function feed(visit: Visit): { send: (event: string, data: object) => void; readonly asked: string[] } {
+  const open = new Set<ServerResponse>();
+  const asked: string[] = [];
+  let id = 100;
+  visit.server.double = describing((document) => {
+    document.paths['/changes'] = {};
+  }, async (request, forward, response) => {
+    if (!request.url?.startsWith('/changes')) return forward();
+    asked.push(request.url);
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': hello\n\n');
+    open.add(response);
+    return 'answered';
+  });
+  visit.t.after(() => open.forEach((response) => response.destroy()));
+  return {
+    asked,
+    send(event, data) {
+      id += 1;
+      for (const response of open) response.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
+    },
+  };
+}
+
+visitTest('changes by others appear in the open list', { things: 3 }, async (visit) => {
+  const { browser, shows, column } = visit;
+  const { send, asked } = feed(visit);
+  await visit.signIn('#items');
+  while (asked.length === 0) await sleep(10);
+  assert.deepEqual(asked, ['/changes']);
+  send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Changed', price: 9 } });
+  await shows('Changed', '#list');
+  assert.deepEqual(await column(2), ['Thing 1', 'Changed', 'Thing 3']);
+  send('replaced', { collection: 'users', id: 2, record: { id: 2, name: 'Nobody' } });
+  send('created', { collection: 'items', id: 4, record: { id: 4, name: 'New', price: 1 } });
+  send('removed', { collection: 'items', id: 1 });
+  await shows('Show changes: 2', '.toolbar');
+  assert.equal(await browser.run('return document.body.innerText.includes("Nobody")'), false);
+  await browser.click('#show-changes');
+  await browser.until('return document.querySelector("#show-changes").hidden');
+  send('reset', {});
+  const before = visit.server.requests.length;
+  while (!visit.server.requests.slice(before).some((line) => line.startsWith('GET /items?'))) await sleep(10);
+});
+
+visitTest('a change by others never discards what is typed', { things: 3 }, async (visit) => {
+  const { browser, server, fill, value, shows } = visit;
+  const { send, asked } = feed(visit);
+  await visit.signIn('#items/2');
+  while (asked.length === 0) await sleep(10);
+  // A form in which nothing was typed shows what is stored now.
+  await server.as('ada', 'PATCH', '/items/2', { price: 5 });
+  send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 5 } });
+  await browser.until('return document.querySelector("#field-price").value === "5"');
+  await fill('name', 'Half a na');
+  await server.as('ada', 'PATCH', '/items/2', { price: 6 });
+  send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 6 } });
+  await visit.says('Someone else has changed price.');
+  assert.deepEqual([await value('name'), await value('price')], ['Half a na', '6']);
+  send('created', { collection: 'items', id: 4, record: { id: 4, name: 'New', price: 1 } });
+  send('removed', { collection: 'items', id: 1 });
+  await shows('Show changes: 2', '.toolbar');
+  await browser.click('#show-changes');
+  await visit.idle();
+  assert.equal(await value('name'), 'Half a na');
+  await browser.click('.record .primary');
+  await visit.says('Saved item 2.');
+});
+
+visitTest('a hidden tab does not hold the feed, and goes on where it was', { things: 1 }, async (visit) => {
+  const { browser, shows } = visit;
+  const { send, asked } = feed(visit);
+  await visit.signIn('#items');
+  while (asked.length === 0) await sleep(10);
+  send('replaced', { collection: 'items', id: 1, record: { id: 1, name: 'Changed', price: 9 } });
+  await shows('Changed', '#list');
+  await browser.run('document.dispatchEvent(new Event("visibilitychange"))');
+  while (asked.length === 1) await sleep(10);
+  assert.equal(asked[1], '/changes?since=101');
+});

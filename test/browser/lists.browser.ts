@@ -1,0 +1,363 @@
+import assert from 'node:assert/strict';
+import {
+  boolean, choice, defaulted, defineCollection, integer, number, optional, text as textField, timestamp,
+} from '../../src/index.ts';
+import { keys, visitTest, type Visit } from './visit.ts';
+
+/** Waits until the footer shows this range. */
+const ranges = ({ browser }: Visit, range: string): Promise<unknown> =>
+  browser.until('return document.querySelector("#range").innerText === arguments[0]', range);
+/** Chooses in a select, as a person does. */
+const choose = ({ browser }: Visit, selector: string, value: string): Promise<unknown> => browser.until(`
+  const at = document.querySelector(arguments[0]);
+  if (!at || at.options && ![...at.options].some((option) => option.value === arguments[1])) return false;
+  at.value = arguments[1];
+  at.dispatchEvent(new Event('input', { bubbles: true }));
+  at.dispatchEvent(new Event('change', { bubbles: true }));
+  return true;
+`, selector, value);
+
+visitTest('a list leads to its first, previous, next and last page, at any depth', { things: 1550 }, async (visit) => {
+  const { browser, column, idle } = visit;
+  await visit.signIn('#items?limit=25&sort=-price');
+  await ranges(visit, '1–25 of 1,550');
+  for (let page = 1; page <= 60; page += 1) {
+    // Whoever clicks twice goes one page on.
+    await browser.run('const at = document.querySelector("#page-next"); at.click(); at.click();');
+    await ranges(visit, `${(page * 25 + 1).toLocaleString('en')}–${(page * 25 + 25).toLocaleString('en')} of 1,550`);
+  }
+  assert.equal((await column(2))[0], 'Thing 50');
+  await browser.reload();
+  await ranges(visit, '1,501–1,525 of 1,550');
+  assert.equal((await column(2))[0], 'Thing 50');
+
+  // A new tab has only the address.
+  const address: string = await browser.run('return location.href');
+  const first = await browser.openTab();
+  await browser.open(address);
+  await ranges(visit, '1,501–1,525 of 1,550');
+  for (const [range, top] of [['1,476–1,500', 'Thing 75'], ['1,451–1,475', 'Thing 100']]) {
+    await browser.click('#page-prev');
+    await ranges(visit, `${range} of 1,550`);
+    await idle();
+    assert.equal((await column(2))[0], top);
+  }
+  await browser.back();
+  await ranges(visit, '1,476–1,500 of 1,550');
+  await browser.click('#page-last');
+  await ranges(visit, '1,526–1,550 of 1,550');
+  assert.equal((await column(2)).at(-1), 'Thing 1');
+  assert.equal(await browser.run('return document.querySelector("#page-next").disabled'), true);
+  await browser.click('#page-prev');
+  await ranges(visit, '1,501–1,525 of 1,550');
+  await browser.click('#page-first');
+  await ranges(visit, '1–25 of 1,550');
+  assert.equal(await visit.hash(), '#items?limit=25&sort=-price');
+  assert.equal(await browser.run('return document.querySelector("#page-prev").disabled'), true);
+  await browser.closeTab(first);
+});
+
+visitTest('a list is sorted by several columns, the last one that was chosen first', { things: 3 }, async (visit) => {
+  const { browser, server, column, idle, hash } = visit;
+  await server.as('ada', 'POST', '/items', { name: 'Another', price: 2.5 });
+  await visit.signIn('#items');
+  await browser.click('#sort-name');
+  await browser.until('return location.hash === "#items?sort=name"');
+  await idle();
+  await browser.click('#sort-price');
+  await browser.until('return location.hash === "#items?sort=price%2Cname"');
+  await idle();
+  assert.deepEqual(await column(2), ['Thing 1', 'Another', 'Thing 2', 'Thing 3']);
+  await browser.click('#sort-price');
+  await browser.until('return location.hash === "#items?sort=-price%2Cname"');
+  await idle();
+  assert.deepEqual(await column(2), ['Thing 3', 'Another', 'Thing 2', 'Thing 1']);
+  const heads = 'return [...document.querySelectorAll("th[aria-sort]")].map((at) => at.innerText + " " + at.ariaSort)';
+  assert.deepEqual(await browser.run(heads), ['Name ascending', 'Price descending']);
+  assert.equal(await visit.focused(), 'Price');
+  await browser.back();
+  await browser.until('return location.hash === "#items?sort=price%2Cname"');
+  await idle();
+  assert.deepEqual((await column(2))[0], 'Thing 1');
+  assert.equal(await hash(), '#items?sort=price%2Cname');
+});
+
+visitTest('one search box searches while one types, and is one step back', { things: 60 }, async (visit) => {
+  const { browser, column, hash } = visit;
+  await visit.signIn('#items');
+  await browser.type('#search', 'Thing 5');
+  await ranges(visit, '1–11 of 11');
+  assert.equal(await hash(), '#items?q=Thing+5');
+  await browser.press('9');
+  await ranges(visit, '1–1 of 1');
+  assert.deepEqual(await column(2), ['Thing 59']);
+  await browser.reload();
+  await ranges(visit, '1–1 of 1');
+  assert.equal(await browser.run('return document.querySelector("#search").value'), 'Thing 59');
+  await browser.type('#search', 'nothing like it');
+  await visit.shows('No items match.', '#list');
+  await browser.click('#list a');
+  await ranges(visit, '1–50 of 60');
+  assert.equal(await hash(), '#items');
+  assert.equal(await browser.run('return document.querySelector("#search").value'), '');
+  await browser.back();
+  await visit.shows('No items match.', '#list');
+  assert.equal(await hash(), '#items?q=nothing+like+it');
+});
+
+visitTest('the search is without regard to case', { things: 3 }, async (visit) => {
+  const { browser, server, column } = visit;
+  await visit.signIn('#items');
+  await browser.type('#search', 'tHING 2');
+  await ranges(visit, '1–1 of 1');
+  assert.deepEqual(await column(2), ['Thing 2']);
+  assert.ok(server.requests.some((line) => line.startsWith('GET /items?') && line.includes('q=tHING+2')));
+});
+
+visitTest('filters are chips, made from the fields and taken away one by one', { things: 60 }, async (visit) => {
+  const { browser, hash, text } = visit;
+  await visit.signIn('#items');
+  await browser.click('#add-filter');
+  await choose(visit, '#condition', 'price:gte');
+  await browser.until('return document.querySelector("#filter-value input[name=price]")');
+  await browser.type('#filter-value input', '12,50');
+  await browser.click('#filter button');
+  await visit.shows('The value must be a number such as 1250.5.', '#filter');
+  await browser.type('#filter-value input', `70${keys.enter}`);
+  await ranges(visit, '1–5 of 5');
+  assert.equal(await hash(), '#items?price%3Agte=70');
+  await browser.click('#add-filter');
+  await choose(visit, '#condition', 'price:lte');
+  await browser.type('#filter-value input', `71.25${keys.enter}`);
+  await ranges(visit, '1–2 of 2');
+  assert.equal((await text('#chips')).replaceAll(/\s+/g, ' '), 'Price is at least 70 × Price is at most 71.25 ×');
+  await browser.reload();
+  await ranges(visit, '1–2 of 2');
+  await browser.click('[aria-label="Remove the filter: Price is at least 70"]');
+  await ranges(visit, '1–50 of 57');
+  assert.equal(await hash(), '#items?price%3Alte=71.25');
+});
+
+visitTest('the number of rows is chosen, and kept in the address', { things: 60 }, async (visit) => {
+  const { browser, hash } = visit;
+  await visit.signIn('#items');
+  await ranges(visit, '1–50 of 60');
+  await browser.click('#page-next');
+  await ranges(visit, '51–60 of 60');
+  await choose(visit, '#size', '25');
+  await ranges(visit, '1–25 of 60');
+  assert.equal(await hash(), '#items?limit=25');
+  await browser.reload();
+  await ranges(visit, '1–25 of 60');
+  assert.equal(await browser.run('return document.querySelector("#size").value'), '25');
+});
+
+visitTest('the head of the table stays while its rows scroll', { things: 60 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  const top = 'return document.querySelector("thead th").getBoundingClientRect().top';
+  const before = await browser.run(top);
+  await browser.run('document.querySelector("#list").scrollTop = 500');
+  assert.ok(await browser.run('return document.querySelector("#list").scrollTop') > 400);
+  assert.equal(await browser.run(top), before);
+  assert.equal(await browser.run('return document.querySelector("tbody tr").offsetHeight'), 36);
+});
+
+visitTest('records have addresses, and a bad address leads somewhere', {
+  things: 3, refusals: [400, 404],
+}, async (visit) => {
+  const { browser, server, shows, text, idle } = visit;
+  await visit.signIn('#items/2?sort=-price');
+  assert.equal(await visit.value('name'), 'Thing 2');
+  assert.equal(await browser.run('return document.querySelector("tr.current").innerText.includes("Thing 2")'), true);
+  await visit.visit('#items/99');
+  await shows('There is no item 99: it was removed, or the address is wrong.', '#drawer');
+  await browser.click('#record a');
+  await browser.until('return location.hash === "#items"');
+  for (const id of ['abc', '0', '-1', '2%2F3']) {
+    await visit.visit(`#items/${id}`);
+    await shows('it was removed, or the address is wrong.', '#drawer');
+  }
+  await visit.visit('#nothing/here');
+  await shows('There is nothing at this address', '#home');
+  await browser.click('#home a');
+  await browser.until('return document.querySelector("#home h1")?.innerText === "Overview"');
+  for (const query of ['sort=color', 'color=red', 'price:gte=much', 'cursor=zzz', 'limit=5000']) {
+    await visit.visit('#users');
+    await visit.visit(`#items?${query}`);
+    await shows('Cannot read the query', '#list-problem');
+    await browser.click('#show-all');
+    await ranges(visit, '1–3 of 3');
+  }
+  await visit.visit('#items/%E0%A4%A');
+  await shows('it was removed, or the address is wrong.', '#drawer');
+  // A record that was removed while it was listed leaves no row behind.
+  await visit.visit('#items');
+  await server.as('ada', 'DELETE', '/items/3');
+  await browser.click('#open-3');
+  await shows('There is no item 3', '#drawer');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 2');
+  await idle();
+  assert.equal(await text('#range'), '1–2 of 2');
+});
+
+const parts = defineCollection({
+  name: 'spare-parts',
+  singular: 'sparePart',
+  fields: {
+    partNumber: textField({ min: 1, max: 20 }),
+    stock: integer({ min: 0, max: 500 }),
+    weight: optional(number()),
+    inUse: defaulted(boolean(), true),
+    state: choice(['new', 'used']),
+    checkedAt: optional(timestamp()),
+  },
+});
+visitTest('a collection of one’s own is shown as its schema says', {
+  collections: [parts], refusals: [422],
+}, async (visit) => {
+  const { browser, server, fill, says, shows, column, text } = visit;
+  await visit.signIn('#spare-parts');
+  await shows('There are no spare parts yet.', '#list');
+  assert.equal(await text('#views [aria-current]'), 'Spare parts');
+  await browser.click('#list a');
+  const labels = 'return [...document.querySelectorAll(".record label")].map((at) => at.innerText)';
+  await browser.until('return document.querySelector(".record")');
+  assert.deepEqual(await browser.run(labels), [
+    'Part number', 'Stock', 'Weight optional', 'In use optional', 'State', 'Checked at optional',
+  ]);
+  assert.equal(await visit.value('inUse'), 'true', 'a default is filled in');
+  await browser.click('.record .primary');
+  await shows('State must be filled in.', '.record');
+  await fill('partNumber', 'P-1');
+  await fill('stock', '1.5');
+  await choose(visit, '#field-state', 'used');
+  await browser.click('.record .primary');
+  await shows('Stock must be a whole number.', '.record');
+  await fill('stock', '501');
+  await browser.click('.record .primary');
+  await shows('Stock must be at most 500.', '.record');
+  await fill('stock', '12');
+  await browser.run(`
+    const at = document.querySelector('#field-checkedAt');
+    at.value = '2026-01-31T12:00';
+    at.dispatchEvent(new Event('input', { bubbles: true }));
+  `);
+  await browser.click('.record .primary');
+  await says('Created spare part 1.');
+  const time: string = await browser.run('return new Date("2026-01-31T12:00").toISOString()');
+  assert.deepEqual((await server.as('ada', 'GET', '/spare-parts/1')).data, {
+    id: 1, partNumber: 'P-1', stock: 12, inUse: true, state: 'used', checkedAt: time,
+  });
+  const row = await Promise.all([2, 3, 4, 5, 6].map(async (index) => (await column(index))[0]));
+  assert.deepEqual(row, ['P-1', '12', '–', 'Yes', 'used']);
+  const shown =
+    'const form = { dateStyle: "medium", timeStyle: "short" }; ' +
+    'return new Intl.DateTimeFormat(navigator.language, form).format(new Date(arguments[0]))';
+  assert.equal((await column(7))[0], await browser.run(shown, time));
+  // What is optional can be taken away again.
+  await choose(visit, '#field-checkedAt', '');
+  await choose(visit, '#field-inUse', 'false');
+  await browser.click('.record .primary');
+  await says('Saved spare part 1.');
+  assert.deepEqual((await server.as('ada', 'GET', '/spare-parts/1')).data, {
+    id: 1, partNumber: 'P-1', stock: 12, inUse: false, state: 'used',
+  });
+  await browser.click('#add-filter');
+  await choose(visit, '#condition', 'state');
+  assert.deepEqual(
+    await browser.until(`
+      const all = [...document.querySelectorAll('#filter-value option')];
+      return all.length > 0 && all.map((at) => at.value);
+    `),
+    ['', 'new', 'used'],
+  );
+});
+
+visitTest('names of any script stay in their column', {}, async (visit) => {
+  const { browser, server } = visit;
+  const names = [
+    'كرسي خشبي 12', 'כיסא', 'x'.repeat(200),
+    'Donaudampfschifffahrtsgesellschaft '.repeat(5), '‮gnp.exe'.slice(1),
+  ];
+  for (const name of names) await server.as('ada', 'POST', '/items', { name, price: 1250.5 });
+  await visit.signIn('#items');
+  for (const [width, height] of [[320, 800], [1280, 800]] as const) {
+    await browser.resize(width, height);
+    const overlaps = await browser.run(`
+      return [...document.querySelectorAll('#list tbody tr')].filter((row) => {
+        const cells = [...row.children].map((cell) => cell.getBoundingClientRect());
+        return cells.some((a, index) => cells.some((b, other) => index < other &&
+          a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1));
+      }).length;
+    `);
+    assert.equal(overlaps, 0);
+    assert.equal(await browser.run('return document.documentElement.scrollWidth <= innerWidth'), true);
+  }
+  assert.equal(
+    await browser.run('return [...document.querySelectorAll("tbody th")].every((at) => at.querySelector("bdi"))'),
+    true,
+  );
+});
+
+visitTest('everything can be done by keyboard alone, with shortcuts', { things: 60 }, async (visit) => {
+  const { browser, server, focused, says, idle } = visit;
+  await browser.open(server.url);
+  await browser.until('return document.activeElement.id === "email"');
+  await browser.press(`ada@example.org${keys.tab}the house on the hill${keys.enter}`);
+  await visit.shows('Thing 60', '#home');
+  const tabTo = async (label: string, held?: string): Promise<void> => {
+    for (let step = 0; step < 60; step += 1) {
+      await browser.press(keys.tab, held);
+      if (await focused() === label) return;
+    }
+    assert.fail(`Tab does not lead to ${label}`);
+  };
+  await tabTo('Skip to the content', keys.shift);
+  await tabTo('Items');
+  await browser.press(keys.enter);
+  await idle();
+  await browser.until('return document.activeElement.id === "title"');
+  await browser.press('?');
+  await visit.shows('Keyboard shortcuts', '#keys');
+  await browser.press(keys.escape);
+  await browser.press('n');
+  await browser.until('return document.activeElement.id === "field-name"');
+  await browser.press(`By keyboard${keys.tab}5${keys.enter}`);
+  await says('Created item 61.');
+  await browser.press(keys.escape);
+  await browser.until('return location.hash === "#items"');
+  await browser.press('j');
+  assert.equal(await focused(), 'Thing 1');
+  await browser.press('jk');
+  assert.equal(await focused(), 'Thing 1');
+  await browser.press('x');
+  await visit.shows('1 item selected', '.footer');
+  await browser.press('x]');
+  await ranges(visit, '51–61 of 61');
+  await browser.press('[');
+  await ranges(visit, '1–50 of 61');
+  await browser.press('/');
+  await browser.until('return document.activeElement.id === "search"');
+  await browser.press('by k');
+  await browser.until('return document.querySelector("#search").value === "by k"');
+  await browser.type('#search', 'By k');
+  await ranges(visit, '1–1 of 1');
+  await tabTo('By keyboard');
+  await browser.press(keys.enter);
+  await browser.until('return document.activeElement.id === "record-title"');
+  await tabTo('Price');
+  await browser.press('50');
+  await browser.press(keys.enter, keys.control);
+  await says('Saved item 61.');
+  assert.equal((await server.as('ada', 'GET', '/items/61')).data.price, 50);
+  await browser.press(keys.escape);
+  await browser.until('return document.activeElement.id === "open-61"');
+  // Shortcuts of a single key can be switched off (WCAG 2.2 §2.1.4).
+  await browser.press('?');
+  await browser.until('return document.querySelector("#keys").open');
+  await browser.click('#use-keys');
+  await browser.click('#keys button');
+  await browser.press('n');
+  assert.equal(await visit.hash(), '#items?q=By+k');
+});

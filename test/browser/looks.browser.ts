@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { visitTest } from './visit.ts';
+
+/**
+ * Every text whose contrast is below AA (WCAG 2.2 §1.4.3), every border of a control below 3:1 (§1.4.11), every
+ * control without a name, and what is wider than the window; run in the page.
+ */
+const auditScript = `
+  const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const channels = (color) => color.match(/[\\d.]+/g).map(Number);
+  const ground = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const color = channels(getComputedStyle(at).backgroundColor);
+      if (color[3] !== 0) return color;
+    }
+    return [255, 255, 255];
+  };
+  const ratio = (one, other) => {
+    const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const wrong = [];
+  for (const node of document.body.querySelectorAll('*')) {
+    const isControl = node.matches('input, select, button, a');
+    if (!node.checkVisibility()) continue;
+    const isNamed = node.ariaLabel || node.labels?.length || node.innerText;
+    if (isControl && !isNamed) wrong.push('no name: ' + node.outerHTML);
+    const { color, borderTopColor, borderTopWidth } = getComputedStyle(node);
+    const edge = channels(borderTopColor);
+    if (node.matches('input, select') && borderTopWidth !== '0px' && ratio(edge, ground(node.parentElement)) < 3) {
+      wrong.push('edge ' + node.outerHTML.slice(0, 80));
+    }
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim() !== '');
+    if (node.matches(':disabled') || !own && !node.matches('input, select')) continue;
+    const contrast = ratio(channels(color), ground(node));
+    if (contrast < 4.5) wrong.push(contrast.toFixed(2) + ' ' + node.outerHTML.slice(0, 80));
+  }
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  if (wide > 0) wrong.push('wider than the window by ' + wide + ' px');
+  return wrong;
+`;
+
+visitTest('it is readable and fits, from 320 to 2,560 px, light and dark', {
+  things: 60, people: 30, isNoisy: true,
+}, async ({ browser, server, t, signIn, visit, fill, shows, idle }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'cairn-screenshots-'));
+  t.diagnostic(`screenshots are in ${folder}`);
+  await server.as('ada', 'POST', '/items', { name: `A name with no end${'!'.repeat(182)}`, price: 1e12 });
+  await server.as('ada', 'POST', '/items', { name: 'كرسي خشبي', price: 0 });
+  const look = async (name: string): Promise<void> => {
+    for (const scheme of ['light', 'dark']) {
+      await browser.emulate({ 'prefers-color-scheme': scheme, 'prefers-reduced-motion': 'reduce' });
+      for (const [width, height] of [[320, 800], [375, 812], [1280, 800], [2560, 1440]] as const) {
+        await browser.resize(width, height);
+        await browser.screenshot(join(folder, `${name}-${width}-${scheme}.png`));
+        assert.deepEqual(await browser.run(auditScript), [], `${name}, ${width} px, ${scheme}`);
+      }
+    }
+    await browser.resize(1280, 800);
+  };
+  await browser.open(server.url);
+  await browser.until('return document.querySelector("#sign-in[open]")');
+  await look('sign-in');
+  await signIn();
+  await look('overview');
+  await visit('#/account');
+  await look('account');
+  await visit('#items?sort=-price,name&price:gte=1');
+  await browser.click('#add-filter');
+  await look('items');
+  await browser.click('#who');
+  await look('menu');
+  await visit('#items?q=zzz');
+  await look('nothing');
+  await visit('#items?color=red');
+  await look('bad-query');
+  await visit('#items/9999');
+  await look('missing');
+  await visit('#users/2');
+  await look('user');
+  await visit('#items/39');
+  await fill('name', 'Mine');
+  await server.as('ada', 'PATCH', '/items/39', { name: 'Theirs' });
+  await browser.click('.record .primary');
+  await shows('Theirs', '.dispute');
+  await look('conflict');
+  await browser.click('#new');
+  await shows('Leave without saving?', '#leave');
+  await look('question');
+  await browser.click('#leave [value=discard]');
+  await browser.until('return location.hash.startsWith("#items/new")');
+  await fill('price', 'x');
+  await browser.click('.record .primary');
+  await shows('Name must be filled in.', '.record');
+  await look('refused');
+  await browser.run('document.querySelector("#import").click()');
+  await shows('Import a file', '#import-file');
+  await look('import');
+  await browser.click('#import-file button');
+  await browser.run('document.querySelector("#open-keys").click()');
+  await look('keys');
+  await browser.click('#keys button');
+  await browser.run('window.onbeforeunload = null');
+  await browser.open(`${server.url}/dashboard#nothing`);
+  await idle();
+  await look('nowhere');
+});
+
+visitTest('with forced colours the current view, row and controls can be told', {
+  things: 3,
+}, async ({ browser, signIn }) => {
+  await signIn('#items/2');
+  await browser.emulate({ 'forced-colors': 'active' });
+  const outlined = 'const { outlineStyle, outlineWidth } = getComputedStyle(document.querySelector(arguments[0])); ' +
+    'return outlineStyle !== "none" && parseFloat(outlineWidth) >= 2';
+  assert.equal(await browser.run(outlined, '#views [aria-current]'), true);
+  assert.equal(await browser.run(outlined, 'tr.current'), true);
+  assert.equal(await browser.run(outlined, '#views a:not([aria-current])'), false);
+});
+
+visitTest('on paper there is the whole list, and nothing to click', { things: 60 }, async ({ browser, signIn }) => {
+  await signIn('#items');
+  await browser.emulate({}, 'print');
+  const visible =
+    `return ['#bar', '.toolbar', '.footer', '#list'].filter((at) => document.querySelector(at).checkVisibility())`;
+  assert.deepEqual(await browser.run(visible), ['#list']);
+  assert.equal(
+    await browser.run('const at = document.querySelector("#list"); return at.scrollHeight <= at.clientHeight'),
+    true,
+  );
+  assert.ok(await browser.run('return document.documentElement.scrollHeight') > 1800);
+});
+
+visitTest('what was said in one view is not said in the next', {
+  things: 3,
+}, async ({ browser, signIn, fill, says, visit }) => {
+  await signIn('#items/1');
+  await fill('name', 'Changed');
+  await browser.click('.record .primary');
+  await says('Saved item 1.');
+  await visit('#users');
+  await browser.until('return document.querySelector("#status").innerText === ""');
+});
+
+const coldBytesMax = 60_000;
+
+visitTest('the first row is there after two round trips, and 60 kB', {
+  things: 60,
+}, async ({ browser, server, signIn, idle }) => {
+  await signIn('#items');
+  await browser.devtools('Network.enable');
+  await browser.devtools('Network.setCacheDisabled', { cacheDisabled: true });
+  server.requests.length = 0;
+  await browser.reload();
+  await browser.until('return document.querySelector("#list tbody tr")');
+  await idle();
+  interface Timing { name: string; startTime: number; responseEnd: number; decodedBodySize: number }
+  const timings: Timing[] = await browser.run(`
+    const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
+    return entries.map((entry) => entry.toJSON());
+  `);
+  const isFile = /\/page\/|\/dashboard(#.*)?$|:\d+\/#/;
+  const files = timings.filter(({ name }) => isFile.test(name));
+  const bytes = files.reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0);
+  const sizes = files.map((file) => `${file.name} ${file.decodedBodySize}`);
+  assert.ok(bytes <= coldBytesMax, `${bytes} bytes: ${sizes.join(', ')}`);
+  // The page; then its modules, its style and the description of the API; then the rows, with who is signed in.
+  const rows = timings.find(({ name }) => name.includes('/items?'));
+  const before = timings.filter(({ responseEnd }) => responseEnd <= (rows?.startTime ?? 0));
+  const waits = before.filter(({ name }) => !name.includes('/page/') && !name.includes('openapi'));
+  assert.deepEqual(waits.map(({ name }) => name.replace(/#.*/, '')), [`${server.url}/`]);
+  const repeated = server.requests.filter((line, index) => server.requests.indexOf(line) !== index);
+  assert.deepEqual(
+    repeated.filter((line) => line !== 'GET /page/icon.svg'), [],
+    'nothing is asked for twice',
+  );
+  // The browser wants the icon for its tab, and the page for its head; no view wants it again.
+  server.requests.length = 0;
+  await browser.click('#views a[href="#users"]');
+  await idle();
+  await browser.click('#views a[href="#items"]');
+  await idle();
+  assert.deepEqual(server.requests.filter((line) => line.includes('icon.svg')), []);
+});

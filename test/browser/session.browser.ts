@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict';
+import { describing } from './server.ts';
+import { keys, visitTest } from './visit.ts';
+
+visitTest('a wrong password is told, the right one lets in', { things: 6, refusals: [401] }, async (visit) => {
+  const { browser, server, text } = visit;
+  await browser.open(server.url);
+  await visit.shows('The server showed the first administrator’s e-mail address and password', '#sign-in');
+  await browser.type('#email', 'ada@example.org');
+  await browser.type('#password', `not the house on the hill${keys.enter}`);
+  assert.match(await text('#reason:not(:empty)'), /^Cannot sign in: .*\.$/);
+  assert.equal(await browser.run('return document.querySelector("#email").value'), 'ada@example.org');
+
+  await visit.enterCredentials();
+  await visit.shows('Thing 6', '#home');
+  assert.equal((await text('#bar')).replaceAll(/\s+/g, ' '),
+    `Cairn 127.0.0.1:${server.port} Overview Users Items Ada Lovelace admin`);
+  assert.match(await text('#home'), /Users 2\s+Grace Hopper\s+user 2[^]*Items 6\s+Thing 6\s+item 6\s+Thing 5\s+item 5/);
+  assert.equal(await browser.run('return location.pathname + document.title'), '/Overview · Cairn');
+});
+
+visitTest('the overview shows administrators the state of the server', {}, async (visit) => {
+  const { browser, server, shows } = visit;
+  const { data } = await server.as('ada', 'GET', '/status');
+  server.double = async (request, forward) => {
+    const answer = await forward();
+    if (request.url !== '/status') return answer;
+    const full = { ...data, state: 'full', freeBytes: 12_340_000, checkpointedAt: data.startedAt };
+    return { ...answer, body: JSON.stringify(full) };
+  };
+  await visit.signIn();
+  const facts = ['State\nfull', 'Records\n', 'Free\n13 MB', 'Journal\n', 'Checkpointed at\n'];
+  for (const fact of facts) await shows(fact, '#home');
+  await browser.click('#who');
+  assert.equal(await browser.run('return document.querySelector("#menu [target]").href'), `${server.url}/openapi.json`);
+});
+
+visitTest('members are not told of the state of the server', {}, async (visit) => {
+  await visit.signIn('', 'grace');
+  await visit.shows('Overview', '#home');
+  assert.equal(await visit.browser.run('return document.querySelector("#home").innerText.includes("Server")'), false);
+  assert.equal(visit.server.requests.includes('GET /status'), false);
+});
+
+visitTest('other sessions can be ended, one by one and all at once', { refusals: [401] }, async (visit) => {
+  const { browser, server, says, shows } = visit;
+  await visit.signIn();
+  const { cookies: [{ name, value }] } = await browser.devtools('Network.getCookies');
+  await browser.forget();
+  await visit.signIn('#/account');
+  await shows('this one', '#home .rows');
+  await browser.click('#home .rows button');
+  await says('The session has ended.');
+  await browser.until('return document.querySelectorAll("#home .rows li").length === 1');
+  assert.equal((await fetch(`${server.url}/dashboard`, { headers: { Cookie: `${name}=${value}` } })).status, 401);
+
+  await browser.click('#home section > button');
+  await shows('Sign out everywhere?', '#everywhere');
+  await browser.press(keys.escape);
+  await browser.until('return !document.querySelector("#everywhere").open');
+  assert.equal((await server.as('ada', 'GET', '/sessions')).data.length, 1, 'it asks before it signs out');
+  await browser.click('#home section > button');
+  await browser.click('#everywhere [value=end]');
+  await shows('All your sessions have ended.', '#sign-in');
+  assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
+});
+
+visitTest('an administrator sees and ends the sessions of another user', {}, async (visit) => {
+  const { browser, server, says, shows } = visit;
+  const login = JSON.stringify({ email: 'grace@example.org', password: 'the house on the hill' });
+  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'Firefox/140.0' };
+  await fetch(`${server.url}/login`, { method: 'POST', headers, body: login });
+  await visit.signIn('#users/2');
+  await shows('Firefox/140', '#drawer .rows');
+  await browser.click('#drawer .rows button');
+  await says('The session has ended.');
+  assert.deepEqual((await server.as('grace', 'GET', '/sessions')).data, []);
+});
+
+visitTest('after signing out nothing of the person is left, not even behind "back"', { things: 3 }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await visit.signIn('#items');
+  await shows('Thing 2');
+  await browser.click('#who');
+  await browser.click('#sign-out');
+  await shows('You have signed out.', '#sign-in');
+  assert.equal(await browser.run('return location.pathname + location.hash'), '/');
+  assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
+  await browser.back();
+  await shows('Sign in to Cairn', '#sign-in');
+  assert.equal(await browser.run('return document.body.innerText.includes("Thing")'), false);
+  await browser.open(`${server.url}/dashboard`);
+  await shows('Sign in to Cairn', '#sign-in');
+  assert.equal(await browser.run('return location.pathname'), '/');
+});
+
+visitTest('another tab that signs out, or in as somebody else, is noticed', {
+  things: 1, refusals: [403],
+}, async (visit) => {
+  const { browser, server, shows, idle } = visit;
+  await visit.signIn('#items');
+  const first = await browser.openTab();
+  await browser.open(`${server.url}/dashboard`);
+  await shows('Ada Lovelace', '#who');
+  await browser.click('#who');
+  await browser.click('#sign-out');
+  await shows('You have signed out.', '#sign-in');
+  await browser.closeTab(first);
+  const use = 'dispatchEvent(new Event("focus"))';
+  await browser.run(use);
+  await shows('Your session has ended.', '#sign-in');
+
+  // A sign-in of the same person elsewhere is enough; one of somebody else is asked about.
+  const login = (who: string): Promise<unknown> => browser.run(`return fetch('login', {
+    method: 'POST', headers: { 'Content-Type': 'application/json' }, body: arguments[0],
+  }).then(() => ${use})`, JSON.stringify({ email: `${who}@example.org`, password: 'the house on the hill' }));
+  await login('ada');
+  await browser.until('return !document.querySelector("#sign-in").open');
+  await idle();
+  await login('grace');
+  await shows('Someone else has signed in', '#somebody-else');
+  await browser.click('#somebody-else button');
+  await shows('Grace Hopper', '#who');
+});
+
+visitTest('a member is not offered what only administrators may do', { things: 2 }, async (visit) => {
+  const { browser, server, shows, idle } = visit;
+  server.double = describing((document) => {
+    document.paths['/items'].post['x-access'] = 'admin';
+  });
+  await visit.signIn('', 'grace');
+  const views = 'return [...document.querySelectorAll("#views a")].map((at) => at.innerText)';
+  assert.deepEqual(await browser.run(views), ['Overview', 'Items']);
+  assert.equal(await browser.run('return document.querySelector("#home").innerText.includes("Users")'), false);
+  await visit.visit('#items');
+  assert.equal(await browser.run('return document.querySelector("#new").checkVisibility()'), false);
+  await visit.visit('#/account');
+  await shows('Current password');
+  assert.equal(await browser.run('return document.querySelector("#field-role")'), null);
+  await browser.type('#field-name', 'Rear Admiral Hopper');
+  await browser.click('.record .primary');
+  await visit.says('Saved user 2.');
+  await shows('Rear Admiral Hopper', '#who');
+  await idle();
+});
+
+visitTest('a member changes and removes what they have created', { things: 2 }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await server.as('grace', 'POST', '/items', { name: 'Of Grace', price: 3 });
+  await visit.signIn('#items/1', 'grace');
+  await shows('Only administrators and the person who created this item can change it.', '#drawer');
+  assert.equal(await browser.run('return document.querySelector("#drawer input")'), null);
+  assert.equal(await browser.run('return document.querySelector("#list input")'), null);
+  await visit.visit('#items/3');
+  await browser.until('return document.querySelector("#drawer input")');
+  await browser.click('#add-filter');
+  await browser.click('#filter-mine');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 1');
+  assert.equal(await browser.run('return document.querySelectorAll("#list input").length'), 2);
+});
+
+visitTest('a password is changed with the current one', { refusals: [422] }, async (visit) => {
+  const { browser, server, fill, shows, says } = visit;
+  await visit.signIn('#/account', 'grace');
+  const change = async (current: string): Promise<void> => {
+    await fill('currentPassword', current);
+    await fill('password', 'another house on a hill');
+    await browser.click('.record .primary');
+  };
+  await change('not the house on the hill');
+  await shows('Current password must be the current password.', '.record');
+  await change('the house on the hill');
+  await says('Saved user 2.');
+  assert.equal(await visit.value('password'), '');
+  const body = JSON.stringify({ email: 'grace@example.org', password: 'another house on a hill' });
+  const login = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body };
+  assert.equal((await fetch(`${server.url}/login`, login)).status, 200);
+  await visit.visit('#items');
+  await shows('There are no items yet.');
+});
+
+visitTest('under --auth none nobody signs in, and everyone is an administrator', {
+  auth: 'none', things: 1,
+}, async (visit) => {
+  const { browser, server, idle, says } = visit;
+  await browser.open(`${server.url}/#items`);
+  await idle();
+  assert.equal(await visit.text('#title'), 'Items');
+  await browser.click('#who');
+  const menu =
+    'return [...document.querySelectorAll("#menu > *")].filter((at) => at.checkVisibility()).map((at) => at.innerText)';
+  assert.deepEqual(await browser.run(menu), ['API description', 'Keyboard shortcuts']);
+  await browser.press(keys.escape);
+  await browser.click('#new');
+  await visit.fill('name', 'Lamp');
+  await visit.fill('price', '5');
+  await browser.click('.record .primary');
+  await says('Created item 2.');
+  await visit.visit('#users');
+  await visit.shows('Grace Hopper', '#list');
+});
+
+visitTest('over plain HTTP from the network the page says why no one can sign in there', {
+  browser: { arguments: ['--host-resolver-rules=MAP appliance.test 127.0.0.1'] }, isNoisy: true,
+}, async ({ browser, server }) => {
+  await browser.open(`http://appliance.test:${server.port}/`);
+  const page: string = await browser.until(
+    'return document.querySelector("#insecure").checkVisibility() && document.body.innerText');
+  assert.match(page, /You cannot sign in over this connection\./);
+  assert.ok(page.includes(`ssh -L 3000:localhost:${server.port} appliance.test`));
+  assert.equal(await browser.run('return document.querySelector("#password").checkVisibility()'), false);
+});
+
+visitTest('where the browser does not keep the cookie, the page says so after a good sign-in', {
+  browser: { preferences: { profile: { default_content_setting_values: { cookies: 2 } } } }, isNoisy: true,
+}, async (visit) => {
+  await visit.browser.open(visit.server.url);
+  await visit.enterCredentials();
+  await visit.shows('this browser did not keep the session cookie', '#sign-in');
+});
+
+visitTest('stored markup stays text', {}, async (visit) => {
+  const { browser, server, shows } = visit;
+  const name = '<img src=x onerror="document.title = \'owned\'">';
+  await server.as('ada', 'POST', '/items', { name, price: 1 });
+  await server.as('ada', 'PATCH', '/users/1', { name });
+  await visit.signIn();
+  await shows(name, '.rows');
+  await shows(name, '#who');
+  await visit.visit('#items/1');
+  await shows(name, '#list');
+  assert.equal(await browser.run('return document.querySelectorAll("img").length'), 2);
+  assert.equal(await browser.run('return document.title'), 'Items · Cairn');
+  assert.equal(await browser.run(`
+    try { document.body.innerHTML = '<b>markup</b>'; return 'made'; } catch (error) { return error.name; }
+  `), 'TypeError');
+  await browser.log();
+});
+
+visitTest('a server that was away is found again without a click', { things: 3, isNoisy: true }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await visit.signIn('#items');
+  await server.stop();
+  await browser.click('#sort-name');
+  await shows('The server did not answer. Check your network.', '#list-problem');
+  await shows('Thing 2', '#list');
+  await server.restart();
+  await browser.until('return document.querySelector("#list-problem").hidden');
+  assert.equal(await visit.hash(), '#items?sort=name');
+
+  await server.stop();
+  await browser.run('document.querySelector("#refresh").click()');
+  await shows('The server did not answer.', '#list-problem');
+  await server.restart();
+  await browser.click('#retry');
+  await browser.until('return document.querySelector("#list-problem").hidden');
+
+  // Neither does a page that could not begin.
+  let isAway = true;
+  server.double = async (request, forward) => (isAway && request.url === '/openapi.json' ? undefined : forward());
+  await browser.reload();
+  await shows('The page tries again by itself.', '#failure');
+  isAway = false;
+  await browser.until('return document.querySelector("#failure").hidden && document.querySelector("#list tr")');
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { after, before, test, type TestContext } from 'node:test';
+import { password, serve, type ServeOptions, type TestServer } from './server.ts';
+import { Browser, browserIsThere, keys } from './webdriver.ts';
+
+/** What a test of the page works with: a person at a browser, and the server that the page talks to. */
+export interface Visit {
+  readonly browser: Browser;
+  readonly server: TestServer;
+  readonly t: TestContext;
+  /** Opens an address of the page, such as `#items/5`, and signs in there. */
+  signIn(hash?: string, who?: 'ada' | 'grace'): Promise<void>;
+  /** Fills in the sign-in that is open, and sends it. */
+  enterCredentials(who?: 'ada' | 'grace'): Promise<void>;
+  /** Goes to another address of the page as a link would, and waits for its view. */
+  visit(hash: string): Promise<void>;
+  /** Waits until the page is busy with nothing. */
+  idle(): Promise<void>;
+  /** The text of an element, once it is there. */
+  text(selector: string): Promise<string>;
+  /** Waits until the page shows these words. */
+  shows(words: string, within?: string): Promise<void>;
+  /** Waits until the status line says this. */
+  says(words: string): Promise<void>;
+  /** The cells of a column, top to bottom: 1 is the id. */
+  column(index: number): Promise<string[]>;
+  /** The value of the control for a field. */
+  value(field: string): Promise<string>;
+  /** Replaces what stands in the control for a field. */
+  fill(field: string, text: string): Promise<void>;
+  hash(): Promise<string>;
+  /** The name of the element that has the focus. */
+  focused(): Promise<string>;
+}
+
+export interface VisitOptions extends ServeOptions {
+  /** What the server refuses in this test: the browser itself writes a line about each such answer. */
+  readonly refusals?: readonly number[];
+  /** For `Browser.start`; a test without any shares the browser of its file. */
+  readonly browser?: Parameters<typeof Browser.start>[0];
+  /** Whether lines in the console are expected, such as those about an unreachable server. */
+  readonly isNoisy?: boolean;
+}
+
+const skip = browserIsThere ? false : 'there is no chromium and chromedriver on this machine';
+let shared: Browser;
+
+before(async () => {
+  if (browserIsThere) shared = await Browser.start();
+});
+after(() => shared?.stop());
+
+/** A test with a server and a browser window of its own, in which nothing may be written to the console. */
+export function visitTest(title: string, options: VisitOptions, run: (visit: Visit) => Promise<void>): void {
+  test(title, { skip }, async (t) => {
+    const server = await serve(t, options);
+    const browser = options.browser === undefined ? shared : await Browser.start(options.browser);
+    if (options.browser !== undefined) t.after(() => browser.stop());
+    await browser.forget();
+    await run(visitOf(browser, server, t));
+    // The first request of someone who has not signed in is refused, too.
+    const refused = [401, ...(options.refusals ?? [])]
+      .map((status) => `the server responded with a status of ${status}`);
+    const lines = (await browser.log()).filter(({ level, source, message }) => level !== 'DEBUG' &&
+      !(source === 'network' && refused.some((text) => message.includes(text))));
+    if (options.isNoisy !== true) assert.deepEqual(lines, []);
+  });
+}
+
+function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
+  const visit: Visit = {
+    browser, server, t,
+    async signIn(hash = '', who = 'ada') {
+      await browser.open(`${server.url}/${hash}`);
+      await visit.enterCredentials(who);
+      await browser.until('return !document.querySelector("#bar").hidden');
+      await visit.idle();
+    },
+    async enterCredentials(who = 'ada') {
+      await browser.until('return document.querySelector("#sign-in[open]")');
+      await browser.type('#email', `${who}@example.org`);
+      await browser.type('#password', password);
+      await browser.click('#credentials .primary');
+    },
+    async visit(hash) {
+      await browser.run('location.hash = arguments[0]', hash);
+      await visit.idle();
+    },
+    async idle() {
+      await browser.until(`
+        const heading = [...document.querySelectorAll('main h1')].some((each) => each.checkVisibility());
+        return heading && ![...document.querySelectorAll('[aria-busy=true]')].some((each) => each.checkVisibility());
+      `);
+    },
+    text: (selector) => browser.until('return document.querySelector(arguments[0])?.innerText', selector),
+    async shows(words, within = 'body') {
+      const script = 'return document.querySelector(arguments[1])?.innerText.includes(arguments[0])';
+      await browser.until(script, words, within);
+    },
+    says: (words) => visit.shows(words, '#status'),
+    column: (index) => browser.run(`
+      return [...document.querySelectorAll('#list tbody tr')].map((row) => row.children[arguments[0]].innerText)
+    `, index),
+    async value(field) {
+      await browser.until('return document.querySelector(`#field-${arguments[0]}`)', field);
+      return browser.run('return document.querySelector(`#field-${arguments[0]}`).value', field);
+    },
+    async fill(field, text) {
+      await browser.until('return document.querySelector(`#field-${arguments[0]}`)', field);
+      await browser.type(`#field-${field}`, text);
+    },
+    hash: () => browser.run('return location.hash'),
+    focused: () => browser.run(`
+      const at = document.activeElement;
+      return at.ariaLabel || at.labels?.[0]?.innerText || at.innerText;
+    `),
+  };
+  return visit;
+}
+
+export { keys, password };

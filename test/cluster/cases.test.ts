@@ -1,0 +1,532 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import {
+  assertEqual, codeIs, fail, groupsIn, isAppend, noLeader, putsPointer,
+  assertWatched, readsPart, refusedWith, spaceExceeded, startEtcd, until,
+} from './cases.ts';
+import { makeNode, SetClock, startNode, type Node } from './nodes.ts';
+import type { SmallEtcd } from './small-etcd.ts';
+
+/** The cases of the table at the head of `shared-log.ts`, each by its label; `slow-cases.test.ts` has the others. */
+
+test('M1: the log is made once, however many nodes start at a time', async (t) => {
+  const etcd = await startEtcd(t);
+  const nodes = await Promise.all([1, 2, 3].map(() => startNode(t, etcd.addresses)));
+  assert.equal(new Set(nodes.map(({ store }) => store.epoch)).size, 1);
+  assert.deepEqual(etcd.list('cairn/'), ['cairn/head', 'cairn/meta']);
+  assert.deepEqual(JSON.parse(etcd.get('cairn/meta') ?? ''), { format: 1, epoch: nodes[0]?.store.epoch, kid: null });
+});
+
+test('M1: only a node that may make a log makes one', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = makeNode(etcd.addresses, { creates: false });
+  await assert.rejects(node.store.start(), refusedWith(78, /no cluster is there/));
+  assert.deepEqual(etcd.list(''), []);
+});
+
+for (const [what, key, value, message] of [
+  ['a newer format', 'cairn/meta', '{"format":2,"epoch":"x","kid":null}', /{"format":2.*all nodes need the same/],
+  ['a meta key that cannot be read', 'cairn/meta', 'x', /it has x, which/],
+  ['another secret', 'cairn/meta', '{"format":1,"epoch":"x","kid":"k"}', /the same CAIRN_SECRET or none/],
+  ['something else below the prefix', 'cairn/things', 'x', /holds cairn\/things.*--cluster-prefix/],
+] satisfies [string, string, string, RegExp][]) {
+  test(`M2: ${what} is refused, and nothing is written`, async (t) => {
+    const etcd = await startEtcd(t);
+    etcd.put(key, value);
+    const { revision } = etcd;
+    await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, message));
+    assert.equal(etcd.revision, revision);
+  });
+}
+
+test('M2: a node with a secret is refused where the keys are in etcd', async (t) => {
+  const etcd = await startEtcd(t);
+  await startNode(t, etcd.addresses);
+  await assert.rejects(makeNode(etcd.addresses, { kid: 'k' }).store.start(), refusedWith(78, /the same CAIRN_SECRET/));
+});
+
+/** A cluster with a snapshot of two records, and a group after it. */
+async function startWithSnapshot(t: TestContext): Promise<{ etcd: SmallEtcd; node: Node }> {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  await node.add('a');
+  await node.add('b');
+  await node.store.checkpoint();
+  await node.add('c');
+  return { etcd, node };
+}
+
+const partKey = (etcd: SmallEtcd): string => etcd.list('cairn/snapshot/')[0] ?? '';
+
+for (const [what, damage] of [
+  ['a head that is missing', (etcd) => etcd.remove('cairn/head')],
+  ['a part of the snapshot that is missing', (etcd) => etcd.remove(partKey(etcd))],
+  ['a part of the snapshot that cannot be read', (etcd) => etcd.put(partKey(etcd), 'x')],
+  ['a pointer that cannot be read', (etcd) => etcd.put('cairn/snapshot', '{}')],
+  ['a gap after the snapshot', (etcd) => etcd.remove(etcd.list('cairn/log/').at(-1) ?? '')],
+  ['a group whose chain does not fit', (etcd) => {
+    const key = etcd.list('cairn/log/').at(-1) ?? '';
+    etcd.put(key, (etcd.get(key) ?? '').replace('"c"', '"d"'));
+  }],
+] satisfies [string, (etcd: SmallEtcd) => void][]) {
+  test(`M3: ${what} is refused`, async (t) => {
+    const { etcd, node } = await startWithSnapshot(t);
+    await node.close();
+    damage(etcd);
+    await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /restore a backup/));
+  });
+}
+
+test('M3: a snapshot with a changed record is refused', async (t) => {
+  const { etcd, node } = await startWithSnapshot(t);
+  await node.close();
+  const { gunzipSync, gzipSync } = await import('node:zlib');
+  const part = etcd.bytesOf(partKey(etcd));
+  etcd.put(partKey(etcd), gzipSync(gunzipSync(part).toString().replace('"b"', '"z"')));
+  await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /part of its snapshot was changed/));
+});
+
+test('M4: a snapshot that is replaced while it is read is read anew', async (t) => {
+  const { etcd } = await startWithSnapshot(t);
+  const [key = ''] = etcd.list('cairn/snapshot/');
+  const part = etcd.bytesOf(key);
+  let replaced = 0;
+  etcd.onRequest = (request) => {
+    if (!readsPart(request) || replaced === 4) return undefined;
+    // The pointer was read; now another node has written a snapshot, and removed the parts of this one.
+    replaced += 1;
+    for (const former of etcd.list('cairn/snapshot/')) etcd.remove(former);
+    etcd.put(`cairn/snapshot/s${replaced}/0`, part);
+    etcd.put('cairn/snapshot', (etcd.get('cairn/snapshot') ?? '').replace(/"name":"\w+"/, `"name":"s${replaced}"`));
+    return undefined;
+  };
+  const node = await startNode(t, etcd.addresses);
+  assert.deepEqual([node.names(), replaced], [['a', 'b', 'c'], 4]);
+});
+
+test('A1, A3: the loser of a race applies what came, and decides again', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  await one.add('a');
+  await until(() => two.names().length === 1);
+  etcd.losesEvents = true;
+  await one.add('b');
+  const seen: string[][] = [];
+  const added = two.store.write((transaction) => {
+    seen.push([1, 2].flatMap((id) => transaction.get(two.things, id)?.name ?? []));
+    return transaction.insert(two.things, { name: 'c' });
+  });
+  assert.deepEqual([await added, seen], [{ id: 3, revision: 3, name: 'c' }, [['a'], ['a', 'b']]]);
+  assert.deepEqual(two.names(), ['a', 'b', 'c']);
+  assert.deepEqual(two.store.status().cluster?.lostAppends, 1);
+  assert.deepEqual(two.store.status().cluster?.reruns, 1);
+  await assertEqual(t, etcd, one, two);
+});
+
+test('A3: a refusal is decided on what all nodes have acknowledged', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  etcd.losesEvents = true;
+  await one.add('a');
+  // By what this node knows, there is no "a", and nothing to refuse.
+  await assert.rejects(two.add('a'), /has this key already/);
+  await one.store.write((transaction) => transaction.remove(one.things, 1));
+  // By what it knows now, there is one; and without changes, a confirmation finds that there is not.
+  await two.store.write((transaction) => assert.equal(transaction.find(two.things, 'name', 'a')?.id ?? 0, 0)).catch(
+    (error: unknown) => assert.fail(String(error)),
+  );
+});
+
+test('A2: an append that got through without an answer has won', async (t) => {
+  const etcd = await startEtcd(t, 2);
+  const node = await startNode(t, etcd.addresses);
+  fail(etcd, isAppend, 'apply-unanswered', 'lose');
+  assert.deepEqual(await node.add('a'), { id: 1, revision: 1, name: 'a' });
+  await node.add('b');
+  assert.deepEqual([node.names(), groupsIn(etcd).length], [['a', 'b'], 2]);
+  await assertEqual(t, etcd, node);
+});
+
+test('A2: also where another node has gone on after it', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  let attempts = 0;
+  etcd.onRequest = (request) => {
+    if (!isAppend(request) || attempts > 2) return undefined;
+    attempts += 1;
+    // The first one is done. By the third, the other node has appended.
+    return attempts === 1 ? 'apply-unanswered' : attempts === 2 ? undefined : 'lose';
+  };
+  const [first] = await Promise.all([one.add('a'), until(() => two.names().length === 1).then(() => two.add('b'))]);
+  assert.equal(first.id, 1);
+  await assertEqual(t, etcd, one, two);
+  assert.equal(groupsIn(etcd).length, 2);
+});
+
+for (const [what, change] of [
+  ['was trimmed', (etcd) => {
+    for (const key of etcd.list('cairn/log/')) etcd.remove(key);
+    etcd.put('cairn/log/0000000000000009', '{"id":"other-2"}\n');
+    etcd.put('cairn/head', '{"sequence":9,"id":"other-2","chain":5}');
+  }],
+  ['was lost in a restore of etcd', (etcd, before) => etcd.restore(before)],
+] satisfies [string, (etcd: SmallEtcd, before: ReturnType<SmallEtcd['save']>) => void][]) {
+  test(`A4: an append that was not answered, and ${what}: the outcome is unknown, and the node ends`, async (t) => {
+    const etcd = await startEtcd(t);
+    const node = await startNode(t, etcd.addresses);
+    const before = etcd.save();
+    await node.add('a');
+    let attempts = 0;
+    etcd.onRequest = (request) => {
+      if (!isAppend(request)) return undefined;
+      attempts += 1;
+      if (attempts === 1) return 'apply-unanswered';
+      if (attempts === 2) change(etcd, before);
+      return undefined;
+    };
+    const waiting = node.add('b');
+    await assert.rejects(waiting, codeIs('outcome_unknown'));
+    assert.equal(node.failures.length, 1);
+    assert.ok(refusedWith(75, /start anew/)(node.failures[0]));
+    await assert.rejects(node.add('c'), codeIs('store_failed'));
+    assert.deepEqual(node.names(), ['a']);
+  });
+}
+
+for (const [what, key, value] of [
+  ['a newer version has changed the format', 'cairn/meta', '{"format":2}'],
+  ['there is a new epoch', 'cairn/meta', '{"format":1,"epoch":"new","kid":null}'],
+] satisfies [string, string, string][]) {
+  test(`A4: where ${what}, a node of before writes nothing more`, async (t) => {
+    const etcd = await startEtcd(t);
+    const node = await startNode(t, etcd.addresses);
+    await node.add('a');
+    etcd.put(key, value);
+    await assert.rejects(node.add('b'), codeIs('outcome_unknown'));
+    assert.ok(refusedWith(75, /new epoch or format/)(node.failures[0]));
+    assert.equal(groupsIn(etcd).length, 1);
+  });
+}
+
+test('A4: after a restore of etcd, another group in the place of one that a node knows is found', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  await one.add('a');
+  await until(() => two.names().length === 1);
+  const before = etcd.save();
+  await one.add('b');
+  await until(() => two.names().length === 2);
+  etcd.restore(before);
+  // The revisions of etcd go on where the backup ended: those of the new group and of the lost one are the same.
+  const fresh = await startNode(t, etcd.addresses);
+  await fresh.add('x');
+  await assert.rejects(two.add('c'), codeIs('outcome_unknown'));
+  assert.ok(refusedWith(75, /does not follow/)(two.failures[0]));
+  await assertEqual(t, etcd, fresh);
+});
+
+test('A5: a node can be stopped while an append is not answered', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  etcd.onRequest = () => noLeader;
+  const lost = assert.rejects(node.add('a'), codeIs('outcome_unknown'));
+  await delay(50);
+  await node.close();
+  await lost;
+});
+
+test('A6: nothing is written where the quota is used up; reads go on, and writes once there is room', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  await node.add('a');
+  etcd.quota = 0;
+  await assert.rejects(node.add('b'), codeIs('storage_full'));
+  await node.store.confirm();
+  assert.equal(node.store.isCurrent, true);
+  etcd.quota = Number.POSITIVE_INFINITY;
+  etcd.disarm();
+  await node.add('b');
+  assert.deepEqual(node.names(), ['a', 'b']);
+  await assertEqual(t, etcd, node);
+});
+
+test('A6: a quota that is used up says nothing of an attempt that was not answered', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  fail(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
+  await node.add('a');
+  assert.deepEqual([node.names(), groupsIn(etcd).length], [['a'], 1]);
+});
+
+test('A7: too many requests: the same again', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  fail(etcd, isAppend, { status: 429, code: 8, message: 'etcdserver: too many requests' });
+  await node.add('a');
+  assert.equal(groupsIn(etcd).length, 1);
+});
+
+test('A8: a token that has ended is renewed', async (t) => {
+  const etcd = await startEtcd(t);
+  etcd.users.set('cairn', 'secret');
+  const node = await startNode(t, etcd.addresses, { etcd: { user: { name: 'cairn', password: 'secret' } } });
+  await node.add('a');
+  etcd.endTokens();
+  await node.add('b');
+  assert.deepEqual(node.names(), ['a', 'b']);
+});
+
+test('A9: a transaction that is too large is refused for it alone', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  const large = node.store.write((transaction) => {
+    transaction.insert(node.things, { name: 'x'.repeat(1_600_000) });
+  });
+  const [small] = await Promise.all([node.add('a'), assert.rejects(large, codeIs('content_too_large')), node.add('b')]);
+  assert.equal(small.name, 'a');
+  assert.deepEqual(node.names(), ['a', 'b']);
+  await node.store.write((transaction) => transaction.insert(node.things, { name: 'y'.repeat(1_400_000) }));
+  await assertEqual(t, etcd, node);
+});
+
+test('W1: the watch brings a group at once', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  await one.store.confirm();
+  const lags: number[] = [];
+  for (let n = 0; n < 20; n += 1) {
+    await one.add(`n${n}`);
+    const begun = performance.now();
+    await until(() => two.names().length === n + 1);
+    lags.push(performance.now() - begun);
+  }
+  const median = lags.sort((a, b) => a - b)[10] ?? NaN;
+  assert.ok(median < 250, `${median} ms`);
+});
+
+test('W2: groups that are known are passed over', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  for (const name of ['a', 'b', 'c']) await one.add(name);
+  await until(() => two.names().length === 3);
+  // As another client that writes the same anew: the watch tells all of it once more.
+  for (const key of etcd.list('cairn/log/')) etcd.put(key, etcd.bytesOf(key));
+  etcd.put('cairn/log/0000000000000002', 'not even a group');
+  await one.add('d');
+  await until(() => two.names().length === 4);
+  assert.deepEqual(two.names(), ['a', 'b', 'c', 'd']);
+  assert.deepEqual([one.failures, two.failures], [[], []]);
+});
+
+test('W3: what the watch has lost is read', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  await one.store.confirm();
+  etcd.losesEvents = true;
+  for (let n = 0; n < 20; n += 1) await one.add(`n${n}`);
+  etcd.losesEvents = false;
+  await one.add('last');
+  await until(() => two.names().length === 21);
+  etcd.losesEvents = true;
+  await one.add('silently');
+  await until(() => two.names().length === 22);
+});
+
+test('W3: a group on the watch whose chain does not fit is left to a confirmation', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  etcd.put('cairn/log/0000000000000001', '{"id":"x-1","sequence":1,"commits":[[["things",1]]],"crc":"00000000"}\n');
+  await node.add('a').catch(() => undefined);
+  assert.deepEqual(node.names(), ['a'], 'the head says that there is no such group');
+});
+
+test('W4: a watch whose revision was compacted away is begun anew', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  for (let n = 0; n < 5; n += 1) await one.add(`n${n}`);
+  etcd.compact();
+  etcd.endWatches();
+  await one.add('a');
+  etcd.compact();
+  await until(() => two.names().length === 6);
+  await delay(300);
+  await assertWatched(one, two);
+});
+
+test('F1: an idle node notices that etcd was restored', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  const before = etcd.save();
+  await node.add('a');
+  etcd.restore(before);
+  await until(() => node.failures.length === 1);
+  assert.ok(refusedWith(75, /start anew/)(node.failures[0]));
+});
+
+test('F2: a node that is cut off is not current, until a confirmation', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses, { maxAgeMs: 1200 });
+  assert.equal(node.store.isCurrent, true);
+  etcd.onRequest = () => noLeader;
+  const cutAt = performance.now();
+  await until(() => !node.store.isCurrent);
+  assert.ok(performance.now() - cutAt < 1500);
+  etcd.onRequest = () => undefined;
+  await until(() => node.store.isCurrent);
+});
+
+test('F2: a clock that is wrong by hours changes nothing; one that was asleep does', async (t) => {
+  const etcd = await startEtcd(t);
+  const clock = new SetClock();
+  const wrong = { now: () => clock.now() - 5 * 3600_000, elapsed: () => clock.elapsed() };
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses, { clock: wrong })];
+  await one.add('a');
+  await two.add('b');
+  assert.equal(two.store.isCurrent, true);
+  clock.offsetMs += 3600_000;
+  assert.equal(two.store.isCurrent, false);
+  await two.store.confirm();
+  assert.equal(two.store.isCurrent, true);
+});
+
+test('C1: a collection that a node does not register is carried along', async (t) => {
+  const etcd = await startEtcd(t);
+  const one = await startNode(t, etcd.addresses);
+  const without = await startNode(t, etcd.addresses, { collection: 'others' });
+  await one.add('a');
+  await without.store.confirm();
+  await without.add('of another kind');
+  await without.store.checkpoint();
+  const fresh = await startNode(t, etcd.addresses);
+  assert.deepEqual(fresh.names(), ['a']);
+  assert.deepEqual(without.names(), ['of another kind']);
+  assert.deepEqual(fresh.store.status().collections.map(({ name, records }) => [name, records]),
+    [['things', 1], ['others', 1]]);
+});
+
+test('S1: of two snapshots that are written at once, one stays', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  for (const name of ['a', 'b']) await one.add(name);
+  await two.store.confirm();
+  etcd.delayMs = 20;
+  await Promise.all([one.store.checkpoint(), two.store.checkpoint()]);
+  etcd.delayMs = 0;
+  const names = new Set(etcd.list('cairn/snapshot/').map((key) => key.split('/')[2]));
+  assert.equal(names.size, 1);
+  await one.add('c');
+  await one.store.checkpoint();
+  await two.store.checkpoint();
+  await assertEqual(t, etcd, one, two);
+  assert.deepEqual([...one.notices, ...two.notices], []);
+});
+
+test('S2: a swap of the pointer that was not answered has happened', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  await node.add('a');
+  fail(etcd, putsPointer, 'apply-unanswered');
+  await node.store.checkpoint();
+  assert.equal(etcd.list('cairn/snapshot/').length, 1);
+  await node.add('b');
+  await node.store.checkpoint();
+  assert.equal(etcd.list('cairn/snapshot/').length, 1, 'the part of the former snapshot is removed');
+  assert.deepEqual(node.notices, []);
+  await assertEqual(t, etcd, node);
+});
+
+test('a snapshot of several parts is read as it was written', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  for (let n = 0; n < 5; n += 1) {
+    await node.store.write((transaction) => {
+      for (let m = 0; m < 700; m += 1) transaction.insert(node.things, { name: `${n} ${m} ${'é'.repeat(500)}` });
+    });
+  }
+  await node.store.checkpoint();
+  assert.ok(etcd.list('cairn/snapshot/').length > 2);
+  await assertEqual(t, etcd, node);
+});
+
+test('P1: groups stay until the snapshot after the next one; a node that slept longer is refused', async (t) => {
+  const etcd = await startEtcd(t, 2);
+  const [first = '', second = ''] = etcd.addresses;
+  const [one, sleeper] = [await startNode(t, [first]), await startNode(t, [second])];
+  for (const name of ['a', 'b', 'c']) await one.add(name);
+  await until(() => sleeper.names().length === 3);
+  etcd.silent.add(1);
+  let asleep = true;
+  etcd.onRequest = ({ member }) => (asleep && member === 1 ? noLeader : undefined);
+  // It has decided, and now sleeps.
+  const late = assert.rejects(sleeper.add('late'), codeIs('outcome_unknown'));
+  await one.store.checkpoint();
+  for (const name of ['d', 'e']) await one.add(name);
+  assert.equal(groupsIn(etcd).length, 5, 'the groups since the snapshot before stay');
+  await one.store.checkpoint();
+  assert.deepEqual(etcd.list('cairn/log/'), ['cairn/log/0000000000000004', 'cairn/log/0000000000000005']);
+  await one.store.checkpoint();
+  assert.deepEqual(etcd.list('cairn/log/'), []);
+  asleep = false;
+  await late;
+  assert.ok(refusedWith(75, /does not follow/)(sleeper.failures[0]));
+  await one.add('f');
+  await assertEqual(t, etcd, one);
+  assert.deepEqual(one.names(), ['a', 'b', 'c', 'd', 'e', 'f']);
+});
+
+test('P2: nodes that write at a time take turns', async (t) => {
+  const etcd = await startEtcd(t);
+  etcd.delayMs = 3;
+  const nodes: Node[] = [];
+  for (let n = 0; n < 3; n += 1) nodes.push(await startNode(t, etcd.addresses));
+  const counts = nodes.map(() => 0);
+  const end = performance.now() + 1000;
+  await Promise.all(nodes.flatMap((node, index) => [1, 2, 3].map(async (client) => {
+    while (performance.now() < end) {
+      await node.add(`${index} ${client} ${counts[index]}`);
+      counts[index] = (counts[index] ?? 0) + 1;
+    }
+  })));
+  const total = counts.reduce((sum, count) => sum + count);
+  const reruns = nodes.reduce((sum, { store }) => sum + (store.status().cluster?.reruns ?? 0), 0);
+  assert.ok(reruns / total < 0.5, `${reruns} of ${total} were run again`);
+  assert.ok(Math.min(...counts) > total / 6, `shares: ${counts}`);
+  await assertEqual(t, etcd, ...nodes);
+});
+
+test('confirmations are shared by all that wait, and see what was acknowledged anywhere before', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  etcd.losesEvents = true;
+  await one.add('a');
+  const before = etcd.requests.length;
+  await Promise.all(Array.from({ length: 500 }, () => two.store.confirm()));
+  assert.deepEqual(two.names(), ['a']);
+  assert.ok(etcd.requests.length - before < 6, `${etcd.requests.length - before} requests`);
+});
+
+test('a change of the key ring is noticed', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startNode(t, etcd.addresses);
+  etcd.put('cairn/keys', '1');
+  await until(() => node.keysSeen === '1');
+  etcd.put('cairn/keys', '2');
+  await node.store.confirm();
+  assert.equal(node.keysSeen, '2');
+});
+
+test('what all nodes have published comes to every listener in the order of the commits', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  const heard = [one, two].map(({ store }) => {
+    const sequences: number[] = [];
+    store.onPublished((changes) => sequences.push(...changes.map(({ sequence }) => sequence)));
+    return sequences;
+  });
+  await Promise.all(Array.from({ length: 60 }, (_, n) => (n % 2 === 0 ? one : two).add(`n${n}`)));
+  await Promise.all([one.store.confirm(), two.store.confirm()]);
+  const expected = Array.from({ length: 60 }, (_, n) => n + 1);
+  assert.deepEqual(heard, [expected, expected]);
+});

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+
+import { createApp } from '../../src/app/app.ts';
+import { allCommands } from '../../src/cli/commands.ts';
+import { temporaryDirectory } from '../cli/spawn.ts';
+import { runCommand, type Outcome } from '../cli/terminal.ts';
+import { startEtcd } from './cases.ts';
+import type { SmallEtcd } from './small-etcd.ts';
+
+const password = 'a password of the tests';
+
+type Cairn = (words: string, environment?: Readonly<Record<string, string>>) => Promise<Outcome>;
+
+/** Runs commands with a cluster, and with `password` on standard input. */
+function cairnWith(etcd: SmallEtcd): Cairn {
+  return async (words, environment = {}) => runCommand(
+    await allCommands(), words.split(' '), password, { CAIRN_CLUSTER: etcd.addresses.join(','), ...environment },
+  );
+}
+
+async function startServer(t: TestContext, etcd: SmallEtcd, options: object = {}) {
+  const app = await createApp({ cluster: { members: etcd.addresses }, scryptCost: 1, ...options });
+  t.after(() => app.close());
+  return app;
+}
+
+test('users are added, listed and changed beside running servers', async (t) => {
+  const etcd = await startEtcd(t);
+  const cairn = cairnWith(etcd);
+  const app = await startServer(t, etcd);
+  assert.deepEqual(await cairn('user add ada@example.org --role admin --scrypt-cost 14'), {
+    code: 0, out: '1\tadmin\tada@example.org\tada\n', err: '',
+  });
+  await app.store.confirm();
+  assert.equal(app.users.records.get(1)?.email, 'ada@example.org');
+  const login = { method: 'POST', target: '/tokens', fields: { 'content-type': 'application/json' } };
+  const body = JSON.stringify({ email: 'ada@example.org', password });
+  assert.equal((await app.inject({ ...login, body })).status, 201);
+  assert.equal((await cairn('user add mia@example.org --scrypt-cost 14')).code, 0);
+  assert.equal((await cairn('user set-role mia@example.org admin')).code, 0);
+  assert.match((await cairn('user list')).out, /1\tadmin\tada.*\n2\tadmin\tmia/);
+});
+
+test('a backup of a cluster is one of a single machine, and is restored to a new cluster', async (t) => {
+  const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
+  const cairn = cairnWith(etcd);
+  const app = await startServer(t, etcd);
+  await app.users.add({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
+  const directory = join(temporaryDirectory(t), 'backup');
+  const backedUp = await cairn(`backup ${directory}`);
+  assert.deepEqual([backedUp.code, backedUp.err], [0, '']);
+  assert.match(backedUp.out, /users: 1 record\n[^]*Copied to .*; keys.json signs tokens/);
+  assert.ok(readdirSync(directory).includes('keys.json'));
+  assert.match(readFileSync(join(directory, 'users.json'), 'utf8'), /ada@example.org/);
+
+  const alone = await createApp({ directory, scryptCost: 1 });
+  assert.equal(alone.users.records.size, 1);
+  assert.equal(alone.store.epoch, app.store.epoch);
+  await alone.close();
+
+  const restored = await cairnWith(fresh)(`restore ${directory}`);
+  assert.deepEqual([restored.code, restored.err], [0, '']);
+  assert.match(restored.out, /Copied to cairn\/ in etcd\nEverybody has to sign in again/);
+  const other = await startServer(t, fresh);
+  assert.deepEqual(other.users.records.get(1), app.users.records.get(1));
+  assert.notEqual(other.store.epoch, app.store.epoch);
+  assert.equal((await other.users.add({ name: 'Mia', email: 'mia@example.org', role: 'member' })).id, 2);
+
+  const again = await cairnWith(fresh)(`restore ${directory}`);
+  assert.equal(again.code, 78);
+  assert.match(again.err, /^Cannot restore to cairn\/ in etcd: it is not empty; use another --cluster-prefix\n$/);
+  assert.equal((await cairnWith(fresh)(`restore ${directory} --cluster-prefix other/`)).code, 0);
+});
+
+test('keys are listed and rotated in etcd, and every node takes them up', async (t) => {
+  const etcd = await startEtcd(t);
+  const cairn = cairnWith(etcd);
+  await startServer(t, etcd);
+  const [before = ''] = (await cairn('keys list')).out.split('\t');
+  const rotated = await cairn('keys rotate');
+  assert.match(rotated.out, /^[\w-]{11} signs from now on, on all nodes\n$/);
+  const { out } = await cairn('keys list');
+  assert.match(out, new RegExp(`^${rotated.out.slice(0, 11)}\tmade .*\tsigns\n${before}\tmade .*\tretired`));
+  const secret = await cairn('keys rotate', { CAIRN_SECRET: 'a secret that is as long as it has to be' });
+  assert.deepEqual([secret.code, secret.err.includes('CAIRN_SECRET')], [64, true]);
+});
+
+test('a new epoch ends the nodes that ran before', async (t) => {
+  const etcd = await startEtcd(t);
+  const failures: unknown[] = [];
+  const app = await startServer(t, etcd, { onFailure: (error: unknown) => void failures.push(error) });
+  assert.equal((await cairnWith(etcd)('cluster new-epoch')).code, 0);
+  await assert.rejects(app.store.confirm());
+  assert.match(String(failures[0]), /new epoch or format/);
+  assert.notEqual((await startServer(t, etcd)).store.epoch, app.store.epoch);
+});
+
+test('what a cluster cannot be used with is one line, and an exit code', async (t) => {
+  const etcd = await startEtcd(t);
+  etcd.put('elsewhere/key', 'of another program');
+  const { revision } = etcd;
+  const cairn = cairnWith(etcd);
+  const absent = { CAIRN_CLUSTER: 'https://127.0.0.1:1' };
+  const [directory, secret] = [temporaryDirectory(t), 'a secret that is as long as it has to be'];
+  const cases: [string, Readonly<Record<string, string>>, number, RegExp][] = [
+    ['user list', {}, 78, /^Cannot use cairn\/ in etcd: no cluster is there$/],
+    ['user list --cluster-prefix elsewhere/', {}, 78, /holds elsewhere\/key, and no cluster; use another --/],
+    ['keys rotate', {}, 78, /no cluster is there/],
+    ['cluster new-epoch', {}, 78, /no cluster is there/],
+    ['cluster new-epoch', { CAIRN_CLUSTER: '' }, 64, /--cluster must name the cluster/],
+    ['user list', { CAIRN_CLUSTER: 'http://10.0.0.1:2379' }, 64, /CAIRN_CLUSTER .*http: only on loopback/],
+    ['user list --cluster etcd:2379', {}, 64, /--cluster "etcd:2379": must be addresses such as/],
+    ['user list --cluster-prefix cairn', {}, 64, /--cluster-prefix "cairn": must be a text that ends in a slash/],
+    ['user list --cluster-cert x.pem', {}, 64, /--cluster-cert and --cluster-key: each needs the other/],
+    ['user list --cluster-user cairn', {}, 64, /--cluster-user and CAIRN_CLUSTER_PASSWORD: each needs the other/],
+    [`restore ${directory}`, {}, 64, /no store is there/],
+    ['user list', { CAIRN_SECRET: secret }, 78, /no cluster is there/],
+    ['user list', absent, 74, /^Cannot reach etcd: no member answers \(.*ECONNREFUSED/],
+  ];
+  for (const [words, environment, code, message] of cases) {
+    const outcome = await cairn(words, environment);
+    assert.deepEqual([outcome.code, outcome.out], [code, ''], `${words}: ${outcome.err}`);
+    assert.match(outcome.err.trimEnd(), message);
+    assert.equal(outcome.err.split('\n').length, 2, outcome.err);
+  }
+  assert.equal(etcd.revision, revision, 'nothing was written');
+});

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:https';
+import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { CairnError } from '../../src/base/errors.ts';
+import { Etcd, isAt, put, range, type EtcdOptions } from '../../src/store/cluster/etcd.ts';
+import { ClusterError } from '../../src/store/store.ts';
+import { temporaryDirectory } from '../cli/spawn.ts';
+import { makeCertificate } from '../http/certificates.ts';
+import { isLockedRun } from '../support/locked.ts';
+import { SmallEtcd, type Fault } from './small-etcd.ts';
+
+async function open(t: TestContext, members = 1, options: Partial<EtcdOptions> = {}) {
+  const small = await SmallEtcd.start(members);
+  const etcd = new Etcd({ members: small.addresses, ...options }, 0);
+  t.after(async () => {
+    etcd.close();
+    await small.stop();
+  });
+  return { small, etcd };
+}
+
+const unreachable = (error: unknown): boolean => error instanceof CairnError && error.code === 'store_unavailable';
+const refused = (message: RegExp) => (error: unknown): boolean =>
+  error instanceof ClusterError && error.exitCode === 78 && message.test(error.message);
+
+const creates = { compare: [isAt('k', 0)], success: [put('k', 'v')], failure: [range('k')] };
+
+/** Which members were asked, one after the other. */
+const asked = (small: SmallEtcd): number[] => small.requests.map(({ member }) => member);
+
+/** Answers the first requests with these faults. */
+function failFirst(small: SmallEtcd, ...faults: readonly Fault[]): void {
+  const rest = [...faults];
+  small.onRequest = () => rest.shift();
+}
+
+const tooMany: Fault = { status: 429, code: 8, message: 'etcdserver: too many requests' };
+const noLeader: Fault = { status: 503, code: 14, message: 'etcdserver: request timed out' };
+
+for (const [what, fault] of [
+  ['is reset', 'lose'], ['gets 503', noLeader], ['gets 429 for too many requests', tooMany],
+] satisfies [string, Fault][]) {
+  test(`a request that ${what} goes to the next member`, async (t) => {
+    const { small, etcd } = await open(t, 3);
+    failFirst(small, fault, fault);
+    assert.equal((await etcd.txn(creates)).succeeded, true);
+    assert.deepEqual(asked(small), [0, 1, 2]);
+    await etcd.txn({ success: [range('k')] });
+    assert.deepEqual(asked(small), [0, 1, 2, 2], 'it stays where it was answered');
+  });
+}
+
+test('after 1.5 s of silence the same request goes to the next member', async (t) => {
+  const { small, etcd } = await open(t, 2);
+  failFirst(small, { heldMs: 7000, then: 'apply' });
+  const begun = performance.now();
+  assert.equal((await etcd.txn(creates)).succeeded, true);
+  const took = performance.now() - begun;
+  assert.ok(took > 1400 && took < 6000, `${took} ms`);
+  assert.deepEqual(small.requests[0]?.body, small.requests[1]?.body);
+});
+
+test('a transaction that was done and not answered is sent again, and finds what it has done', async (t) => {
+  const { small, etcd } = await open(t);
+  failFirst(small, 'apply-unanswered');
+  const { succeeded, found } = await etcd.txn(creates);
+  assert.deepEqual([succeeded, found[0]?.[0]?.value.toString()], [false, 'v']);
+});
+
+test('a refusal is definite, unless an earlier attempt was not answered', async (t) => {
+  const { small, etcd } = await open(t);
+  const full: Fault = { status: 429, code: 8, message: 'etcdserver: mvcc: database space exceeded' };
+  failFirst(small, full);
+  await assert.rejects(etcd.txn(creates), /space exceeded/);
+  assert.equal(small.requests.length, 1);
+  // The first of these may still be done while the others are refused.
+  failFirst(small, 'lose', full, full);
+  assert.equal((await etcd.txn(creates)).succeeded, true);
+  assert.equal(small.requests.length, 5);
+});
+
+test('it is asked until the signal: then whether it was done is unknown', async (t) => {
+  const { small, etcd } = await open(t, 2);
+  small.onRequest = () => noLeader;
+  await assert.rejects(etcd.txn(creates, AbortSignal.timeout(350)), unreachable);
+  const rounds = small.requests.length / 2;
+  assert.ok(rounds > 0 && rounds <= 5, `${rounds} rounds: a pause comes after each`);
+  await small.stop();
+  await assert.rejects(etcd.txn(creates, AbortSignal.timeout(250)), /ECONNREFUSED/);
+});
+
+test('a member of another cluster does not count', async (t) => {
+  const { small, etcd } = await open(t);
+  const other = await SmallEtcd.start();
+  t.after(() => other.stop());
+  const mixed = new Etcd({ members: [...small.addresses, ...other.addresses] }, 0);
+  t.after(() => mixed.close());
+  await assert.rejects(mixed.survey(), refused(/is of another cluster/));
+  await etcd.txn({ success: [put('k', 'v')] });
+  failFirst(small, 'lose');
+  const { found } = await mixed.txn({ success: [range('k')] });
+  assert.equal(found[0]?.length, 1);
+});
+
+test('an etcd that is too old, or none at all, is told apart from one that is away', async (t) => {
+  const { small, etcd } = await open(t);
+  small.onRequest = () => ({ status: 404, code: 5, message: 'Not Found' });
+  await assert.rejects(etcd.survey(), refused(/answers 404/));
+  await small.stop();
+  await etcd.survey();
+  await assert.rejects(etcd.txn(creates, AbortSignal.timeout(100)), unreachable);
+});
+
+test("etcd's user: the token is renewed when it has ended, and the same request sent again", async (t) => {
+  const { small, etcd } = await open(t, 1, { user: { name: 'cairn', password: 'secret' } });
+  small.users.set('cairn', 'secret');
+  await etcd.txn({ success: [put('k', '1')] });
+  small.endTokens();
+  await etcd.txn({ success: [put('k', '2')] });
+  failFirst(small, { status: 400, code: 3, message: 'etcdserver: revision of auth store is old' });
+  await etcd.txn({ success: [put('k', '3')] });
+  assert.equal(small.get('k'), '3');
+  const paths = small.requests.map(({ path }) => path.replace(/.*\//, ''));
+  assert.deepEqual(paths, ['authenticate', 'txn', 'txn', 'authenticate', 'txn', 'txn', 'authenticate', 'txn']);
+});
+
+test('a wrong password, and no password where one is needed, are definite refusals', async (t) => {
+  const { small, etcd } = await open(t, 1, { user: { name: 'cairn', password: 'wrong' } });
+  small.users.set('cairn', 'secret');
+  await assert.rejects(etcd.txn(creates), /authentication failed/);
+  const anonymous = new Etcd({ members: small.addresses }, 0);
+  t.after(() => anonymous.close());
+  await assert.rejects(anonymous.txn(creates), /user name is empty/);
+});
+
+test('a watch asks the member that has answered last', async (t) => {
+  const { small, etcd } = await open(t, 2);
+  for (const member of [0, 1]) {
+    let told = 0;
+    const watching = etcd.watch('w/', 2, (_, revision) => (told = revision));
+    small.put('w/1', 'x');
+    while (told !== small.revision) await delay(5);
+    small.endWatches();
+    await assert.rejects(watching);
+    assert.equal(asked(small).at(-1), member);
+    failFirst(small, 'lose');
+    await etcd.txn({ success: [range('w/1')] });
+  }
+});
+
+test('a watch that is silent for 5 s ends', async (t) => {
+  const { etcd } = await open(t);
+  const begun = performance.now();
+  await assert.rejects(etcd.watch('w/', 2, () => undefined), /aborted|is silent/);
+  const took = performance.now() - begun;
+  assert.ok(took > 4900 && took < 15_000, `${took} ms`);
+});
+
+const noPrograms = isLockedRun && 'a locked-down run starts no other program, such as openssl';
+test('TLS: the authority is checked, and a client certificate is shown', { skip: noPrograms }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const [server, client] = [makeCertificate(directory, 'localhost'), makeCertificate(directory, 'cairn')];
+  if (server === undefined || client === undefined) return t.skip('there is no openssl here');
+  const small = await SmallEtcd.start();
+  const behind = new URL(small.addresses[0] ?? '');
+  const gate = createServer({ ...server, ca: client.cert, requestCert: true, rejectUnauthorized: true }, (from, to) => {
+    const { method = '', url = '', headers } = from;
+    const onward = request({ port: behind.port, method, path: url, headers }, (answer) => answer.pipe(to));
+    from.pipe(onward);
+  });
+  await new Promise<void>((resolve) => gate.listen(0, '127.0.0.1', resolve));
+  const members = [`https://localhost:${(gate.address() as AddressInfo).port}`];
+  const open = (tls: EtcdOptions['tls']): Etcd => {
+    const etcd = new Etcd({ members, ...(tls && { tls }) }, 0);
+    t.after(() => etcd.close());
+    return etcd;
+  };
+  t.after(async () => {
+    gate.closeAllConnections();
+    gate.close();
+    await small.stop();
+  });
+  assert.equal((await open({ ca: server.cert, ...client }).txn(creates)).succeeded, true);
+  const stop = () => AbortSignal.timeout(200);
+  await assert.rejects(open({ ...client }).txn(creates, stop()), /self-signed certificate/);
+  await assert.rejects(open({ ca: server.cert }).txn(creates, stop()), unreachable);
+});

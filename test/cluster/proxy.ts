@@ -1,0 +1,102 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+
+/**
+ * How a proxy treats its connections:
+ * - `pass`: as if it were not there;
+ * - `hold`: nothing is heard in either direction, and nothing is closed, until it passes again;
+ * - `refuse`: connections are reset, and new ones, too;
+ * - `mute`: what is sent arrives, and no answer comes back; they are reset when it passes again.
+ */
+export type ProxyMode = 'pass' | 'hold' | 'refuse' | 'mute';
+
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+}
+
+/** A TCP proxy on loopback between one node and one member of etcd. Unlike a stopped process, it cuts off one link. */
+export class Proxy {
+  /** Each chunk waits so long before it goes on. */
+  delayMs = 0;
+  readonly #target: number;
+  readonly #listener: Server;
+  readonly #pairs = new Set<Pair>();
+  #mode: ProxyMode = 'pass';
+
+  private constructor(target: number) {
+    this.#target = target;
+    this.#listener = createServer((client) => this.#accept(client));
+  }
+
+  /** Begins to listen before `address`, that of a member. */
+  static async start(address: string): Promise<Proxy> {
+    const proxy = new Proxy(Number(new URL(address).port));
+    proxy.#listener.listen(0, '127.0.0.1');
+    await once(proxy.#listener, 'listening');
+    return proxy;
+  }
+
+  get address(): string {
+    const { port } = this.#listener.address() as AddressInfo;
+    return `http://127.0.0.1:${port}`;
+  }
+
+  set mode(mode: ProxyMode) {
+    const before = this.#mode;
+    this.#mode = mode;
+    for (const pair of this.#pairs) {
+      if (mode === 'refuse' || before === 'mute') reset(pair);
+      else this.#steer(pair);
+    }
+  }
+
+  /** Ends all connections; new ones are taken. */
+  reset(): void {
+    for (const pair of this.#pairs) reset(pair);
+  }
+
+  async stop(): Promise<void> {
+    this.reset();
+    await new Promise((resolve) => this.#listener.close(resolve));
+  }
+
+  #accept(client: Socket): void {
+    if (this.#mode === 'refuse') {
+      client.resetAndDestroy();
+      return;
+    }
+    const pair = { client, server: connect(this.#target, '127.0.0.1') };
+    this.#pairs.add(pair);
+    this.#link(pair, client, pair.server, () => true);
+    this.#link(pair, pair.server, client, () => this.#mode !== 'mute');
+    this.#steer(pair);
+  }
+
+  #link(pair: Pair, from: Socket, to: Socket, passes: () => boolean): void {
+    from.setNoDelay(true);
+    from.on('data', (chunk) => {
+      if (!passes()) return;
+      if (this.delayMs === 0) to.write(chunk);
+      else setTimeout(() => to.writable && to.write(chunk), this.delayMs);
+    });
+    const end = (): void => {
+      this.#pairs.delete(pair);
+      from.destroy();
+      to.destroy();
+    };
+    from.on('error', end).on('close', end);
+  }
+
+  #steer({ client, server }: Pair): void {
+    for (const socket of [client, server]) {
+      if (this.#mode === 'hold') socket.pause();
+      else socket.resume();
+    }
+  }
+}
+
+function reset({ client, server }: Pair): void {
+  client.resetAndDestroy();
+  server.destroy();
+}

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+
+import { createApp, type App } from '../../src/app/app.ts';
+import { startOperations } from '../../src/app/operations.ts';
+import type { AppOptions } from '../../src/app/options.ts';
+import { silentLog } from '../../src/observability/log.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import type { PlainReply } from '../../src/http/inject.ts';
+import { noLeader, refusedWith, startEtcd, until } from './cases.ts';
+import type { SmallEtcd } from './small-etcd.ts';
+
+const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
+
+async function startServer(t: TestContext, etcd: SmallEtcd, options: AppOptions = {}): Promise<App> {
+  const app = await createApp({
+    cluster: { members: etcd.addresses }, scryptCost: 1, administrator: credentials, ...options,
+  });
+  t.after(() => app.close());
+  return app;
+}
+
+const startServers = (t: TestContext, etcd: SmallEtcd, options?: AppOptions): Promise<[App, App]> =>
+  Promise.all([startServer(t, etcd, options), startServer(t, etcd, options)]);
+
+type Fields = Readonly<Record<string, string>>;
+
+function ask(app: App, method: string, target: string, fields: Fields = {}, json?: unknown): Promise<PlainReply> {
+  const body = json === undefined ? {} : { body: JSON.stringify(json) };
+  const typed = json === undefined ? {} : { 'content-type': 'application/json' };
+  return app.inject({ method, target, fields: { ...typed, ...fields }, address: '127.0.0.1', ...body });
+}
+
+const signIn = async (app: App): Promise<Fields> => {
+  const { status, body } = await ask(app, 'POST', '/tokens', {}, credentials);
+  assert.equal(status, 201, body);
+  return { authorization: `Bearer ${JSON.parse(body).access_token}` };
+};
+
+async function cookieOf(app: App): Promise<Fields> {
+  const { fields } = await ask(app, 'POST', '/login', {}, credentials);
+  return { cookie: /^sid=[\w-]*/.exec(fields.get('set-cookie') ?? '')?.[0] ?? '' };
+}
+
+const codeOf = ({ body }: PlainReply): unknown => JSON.parse(body).code;
+
+test('servers that start together make one administrator, and only its maker keeps the password', async (t) => {
+  const etcd = await startEtcd(t);
+  const kept: number[] = [];
+  const apps = await Promise.all([1, 2, 3].map((n) => startServer(t, etcd, {
+    administrator: {
+      email: `a${n}@example.org`, password: () => `password of server ${n}`, onMade: () => void kept.push(n),
+    },
+  })));
+  assert.equal(kept.length, 1);
+  for (const app of apps) {
+    await app.store.confirm();
+    assert.deepEqual(app.users.records.view().blocks.flat().map(({ email }) => email), [`a${kept[0]}@example.org`]);
+  }
+});
+
+test('a token of one server is good at all, also where they start together and make the keys', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  const token = await signIn(one);
+  assert.equal((await ask(two, 'GET', '/items', token)).status, 200);
+  assert.equal((await ask(two, 'GET', '/items', { authorization: 'Bearer none' })).status, 401);
+});
+
+test('servers with the same CAIRN_SECRET need no ring in etcd; one with another secret is refused', async (t) => {
+  const etcd = await startEtcd(t);
+  const secret = 'the secret of the cluster, which is long enough';
+  const [one, two] = await startServers(t, etcd, { secret });
+  assert.equal((await ask(two, 'GET', '/items', await signIn(one))).status, 200);
+  assert.equal(etcd.get('cairn/keys'), undefined);
+  const other = startServer(t, etcd, { secret: 'another secret, which is just as long as that' });
+  await assert.rejects(other, refusedWith(78, /the same CAIRN_SECRET/));
+  await assert.rejects(startServer(t, etcd), refusedWith(78, /the same CAIRN_SECRET/));
+});
+
+test('entity tags are equal on all servers, and If-Match is decided on what all have written', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  const token = await signIn(one);
+  const created = await ask(one, 'POST', '/items', token, { name: 'Lamp', price: 1 });
+  assert.equal(created.status, 201);
+  await two.store.confirm();
+  const first = created.fields.get('etag') ?? '';
+  assert.equal((await ask(two, 'GET', '/items/1', token)).fields.get('etag'), first);
+  etcd.losesEvents = true;
+  const change = { name: 'Lamp', price: 2 };
+  const changed = await ask(two, 'PUT', '/items/1', { ...token, 'if-match': first }, change);
+  assert.equal(changed.status, 200);
+  // This one has not heard of it.
+  assert.equal((await ask(one, 'PUT', '/items/1', { ...token, 'if-match': first }, change)).status, 412);
+  const etag = changed.fields.get('etag') ?? '';
+  assert.equal((await ask(one, 'PUT', '/items/1', { ...token, 'if-match': etag }, change)).status, 200);
+});
+
+test('a create that is sent again to another server with its Idempotency-Key is done once', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  const token = { ...(await signIn(one)), 'idempotency-key': '"8e03978e-40d5-43dd-bc93-6894a57f9324"' };
+  etcd.losesEvents = true;
+  const first = await ask(one, 'POST', '/items', token, { name: 'Lamp', price: 1 });
+  const again = await ask(two, 'POST', '/items', token, { name: 'Lamp', price: 1 });
+  assert.deepEqual([first.status, again.status, again.body], [201, 201, first.body]);
+  assert.equal(again.fields.get('idempotency-replayed'), 'true');
+});
+
+test('a session, a user and a refresh token that are unknown here are asked for before they are refused', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  await two.store.confirm();
+  etcd.losesEvents = true;
+  const cookie = await cookieOf(one);
+  assert.equal((await ask(two, 'GET', '/dashboard', cookie)).status, 200);
+  assert.equal((await ask(one, 'POST', '/logout', cookie)).status, 204);
+  // What reads may miss for some ms, a write does not.
+  const write = await ask(two, 'DELETE', '/users/1', { ...cookie, origin: 'http://localhost', host: 'localhost' });
+  assert.equal(codeOf(write), 'actor_changed');
+
+  const member = { name: 'Mia', email: 'mia@example.org', role: 'member', password: 'member of the cluster' };
+  const token = await signIn(one);
+  assert.equal((await ask(one, 'POST', '/users', token, member)).status, 201);
+  const { email, password } = member;
+  const { status, body } = await ask(two, 'POST', '/tokens', {}, { email, password });
+  assert.equal(status, 201, body);
+  const { refresh_token } = JSON.parse(body);
+  const [again, anew] = [await ask(one, 'POST', '/tokens', {}, { refresh_token }), await signIn(two)];
+  assert.equal(again.status, 201);
+  assert.equal((await ask(one, 'POST', '/users', token, { ...member, email: 'nia@example.org' })).status, 201);
+  assert.equal((await ask(two, 'PATCH', '/users/3', anew, { name: 'Nia' })).status, 200);
+});
+
+test('a new key of the ring in etcd is taken up, and one that is unknown is asked for first', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  await two.store.confirm();
+  const { keys } = JSON.parse(etcd.get('cairn/keys') ?? '');
+  const retired = { ...keys[0], retiredAt: new Date().toISOString() };
+  const signing = { secret: Buffer.alloc(32, 7).toString('base64url'), createdAt: new Date().toISOString() };
+  const former = await signIn(one);
+  etcd.put('cairn/keys', JSON.stringify({ format: 'cairn-keys-1', keys: [signing, retired] }));
+  await one.store.confirm();
+  const token = await signIn(one);
+  for (const fields of [token, former]) assert.equal((await ask(two, 'GET', '/items', fields)).status, 200);
+});
+
+test('a server that is cut off serves reads for a while, and then nothing but /livez', async (t) => {
+  const etcd = await startEtcd(t);
+  const app = await startServer(t, etcd, { cluster: { members: etcd.addresses, maxAgeMs: 700 } });
+  const token = await signIn(app);
+  etcd.onRequest = () => noLeader;
+  assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
+  await until(() => app.unready() === 'store_unavailable');
+  const refused = await ask(app, 'GET', '/items', token);
+  assert.deepEqual([refused.status, codeOf(refused)], [503, 'store_unavailable']);
+  assert.equal(refused.fields.get('retry-after'), '2');
+  assert.equal((await ask(app, 'GET', '/readyz')).status, 503);
+  assert.equal((await ask(app, 'GET', '/livez')).status, 200);
+  etcd.onRequest = () => undefined;
+  await until(() => app.unready() === undefined);
+  assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
+});
+
+test('an embedder is told that a server has to start anew', async (t) => {
+  const etcd = await startEtcd(t);
+  const failures: unknown[] = [];
+  const app = await startServer(t, etcd, { onFailure: (error) => void failures.push(error), log: silentLog });
+  etcd.put('cairn/meta', '{"format":2}');
+  await until(() => failures.length === 1);
+  assert.ok(refusedWith(75, /start anew/)(failures[0]));
+  assert.equal(app.unready(), 'store_failed');
+});
+
+test('the metrics of a node tell how it and etcd are doing', async (t) => {
+  const etcd = await startEtcd(t);
+  const app = await startServer(t, etcd);
+  await until(() => Number(app.store.status().cluster?.etcdBytes) > 0);
+  const server = await startOperations({ app, metrics: new Metrics(), log: silentLog, directory: '.' }, 0, '127.0.0.1');
+  t.after(() => server.drain(0));
+  const page = await (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text();
+  const counters = ['lost_appends_total 0', 'reruns_total 0', 'unknown_appends_total 0'];
+  for (const name of [...counters, 'etcd_quota_bytes 2147483648']) {
+    assert.ok(page.includes(`\ncairn_cluster_${name}\n`), name);
+  }
+  assert.match(page, /\ncairn_cluster_age_seconds 0\.\d+\n/);
+  assert.match(page, /\ncairn_cluster_etcd_bytes \d+\n/);
+});

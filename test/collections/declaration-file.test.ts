@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { JsonValue } from '../../src/base/json.ts';
+import { defineCollection } from '../../src/collections/collection.ts';
+import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import {
+  boolean, choice, defaulted, email, integer, number, optional, text, timestamp,
+} from '../../src/schema/field.ts';
+
+const books = { name: 'books', singular: 'book', fields: { title: { kind: 'text' } } };
+
+test('a file of declarations says what defineCollection says', () => {
+  const { items, collections } = parseDeclarations({
+    items: false,
+    collections: [{
+      name: 'books',
+      singular: 'book',
+      fields: {
+        title: { kind: 'text', min: 1, max: 100, example: 'Emma', description: 'As on the cover.' },
+        pages: { kind: 'integer', min: 1, optional: true },
+        weight: { kind: 'number', max: 10 },
+        isLent: { kind: 'boolean', default: false },
+        state: { kind: 'choice', values: ['new', 'read'], default: 'read' },
+        contact: { kind: 'email' },
+        boughtAt: { kind: 'timestamp', optional: true },
+      },
+      access: { list: 'public', remove: 'admin' },
+      timestamps: true,
+    }],
+  }, []);
+  const declared = defineCollection({
+    name: 'books',
+    singular: 'book',
+    fields: {
+      title: text({ min: 1, max: 100, example: 'Emma', description: 'As on the cover.' }),
+      pages: optional(integer({ min: 1 })),
+      weight: number({ max: 10 }),
+      isLent: defaulted(boolean(), false),
+      state: defaulted(choice(['new', 'read']), 'read'),
+      contact: email(),
+      boughtAt: optional(timestamp()),
+    },
+    access: { list: 'public', remove: 'admin' },
+    timestamps: true,
+  });
+  assert.deepEqual([items, collections], [false, [declared]]);
+  assert.deepEqual(parseDeclarations({}, []), { items: true, collections: [] });
+});
+
+test('a collection called items takes the place of the one that is left out', () => {
+  const own = { ...books, name: 'items', singular: 'item' };
+  assert.equal(parseDeclarations({ items: false, collections: [own] }, []).collections[0]?.name, 'items');
+});
+
+test('a mistake is told with its place', () => {
+  const field = (declared: JsonValue) => ({ collections: [{ ...books, fields: { a: declared } }] });
+  const cases: readonly (readonly [json: JsonValue, message: string | RegExp])[] = [
+    [[], 'the whole must be an object'],
+    [{ collection: [] }, '/collection is not known; did you mean "collections"?'],
+    [{ items: 0 }, '/items must be true or false'],
+    [{ collections: {} }, '/collections must be an array'],
+    [{ collections: [1] }, '/collections/0 must be an object'],
+    [{ collections: [{ singular: 'book', fields: {} }] }, '/collections/0/name must be a text'],
+    [{ collections: [{ ...books, name: 'Books' }] }, /^\/collections\/0\/name needs a name of lower-case letters/],
+    [{ collections: [books, { ...books, singular: 'other' }] }, '/collections/1/name "books" is taken'],
+    [{ collections: [{ ...books, name: 'items' }] }, '/collections/0/name "items" is taken'],
+    [{ collections: [{ ...books, name: 'users' }] }, '/collections/0/name "users" is taken'],
+    [
+      { collections: [books, { ...books, name: 'others' }] },
+      '/collections/1/singular "book" is the singular of another collection',
+    ],
+    [{ collections: [{ ...books, singular: 'item' }] }, /^\/collections\/0\/singular "item" is the singular/],
+    [{ collections: [{ ...books, singular: 'token' }] }, /^\/collections\/0\/singular cannot have the singular "to/],
+    [{ collections: [{ ...books, singular: 'status' }] }, /^\/collections\/0\/singular cannot have the singular "st/],
+    [{ collections: [{ ...books, fields: [] }] }, '/collections/0/fields must be an object that names the fields'],
+    [{ collections: [{ ...books, feilds: {} }] }, '/collections/0/feilds is not known; did you mean "fields"?'],
+    [{ collections: [{ ...books, timestamps: 1 }] }, '/collections/0/timestamps must be true or false'],
+    [{ collections: [{ ...books, access: 'public' }] }, '/collections/0/access must be an object'],
+    [{ collections: [{ ...books, access: { lists: 'user' } }] }, '/collections/0/access/lists is no operation'],
+    [
+      { collections: [{ ...books, access: { create: 'owner' } }] },
+      '/collections/0/access/create cannot be for "owner": it is for public, optional, user, admin, or session',
+    ],
+    [field('text'), '/collections/0/fields/a/kind must be a text'],
+    [field({ kind: 'date' }), /^\/collections\/0\/fields\/a\/kind must be one of text, integer, number, boolean/],
+    [field({ kind: 'constructor' }), /^\/collections\/0\/fields\/a\/kind must be one of/],
+    [field({ kind: 'text', minimum: 1 }), '/collections/0/fields/a/minimum is not known; did you mean "min"?'],
+    [field({ kind: 'email', max: 1 }), /^\/collections\/0\/fields\/a\/max is not known/],
+    [field({ kind: 'text', min: '1' }), '/collections/0/fields/a/min must be a number'],
+    [field({ kind: 'text', min: 5, max: 1 }), '/collections/0/fields/a has bounds that no value can keep'],
+    [field({ kind: 'text', optional: true, default: '' }), /^\/collections\/0\/fields\/a\/default must be left out/],
+    [field({ kind: 'integer', default: 1.5 }), /^\/collections\/0\/fields\/a has a fallback that must be a whole/],
+    [field({ kind: 'integer', example: {} }), /^\/collections\/0\/fields\/a\/example must be a text, a number, /],
+    [field({ kind: 'integer', example: 'x' }), /^\/collections\/0\/fields\/a has an example that must be a whole/],
+    [field({ kind: 'choice', values: [] }), /^\/collections\/0\/fields\/a\/values must be an array with at least one/],
+    [field({ kind: 'choice', values: ['a', 1] }), '/collections/0/fields/a/values/1 must be a text'],
+    [{ collections: [{ ...books, fields: { 'a/b': { kind: 'text' } } }] }, /^\/collections\/0\/fields\/a~1b needs a/],
+    [{ collections: [{ ...books, fields: { id: { kind: 'text' } } }] }, /^\/collections\/0\/fields\/id has a name/],
+    [
+      { collections: [{ ...books, timestamps: true, fields: { createdAt: { kind: 'timestamp' } } }] },
+      /^\/collections\/0\/fields\/createdAt has a name that/,
+    ],
+  ];
+  for (const [json, message] of cases) {
+    assert.throws(() => parseDeclarations(json, ['users']), { name: 'InvariantError', message }, JSON.stringify(json));
+  }
+});

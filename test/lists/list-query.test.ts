@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { CairnError } from '../../src/base/errors.ts';
+import { isJsonObject } from '../../src/base/json.ts';
+import { parseQuery } from '../../src/http/head.ts';
+import { listParameters, parseFieldsQuery, parseListQuery, writeCursor } from '../../src/lists/list-query.ts';
+import * as fields from '../../src/schema/field.ts';
+
+const shape = {
+  id: fields.id(),
+  name: fields.text({ max: 200 }),
+  email: fields.email(),
+  price: fields.number({ min: 0 }),
+  on: fields.boolean(),
+  role: fields.choice(['admin', 'member']),
+  at: fields.timestamp(),
+  note: fields.optional(fields.text({ max: 5000 })),
+  limit: fields.optional(fields.integer()),
+  password: fields.password(),
+};
+
+const subject = { shape, hasOwners: true };
+const parse = (query: string) => parseListQuery(subject, parseQuery(query), 7);
+
+function refusalOf(query: string): string {
+  try {
+    parse(query);
+  } catch (error) {
+    assert.ok(error instanceof CairnError && error.code === 'invalid_query', query);
+    return error.message.replace('Cannot read the query: ', '');
+  }
+  return 'accepted';
+}
+
+describe('the query of a list', () => {
+  test('is everything by id when nothing is asked', () => {
+    assert.deepEqual(parse(''), {
+      limit: undefined,
+      sort: [{ name: 'id', descending: false }],
+      filters: [],
+      fields: undefined,
+      isPersonal: false,
+      after: undefined,
+      until: undefined,
+    });
+  });
+
+  test('has a limit, fields, and a sort that id completes', () => {
+    const { limit, sort, fields: names } = parse('limit=1000&sort=-price,name&fields=name,id');
+    assert.equal(limit, 1000);
+    assert.deepEqual(names, ['name', 'id']);
+    assert.deepEqual(sort, [
+      { name: 'price', descending: true },
+      { name: 'name', descending: false },
+      { name: 'id', descending: false },
+    ]);
+    assert.deepEqual(parse('sort=-id,price').sort, [{ name: 'id', descending: true }]);
+  });
+
+  const filters: readonly [query: string, name: string, operator: string, operands: unknown[]][] = [
+    ['price=1.5', 'price', 'eq', [1.5]],
+    ['price:eq=-1e3', 'price', 'eq', [-1000]],
+    ['price:gte=10', 'price', 'gte', [10]],
+    ['price:in=1,2,3', 'price', 'in', [1, 2, 3]],
+    ['name=', 'name', 'eq', ['']],
+    ['name:contains=a%2Cb+c', 'name', 'contains', ['a,b c']],
+    ['name:in=a,b,', 'name', 'in', ['a', 'b', '']],
+    ['name:in=b%2Cc,a', 'name', 'in', ['b', 'c', 'a']],
+    ['name:in=b%5C,c,a', 'name', 'in', ['b,c', 'a']],
+    ['name:in=%5C%5C,%5C%5C%5C,,C:%5Cdir', 'name', 'in', ['\\', '\\,', 'C:\\dir']],
+    ['name=b%2Cc,a', 'name', 'eq', ['b,c,a']],
+    ['name:starts=%C3%A9', 'name', 'starts', ['é']],
+    ['on=true', 'on', 'eq', [true]],
+    ['on:ne=false', 'on', 'ne', [false]],
+    ['role:in=admin,member', 'role', 'in', ['admin', 'member']],
+    ['at:lt=2026-01-31T12:00:00.000Z', 'at', 'lt', ['2026-01-31T12:00:00.000Z']],
+    ['email=Ada@example.org', 'email', 'eq', ['Ada@example.org']],
+    ['limit:gt=5', 'limit', 'gt', [5]],
+    ['price%3Agt=5', 'price', 'gt', [5]],
+  ];
+  for (const [query, name, operator, operands] of filters) {
+    test(`has a filter: ${query}`, () => {
+      assert.deepEqual(parse(query).filters, [{ names: [name], operator, operands }]);
+    });
+  }
+
+  const refused = [
+    'colour=red', '=', 'x', 'Price=1', 'price:=1', 'price:like=1', 'price:gte:lt=1', 'price:contains=1', ':eq=1',
+    'password=x', 'password:starts=x', 'revision=1', 'ownerId=1', '__proto__=1', 'toString=1', 'constructor:eq=1',
+    'limit=', 'limit=0', 'limit=1001', 'limit=-1', 'limit=1.0', 'limit=+1', 'limit=01', 'limit=1e2', 'limit=ten',
+    'limit=1&limit=1', 'sort=id&sort=name', 'price=1&price=1', 'price=1&price:eq=2', 'cursor=a&cursor=a',
+    'sort=', 'sort=,', 'sort=price,', 'sort=colour', 'sort=+price', 'sort=--price', 'sort=price,price',
+    'sort=price,-price', 'sort=password', 'sort=note', 'sort=name,price,on,role', 'sort=price desc',
+    'fields=', 'fields=id,id', 'fields=password', 'fields=id,', 'fields=revision', 'fields=*',
+    'price=', 'price=abc', 'price=0x10', 'price=1e400', 'price=NaN', 'price= 1', 'price:in=1,,2', 'price:in=1%5C,2',
+    'price=.5', 'price=01', 'price=1e-400', 'price=9007199254740993', 'limit:gt=0.12345678901234567890', 'price="1"',
+    'on=1', 'on=True', 'on=', 'on:gt=true', 'role=owner', 'role:in=admin,x', 'role:contains=a', 'at=2026',
+    'at:contains=2',
+    'cursor=', 'cursor=x', 'cursor=W10', 'cursor=bnVsbA', 'cursor=%00',
+    'q=', 'q=a&q=b', `q=${'a'.repeat(65)}`, 'q:eq=a', 'owner=', 'owner=Me', 'owner=7', 'owner=me&owner=me',
+    'owner:eq=me',
+  ];
+  for (const query of refused) {
+    test(`refuses ${query}`, () => assert.notEqual(refusalOf(query), 'accepted'));
+  }
+
+  test('is refused with the parameter and what is allowed', () => {
+    assert.equal(
+      refusalOf('colour=red'),
+      '"colour" is not a parameter here; there are limit, cursor, until, sort, fields, q, owner, ' +
+        'and filters by id, name, email, price, on, role, at, note, limit',
+    );
+    assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a parameter here; on can be filtered by eq, ne');
+    assert.equal(refusalOf('limit=0'), '"limit" must be a whole number from 1 to 1000');
+    assert.equal(refusalOf('price=1&price=2'), '"price" is given more than once');
+    assert.equal(refusalOf('role=owner'), '"role" must be one of admin, member');
+    assert.equal(refusalOf(`${'x'.repeat(5000)}=1`).slice(0, 70), `"${'x'.repeat(64)}…" is`);
+  });
+});
+
+describe('the parameters q and owner', () => {
+  test('are filters of their own', () => {
+    assert.deepEqual(parse('q=Lamp+shade&owner=me').filters, [
+      { names: ['name', 'email', 'note'], operator: 'search', operands: ['Lamp shade'] },
+      { names: ['ownerId'], operator: 'eq', operands: [7] },
+    ]);
+    assert.equal(refusalOf(`q=${'é'.repeat(64)}`), 'accepted');
+  });
+
+  test('are parameters only of records that have texts and owners', () => {
+    const numbers = { id: fields.id(), price: fields.number(), secret: fields.writeOnly(fields.text()) };
+    for (const query of ['q=a', 'owner=me']) {
+      assert.throws(() => parseListQuery({ shape: numbers }, parseQuery(query), 7), { code: 'invalid_query' });
+    }
+    assert.ok(listParameters({ shape: numbers }).every(({ name }) => name !== 'q' && name !== 'owner'));
+    // A field of this name can still be filtered by.
+    const named = { id: fields.id(), q: fields.text(), owner: fields.text() };
+    const { filters } = parseListQuery({ shape: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
+    assert.deepEqual(filters.map(({ names: [name] }) => name), ['q', 'owner']);
+  });
+
+  test('need a caller who is known for owner=me', () => {
+    assert.throws(() => parseListQuery(subject, parseQuery('owner=me')), { code: 'authentication_required' });
+  });
+});
+
+describe('a cursor', () => {
+  const withCursor = (query: string, position: readonly (string | number | boolean | null)[]): string => {
+    const { sort } = parse(query);
+    const record = Object.fromEntries(sort.map(({ name }, index) => [name, position[index]]));
+    return `${query}&cursor=${writeCursor(parse(query), record)}`;
+  };
+
+  test('carries a position through the query', () => {
+    assert.deepEqual(parse(withCursor('sort=-price', [9.5, 12])).after, { price: 9.5, id: 12 });
+    assert.deepEqual(parse(withCursor('sort=name,on', ['Größe "😀"', true, 3])).after, {
+      name: 'Größe "😀"',
+      on: true,
+      id: 3,
+    });
+    assert.deepEqual(parse(withCursor('sort=limit', [null, 3])).after, { limit: null, id: 3 });
+    assert.match(writeCursor(parse('sort=name'), { name: '>>>???', id: 1 }), /^[\w-]+$/);
+  });
+
+  test('fits the same sort and filters, whatever else changes', () => {
+    const query = withCursor('sort=price&price:gt=1&name=a', [2, 12]);
+    assert.equal(refusalOf(query), 'accepted');
+    assert.equal(refusalOf(query.replace('price:gt=1&name=a', 'name=a&price:gt=1.0')), 'accepted');
+    assert.equal(refusalOf(`${query}&limit=5&fields=id`), 'accepted');
+    const misfit = '"cursor" must come from the Link field of a list with the same sort and filters';
+    assert.equal(refusalOf(query.replace('sort=price', 'sort=-price')), misfit);
+    assert.equal(refusalOf(query.replace('price:gt=1', 'price:gt=2')), misfit);
+    assert.equal(refusalOf(query.replace('price:gt', 'price:gte')), misfit);
+    assert.equal(refusalOf(query.replace('&name=a', '')), misfit);
+    assert.equal(refusalOf(`${query}&q=a`), misfit);
+    const own = withCursor('owner=me', [2]);
+    assert.throws(() => parseListQuery(subject, parseQuery(own), 8), /must come from the Link field/);
+  });
+
+  test('can be where a page ends, which then has a limit and no other place', () => {
+    const cursor = writeCursor(parse('sort=-price'), { price: 9.5, id: 12 });
+    assert.deepEqual(parse(`sort=-price&limit=5&until=${cursor}`).until, { price: 9.5, id: 12 });
+    assert.equal(parse('limit=5&until=end').until, 'end');
+    const alone = '"until" must come with a limit and without a cursor';
+    assert.equal(refusalOf('until=end'), alone);
+    assert.equal(refusalOf(`sort=-price&limit=5&until=end&cursor=${cursor}`), alone);
+    const misfit = '"until" must come from the Link field of a list with the same sort and filters';
+    assert.equal(refusalOf(`sort=price&limit=5&until=${cursor}`), misfit);
+    assert.equal(refusalOf('limit=5&until=last'), misfit);
+  });
+
+  test('that was made up is refused', () => {
+    for (const position of [['2', 12], [2, '12'], [null, 12], [2, null], [2], [], [true, 12]]) {
+      assert.notEqual(refusalOf(withCursor('sort=price', position)), 'accepted', JSON.stringify(position));
+    }
+    const cursor = writeCursor(parse('sort=price'), { price: 2, id: 12 });
+    const longer = Buffer.from(Buffer.from(cursor, 'base64url').toString().replace(']', ',13]')).toString('base64url');
+    assert.notEqual(refusalOf(`sort=price&cursor=${longer}`), 'accepted');
+  });
+});
+
+test('every parameter of the OpenAPI document is accepted, with a value of its schema', () => {
+  const parameters = listParameters(subject);
+  const names = parameters.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length);
+  assert.deepEqual(names.slice(0, 7), ['limit', 'cursor', 'until', 'sort', 'fields', 'q', 'owner']);
+  assert.ok(names.includes('price:gte') && names.includes('limit:gte') && names.includes('role:in'));
+  assert.ok(!names.some((name) => name.startsWith('password')));
+  const values: { [type: string]: string } = { string: 'admin', number: '1', integer: '1', boolean: 'true' };
+  for (const { name, schema } of parameters) {
+    if (name === 'cursor' || name === 'until') continue;
+    const items = schema['type'] === 'array' ? schema['items'] : schema;
+    assert.ok(isJsonObject(items), name);
+    const choice = Array.isArray(items['enum']) ? String(items['enum'][0]) : undefined;
+    const moment = 'format' in items ? '2026-01-31T12:00:00.000Z' : undefined;
+    const value = choice ?? moment ?? values[String(items['type'])];
+    assert.equal(refusalOf(`${encodeURIComponent(name)}=${value}`), 'accepted', name);
+  }
+});
+
+test('a single record takes "fields" and nothing else', () => {
+  assert.equal(parseFieldsQuery(shape, parseQuery('')), undefined);
+  assert.deepEqual(parseFieldsQuery(shape, parseQuery('fields=id,name')), ['id', 'name']);
+  for (const query of ['fields=id&fields=id', 'fields=', 'fields=password', 'limit=1', 'name=x']) {
+    assert.throws(() => parseFieldsQuery(shape, parseQuery(query)), { code: 'invalid_query' }, query);
+  }
+});

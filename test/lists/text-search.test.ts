@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { textSearch } from '../../src/lists/text-search.ts';
+
+/** Whether `text` is found by `wanted`, and why. */
+const rows: readonly [wanted: string, text: string, isFound: boolean, why: string][] = [
+  ['lamp', 'Desk LAMPS', true, 'case does not count'],
+  ['Lamp', 'lam', false, 'a part of what is wanted is not enough'],
+  ['k', '\u212a', true, 'the Kelvin sign folds to k'],
+  ['s', 'ſ', true, 'the long s folds to s'],
+  ['Å', 'a\u030a', true, 'composed and decomposed letters are equal'],
+  ['a\u030a', '\u212b', true, 'the Ångström sign is the letter'],
+  ['e', 'é', false, 'accents count'],
+  ['e', 'e\u0301', false, 'accents count, however they are written'],
+  ['É', 'e\u0301', true, 'case of a decomposed letter'],
+  ['ὈΔΥΣΣΕΎΣ', 'ὀδυσσεύς', true, 'Greek: the final sigma is a sigma'],
+  ['σ', 'ς', true, 'Greek: the final sigma is a sigma'],
+  ['ΣΊΣΥΦΟΣ', 'Σίσυφος', true, 'Greek'],
+  ['ЛАМПА', 'Настольная лампа', true, 'Cyrillic'],
+  ['й', 'и\u0306', true, 'Cyrillic: composed and decomposed'],
+  ['и', 'й', false, 'Cyrillic: a letter of its own'],
+  ['i', 'ı', false, 'Turkish: the dotless i is another letter'],
+  ['I', 'ı', false, 'Turkish: the dotless i is another letter'],
+  ['i', 'İ', false, 'Turkish: the dotted I folds in no simple way'],
+  ['İ', 'I\u0307', true, 'Turkish: composed and decomposed'],
+  ['ß', 'ẞ', true, 'German: the capital sharp s'],
+  ['ss', 'ß', false, 'German: simple folding keeps lengths'],
+  ['GRÖSSE', 'Größe', false, 'German: simple folding keeps lengths'],
+  ['ﬀ', 'ff', false, 'a ligature is another character'],
+  ['𐐀', '𐐨', true, 'Deseret: beyond 16 bits'],
+  ['𐐨', 'x𐐀', true, 'Deseret: beyond 16 bits'],
+  ['ꭰ', 'Ꭰ', true, 'Cherokee: folds to the capitals'],
+  ['각', '\u1100\u1161\u11a8', true, 'Korean: syllables of single letters'],
+  ['\u1100\u1161', '각', false, 'Korean: a syllable is one character'],
+  ['か\u3099', 'が', true, 'Japanese: a voiced syllable'],
+  ['か', 'か\u3099', false, 'Japanese: a voiced syllable'],
+  ['灯', '台灯', true, 'Chinese'],
+  ['a.c', 'abc', false, 'nothing has a meaning of its own'],
+  ['\\d^$.*+?()[]{}|/-,', 'x\\D^$.*+?()[]{}|/-,', true, 'nothing has a meaning of its own'],
+  ['😀', 'a😀b', true, 'a pair of surrogates'],
+  [' ', 'a b', true, 'white space'],
+];
+
+for (const [wanted, text, isFound, why] of rows) {
+  test(`${JSON.stringify(wanted)} is ${isFound ? '' : 'not '}found in ${JSON.stringify(text)}: ${why}`, () => {
+    assert.equal(textSearch(wanted)(text), isFound);
+  });
+}
+
+test('a text that is not in Normalization Form C is found by its form', () => {
+  const isFoundByItsForm = (text: string): void => {
+    const form = text.normalize('NFC');
+    if (form !== text) assert.ok(textSearch(form)(text), JSON.stringify(text));
+  };
+  for (let code = 0; code < 0x30000; code += 1) {
+    if (code < 0xd800 || code >= 0xe000) isFoundByItsForm(String.fromCodePoint(code));
+  }
+  for (const first of ['a', 'и', 'α', 'か', '\u1100', '가', 'क']) {
+    for (let code = 0x80; code < 0xd7ff; code += 1) isFoundByItsForm(first + String.fromCharCode(code));
+  }
+});

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { testProgram } from '../cli/spawn.ts';
+import { projectDirectory } from '../source.ts';
+
+test('128 MB of heap: records are refused before it runs out, and accepted again after removals', async () => {
+  const words = ['--max-old-space-size=128', ...testProgram('store/heap-filler')];
+  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
+  const { refusal, filled, left, notices } = JSON.parse(stdout);
+  assert.match(refusal, /^Cannot write: the records fill the memory of the server: remove records, or give Node\.js/);
+  assert.ok(filled > 20_000, `${filled} records`);
+  assert.equal(left, 1000);
+  assert.deepEqual(notices, [
+    'the records fill the memory of this process: only removals are accepted',
+    'there is room in memory again: all writes are accepted',
+  ]);
+});
