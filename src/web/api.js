@@ -3,19 +3,19 @@
 
 const answerTimeoutMs = 30_000;
 
-/** A refusal, or no answer at all. The message says what happened and what to do next. */
+/** A request that was refused or not answered. The message says what happened and what to do next. */
 export class Problem extends Error {
-  /** 0 where there was no answer. */ status = 0;
-  /** Whether a change may have been made all the same. */ isUnknown = false;
+  /** HTTP status, or 0 without an answer. */ status = 0;
+  /** Whether the change may have been made even so. */ isUnknown = false;
   /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
-  /** Whether the same may go well a little later. */ isPassing = true;
+  /** Whether the same request may succeed a little later. */ isPassing = true;
 }
 
-/** Is called when the session has ended. When the person has signed in again, the call is made again. */
+/** `ended` is called when the session has ended; once it resolves, the request is sent again. */
 export const session = { ended: async () => {} };
 
 /**
- * Makes one call. A lost update (412) is an answer like others.
+ * Sends one request. A failed precondition (412) is returned, not thrown.
  * @param {string} method @param {string} path
  * @param {{ body?: unknown, fields?: Record<string, string>, signal?: AbortSignal }} [options]
  * @throws {Problem} and `AbortError` once `signal` is aborted
@@ -61,7 +61,7 @@ export async function call(method, path, options = {}) {
     etag: field('ETag'),
     /** The cursor of another page by its relation, such as `next`. */
     links: { [relation]: decodeURIComponent(cursor) },
-    /** How many records there are on all pages, if that was asked for. */
+    /** Number of records on all pages, if the request asked for it. */
     total: Number(field('X-Total-Count') || NaN),
   };
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** Starts the page, goes to the view that the address names, and draws what stands around the views. */
+/** Starts the page, opens the view that the address names, and draws the header and the messages around the views. */
 import { call, session } from './api.js';
 import { bdi, button, events, h, onClick, part, set } from './dom.js';
 import { collectionsOf, isAllowed } from './model.js';
@@ -8,11 +8,11 @@ import { address, draw, explain, page, readRoute, say, state } from './state.js'
 
 const retryMs = 3000;
 
-/** What a first list does not need is loaded when it is needed. @type {typeof import('./record.js') | undefined} */
+/** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
 let failure = '';
-/** The address of what is shown. */ let shown = '';
+/** The address of the view that is shown. */ let shown = '';
 const nowhere = h('div.stack',
   h('h1', 'There is nothing at this address'), h('p', h('a', { href: '#/' }, 'Go to the overview')));
 
@@ -50,7 +50,7 @@ page.arrive = async (isSameForm = false) => {
   const target = location.hash;
   const isOther = target.split('?')[0] !== shown.split('?')[0];
   if (isOther && !isSameForm && record?.isChanged()) {
-    // The form stays until the person has decided.
+    // The form stays open until the person has decided.
     history.pushState(null, '', shown);
     if (!(await record.mayLeaveForm())) return;
     history.pushState(null, '', target);
@@ -80,7 +80,7 @@ window.onbeforeunload = (event) => {
 page.start = async () => {
   failure = '';
   try {
-    // The list need not wait for its description.
+    // The list can load while the description is still on its way.
     if (state.route.view) void loadList(true);
     const everyone = { data: { user: { id: 0, name: 'Everyone', email: '', role: 'admin' } } };
     const [{ data: description }, { data: { user } }] =
@@ -100,9 +100,9 @@ page.signOut = async (everywhere) => {
   if (!record || await record.mayLeaveForm()) await (await import('./session.js')).signOut(everywhere);
 };
 
-/** Looks who has signed in in another tab, when this one is used again. */
+/** When the tab gets the focus back, checks whether another tab has signed in as someone else. */
 window.onfocus = () => events.run(async () => {
-  if (!state.isOpen) await (await import('./session.js')).notice((await call('GET', 'dashboard')).data.user.id);
+  if (!state.isOpen) await (await import('./session.js')).noticeUser((await call('GET', 'dashboard')).data.user.id);
 });
 
 onClick('sign-out', () => page.signOut(false));

@@ -1,12 +1,12 @@
 // @ts-check
-/** The control for a field, by its kind. */
+/** Draws the input or select element for a field. */
 import { h, inputOf } from './dom.js';
 
 /** @import { Attributes, Description, Field } from './types.js' */
 
-/** Choices that are not shown as they are. @type {{ [value: string]: string }} */
+/** Labels of choices that are not shown by their value. @type {{ [value: string]: string }} */
 const words = { '': '–', true: 'Yes', false: 'No' };
-/** What the browser fills in by itself. @type {{ [field: string]: string }} */
+/** Values of `autocomplete` by field, for what the browser may fill in. @type {{ [field: string]: string }} */
 const completions = { currentPassword: 'current-password', password: 'new-password' };
 /** @type {{ [kind: string]: string }} */
 const types = { time: 'datetime-local', email: 'email', password: 'password' };

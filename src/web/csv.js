@@ -1,9 +1,10 @@
 // @ts-check
 /**
- * Comma-separated values (RFC 4180), written so that a spreadsheet runs nothing of them, and read back as they were.
+ * Comma-separated values (RFC 4180). They are written so that no spreadsheet runs them as formulas, and read back
+ * unchanged.
  */
 
-/** A text that begins so is a formula to a spreadsheet (OWASP, "CSV injection"). */
+/** Matches the beginning of a text that a spreadsheet takes for a formula (OWASP, "CSV injection"). */
 const formula = /^'*[=+\-@\t\r]/u;
 
 /** @type {(rows: readonly (readonly unknown[])[]) => string} */
@@ -15,7 +16,7 @@ function cell(value) {
   return /[",;\r\n]/u.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The rows of a text; what stands between its cells is read from the first line. @param {string} text */
+/** Parses a text into rows. The separator is found in the first line. @param {string} text */
 export function readCsv(text) {
   const separator = /[;\t]/u.exec(text.split('\n')[0] ?? '')?.[0] ?? ',';
   const cells = new RegExp(`(?:"((?:[^"]|"")*)"|([^${separator}\\r\\n]*))(${separator}|\\r?\\n|$)`, 'gu');

@@ -1,16 +1,16 @@
 // @ts-check
 /**
- * The DOM, drawn from plain descriptions. `h` describes an element; `render` makes a parent's children what is
- * described, and `set` changes an element of index.html. Only what differs is changed, so that the focus, the
- * selection, the scroll position and unsaved input stay where they are. Text is never markup.
+ * Draws the DOM from plain descriptions. `h` describes an element, `render` brings the children of an element in line
+ * with their descriptions, and `set` changes an element of index.html. Only differences are applied, so that focus,
+ * selection, scroll position and unsaved input survive. Text is never parsed as markup.
  */
 
 /** @import { Attributes, Child, Description, Handler } from './types.js' */
 
-/** Runs the handlers of events; `app.js` gives one that draws afterwards and tells of failures. */
+/** Runs event handlers. `app.js` replaces it by a function that draws afterwards and reports failures. */
 export const events = { run: (/** @type {() => unknown} */ work) => work() };
 
-/** Attributes, which may be left out, and children. @param {(Attributes | Child | readonly Child[])[]} parts */
+/** Separates attributes, which may be left out, from children. @param {(Attributes | Child | readonly Child[])[]} parts */
 function sorted(parts) {
   /** @type {Attributes} */ const attributes = {};
   const children = parts.flat().filter(/** @returns {each is Child} */ (each) => {
@@ -34,10 +34,10 @@ export function h(selector, ...parts) {
 export const button = (label, onclick, attributes = {}) =>
   h('button', { type: 'button', onclick, ...attributes }, label);
 
-/** What each element was drawn from. @type {WeakMap<Node, Description>} */ const descriptions = new WeakMap();
-/** The key of each node, or else its position. @type {WeakMap<Node, unknown>} */ const keys = new WeakMap();
+/** The description that each element was drawn from. @type {WeakMap<Node, Description>} */ const descriptions = new WeakMap();
+/** The key of each node, or its position where it has none. @type {WeakMap<Node, unknown>} */ const keys = new WeakMap();
 
-/** Makes the children of `parent` what is described. @type {(parent: Element, children: readonly Child[]) => void} */
+/** Brings the children of `parent` in line with `children`. @type {(parent: Element, children: readonly Child[]) => void} */
 export function render(parent, children) {
   const former = new Map(Array.from(parent.childNodes, (node) => [keys.get(node), node]));
   const nodes = children.flatMap((child, index) => {
@@ -48,7 +48,7 @@ export function render(parent, children) {
     keys.set(node, key);
     return node;
   });
-  // These go first, so that those that stay need not be moved: that would take their focus.
+  // Stale nodes are removed first, so that the others need not be moved: moving a node would take its focus.
   for (const node of former.values()) node.remove();
   let at = parent.firstChild;
   for (const node of nodes) {
@@ -58,7 +58,7 @@ export function render(parent, children) {
 }
 
 /**
- * The node for a description: the former one where it fits.
+ * Returns the node for a description; the former node where it has the same tag.
  * @type {(child: Description | string | number, former?: Node) => Node}
  */
 function draw(child, former) {
@@ -80,11 +80,11 @@ function draw(child, former) {
  *   before: Attributes) => void}
  */
 function update(element, attributes, children, before) {
-  // First the children: a select has no value before it has its options.
+  // Children come first: a select has no value before it has its options.
   if (children) render(element, children);
   for (const name of Object.keys({ ...before, ...attributes })) {
     const value = attributes[name];
-    // What a person changes, the element itself knows best.
+    // A person changes these in the element itself, so they are compared there.
     const isLive = name === 'value' || name === 'checked';
     if (typeof value === 'function') {
       Reflect.set(element, name, (/** @type {Event} */ event) => events.run(() => value(event)));
@@ -114,13 +114,13 @@ export function set(id, ...parts) {
 /** @type {(id: string, onclick: Handler) => void} */
 export const onClick = (id, onclick) => set(id, { onclick });
 
-/** What stands in the control that an event is about. @param {Event} event */
+/** Returns the value of the control that an event came from. @param {Event} event */
 export const inputOf = ({ target: at }) =>
   at instanceof HTMLInputElement || at instanceof HTMLSelectElement ? at.value : '';
 
-/** A text of any script, kept apart from what stands beside it, that may break where long words have punctuation. */
+/** Isolates a text of any script from its surroundings, and lets long words break after punctuation. */
 export const bdi = (/** @type {string} */ text) => h('bdi', text.split(/(?<=[@._/-])/u)
   .flatMap((piece, index) => (index === 0 ? [piece] : [h('wbr'), piece])));
 
-/** Something with its name, in a list of such. @type {(name: string, value: string) => Description} */
+/** Describes a name and its value in a `dl`. @type {(name: string, value: string) => Description} */
 export const fact = (name, value) => h('div', h('dt', name), h('dd', bdi(value || '–')));

@@ -5,16 +5,16 @@ import { h, inputOf, onClick, set } from './dom.js';
 import { draw, go, withQuery } from './state.js';
 import { fromText } from './texts.js';
 
-/** The filter that is being made: a parameter of the list, and the text of its value. */
+/** The filter being entered: a parameter of the list, and the text of its value. */
 const filter = { isOpen: false, parameter: '', text: '', problem: '' };
 
-/** Opens the form, or closes it. */
+/** Opens or closes the form. */
 export function openFilter(isOpen = !filter.isOpen) {
   Object.assign(filter, { isOpen, text: '', problem: '' });
   draw(isOpen ? '#condition' : undefined);
 }
 
-/** Draws the form, and tells whether it is open. @param {import('./types.js').Collection} collection */
+/** Draws the form and returns whether it is open. @param {import('./types.js').Collection} collection */
 export function drawFilter({ filters, hasOwners }) {
   const { isOpen, parameter, text, problem } = filter;
   const { name = '', field } = filters.find((each) => each.name === parameter) ?? filters[0] ?? {};

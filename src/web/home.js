@@ -1,5 +1,5 @@
 // @ts-check
-/** The page's own views: the overview with the state of the server, and the person's account; and sessions. */
+/** The overview with the state of the server, the person's account, and the list of sessions. */
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
 import { capitalized, isAllowed } from './model.js';
@@ -13,17 +13,17 @@ import { address, ask, draw, page, say, state } from './state.js';
  *   newest: readonly import('./types.js').Row[] }} Summary
  */
 
-/** What the server tells: of its collections, of itself, and of the sessions of a user. */
+/** Answers of the server about its collections, about itself, and about the sessions of one user. */
 const known = {
   /** @type {readonly Summary[]} */ lists: [],
   /** @type {{ [name: string]: unknown } | undefined} */ server: undefined,
-  /** The user whose sessions these are. */ userId: 0,
+  /** The user of `sessions`. */ userId: 0,
   /** @type {readonly Session[]} */ sessions: [],
 };
 
 const isAccount = () => state.route.id === 'account';
 
-/** Loads what the address names. @param {typeof import('./record.js') | undefined} record */
+/** Loads the data of the view that the address names. @param {typeof import('./record.js') | undefined} record */
 export async function loadHome(record) {
   const { route: { view, id }, me, collections } = state;
   const users = collections.find(({ name }) => name === 'users');
@@ -64,7 +64,7 @@ export function homeView(form) {
     server && h('section.stack', h('h2', 'Server'), h('dl.stack tight', Object.entries(server).map(factView))));
 }
 
-/** A fact that the server tells of itself. @param {[name: string, value: unknown]} fact */
+/** Shows one entry of the server's status. @param {[name: string, value: unknown]} fact */
 function factView([name, value]) {
   const [text, label, unit] = [`${value}`, name.replace('Bytes', ''), name.endsWith('Bytes')];
   const number = typeof value === 'number' && showNumber(unit ? Math.ceil(value / 1e6) : value);
@@ -72,7 +72,7 @@ function factView([name, value]) {
   return fact(capitalized(label), shown);
 }
 
-/** The sessions of the person, or of the user in the drawer. */
+/** Shows the sessions of the person, or of the user in the drawer. */
 export function sessionsView() {
   const { userId, sessions } = known;
   if (sessions.length === 0 || !(isAccount() || state.route.id === `${userId}`)) return undefined;

@@ -1,5 +1,5 @@
 // @ts-check
-/** What keys do outside of controls: `data-key` names the key of a control, and index.html explains them. */
+/** Keyboard shortcuts: `data-key` names the key of a control; a dialog of index.html explains them. */
 import { events, onClick, part } from './dom.js';
 import { ask } from './state.js';
 
@@ -8,7 +8,7 @@ const useKeys = part('use-keys', HTMLInputElement);
 useKeys.checked = localStorage['keys'] !== 'off';
 useKeys.onchange = () => (localStorage['keys'] = useKeys.checked ? 'on' : 'off');
 
-/** What a key is for: the next row, the row's box, or a control. @param {string} key */
+/** Returns the element that a key acts on: another row, the row's checkbox, or a control. @param {string} key */
 function targetOf(key) {
   const links = [...document.querySelectorAll('tbody a')];
   const at = links.findIndex((link) => link === document.activeElement);

@@ -1,16 +1,16 @@
 // @ts-check
-/** The feed of changes by others, received while this tab is seen. */
+/** Receives the feed of changes by others while this tab is visible. */
 import { collectionNow, list, loadList, showChange } from './records.js';
 import { draw, state } from './state.js';
 
 let last = '';
-/** Returns the module of the record form, which a first list does without. */
+/** Returns the module of the record form, once it is loaded. */
 let form = () => /** @type {typeof import('./record.js') | undefined} */ (undefined);
 /** @type {EventSource | undefined} */ let source;
 
 /**
- * Follows the changes from where it left off, if someone is signed in. A browser has few connections: a hidden tab
- * uses none.
+ * Follows the changes since the last one received, if someone is signed in. A browser has few connections, so a hidden
+ * tab uses none.
  */
 export function follow(formOf = form) {
   form = formOf;
@@ -19,7 +19,7 @@ export function follow(formOf = form) {
   source = new EventSource(`changes${last && `?since=${last}`}`);
   for (const kind of ['created', 'replaced', 'removed']) source.addEventListener(kind, receive);
   source.addEventListener('reset', () => loadList(true));
-  // Where the server has ended the feed, the browser does not ask again by itself.
+  // After the server refuses the feed, the browser does not reconnect by itself.
   source.onerror = () => source?.readyState === EventSource.CLOSED && window.setTimeout(() => follow(), 5000);
 }
 document.addEventListener('visibilitychange', () => follow());

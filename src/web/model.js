@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * The collections of this server, their fields and their rules, as its OpenAPI document describes them: a collection is
- * a path that lists records in an order, with `/{id}` below it. Nothing here touches the DOM.
+ * Reads the collections, fields and rules of this server from its OpenAPI document. A collection is a path that lists
+ * records in an order, with `/{id}` below it. Nothing here touches the DOM.
  */
 import { showNumber, showTime } from './numbers.js';
 
 /** @import { ApiDescription, Collection, Field, Kind, Schema } from './types.js' */
 
-/** The filters that are offered, and what they do, in words. @type {{ [operator: string]: string }} */
+/** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
   contains: 'contains', starts: 'starts with', eq: 'is', ne: 'is not', gte: 'is at least', lte: 'is at most',
 };
@@ -66,12 +66,12 @@ function kindOf({ enum: values, format, pattern, type = '' }) {
   return (/** @type {const} */ (['boolean', 'integer', 'number'])).find((kind) => type.includes(kind)) ?? 'text';
 }
 
-/** `spare-parts` and `SparePart` as words. @param {string} name */
+/** Turns `spare-parts` and `SparePart` into words. @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
-/** The same, to begin with. @param {string} name */
+/** Turns a name into words that begin with a capital letter. @param {string} name */
 export const capitalized = (name) => words(name).replace(/./u, (first) => first.toUpperCase());
 
-/** A value to be read. @type {(field: Field, value: unknown) => string} */
+/** Formats a value for reading. @type {(field: Field, value: unknown) => string} */
 export function toShow({ kind, name }, value) {
   if (value === undefined) return '–';
   if (kind === 'time') return showTime(`${value}`);
@@ -80,7 +80,7 @@ export function toShow({ kind, name }, value) {
 }
 
 /**
- * Whether a person of this role may do this to a collection.
+ * Returns whether a role may carry out an operation on a collection.
  * @type {(collection: Collection, operation: string, role?: string) => boolean}
  */
 export const isAllowed = ({ operations }, operation, role) =>

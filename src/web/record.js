@@ -1,8 +1,7 @@
 // @ts-check
 /**
- * The form of one record, in a drawer beside its list or as the person's own account. What is typed is kept until it is
- * saved or the person discards it: a refusal, a lost answer, the end of the session or a change by someone else never
- * loses it.
+ * The form of one record, in a drawer beside its list or as the person's own account. Input is kept until it is saved or
+ * the person discards it: it survives a refusal, a lost answer, the end of the session and changes by someone else.
  */
 import { Problem, call } from './api.js';
 import { control } from './control.js';
@@ -19,7 +18,7 @@ import { fromText, toText } from './texts.js';
 export let draft;
 
 /**
- * Opens the form of a record or, with the id `new`, of one to be created; without a collection, of none.
+ * Opens the form of a record; the id `new` opens an empty form. Without a collection, any open form is closed.
  * @type {(collection: Collection | undefined, id: string) => void}
  */
 export function openDraft(collection, id) {
@@ -35,7 +34,7 @@ export function openDraft(collection, id) {
   draw('.record :is(input, select)');
 }
 
-/** Reads the record anew; what was typed stays. @param {Draft} of */
+/** Reads the record again and keeps the input. @param {Draft} of */
 export async function loadDraft(of) {
   const { collection: { name, one, hasOwners }, id, base } = of;
   try {
@@ -56,8 +55,8 @@ export async function loadDraft(of) {
 }
 
 /**
- * Bases the form on a version of its record, field by field: takes what only others have changed, which it returns, and
- * keeps what was typed. What both have changed is disputed.
+ * Bases the form on another version of its record, field by field. Returns the fields that only others have changed;
+ * they are taken over. Input is kept. A field that both sides have changed is disputed.
  * @type {(of: Draft, base: Stored) => string[]}
  */
 function adopt(of, base) {
@@ -74,13 +73,13 @@ function adopt(of, base) {
       continue;
     }
     of.disputes[name] = [before, theirs];
-    of.message = 'Not saved yet: someone else has changed the same. Choose, then save.';
+    of.message = 'Not saved yet: someone else has changed the same field. Choose a value, then save.';
   }
   showChange(base.data);
   return taken;
 }
 
-/** Whether a form is that of the person who is signed in. @param {Draft} of */
+/** Whether the form shows the user who is signed in. @param {Draft} of */
 const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${state.me?.id}`;
 
 /** The fields that can be filled in here. @param {Draft} of */
@@ -90,14 +89,14 @@ function fieldsOf(of) {
   return fields.filter(({ name, created, changed }) => (of.id === 'new' ? created : changed) && !hidden.includes(name));
 }
 
-/** Whether something was typed that is not stored. */
+/** Whether the form holds input that is not stored. */
 export const isChanged = (of = draft) =>
   of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
-/** Whether a field cannot be empty. @param {Draft} of @param {Field} field */
+/** Whether a field must be filled in. @param {Draft} of @param {Field} field */
 const isNeeded = ({ base }, { isRequired, isOptional, shown }) => isRequired || (!!base && shown && !isOptional);
 
-/** What is to be sent; what is wrong with it stands in the form then. @param {Draft} of */
+/** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
 function bodyOf(of) {
   /** @type {{ [field: string]: Scalar | null }} */ const body = {};
   of.issues = {};
@@ -112,7 +111,7 @@ function bodyOf(of) {
   return body;
 }
 
-/** Saves the form, and tells whether it is stored now. @returns {Promise<boolean>} */
+/** Saves the form and returns whether it is stored now. @returns {Promise<boolean>} */
 export async function save() {
   const of = draft;
   if (!of || of.isSaving) return false;
@@ -121,7 +120,7 @@ export async function save() {
   of.message = '';
   if (Object.keys(of.issues).length > 0) return leadToIssue();
   if (base && !isChanged(of)) return true;
-  // What is typed meanwhile is not part of it.
+  // Input that arrives during the request is not part of it.
   const before = { ...of.texts };
   const sent = JSON.stringify(body);
   if (of.sent !== sent) Object.assign(of, { sent, retryKey: `"${crypto.randomUUID()}"` });
@@ -138,24 +137,24 @@ export async function save() {
       await go(address(name, of.id, state.route.query), true);
       void loadList(true);
     }
-    tellSaved(of, base ? 'Saved' : 'Created');
+    announceSaved(of, base ? 'Saved' : 'Created');
     return true;
   } catch (error) {
     const { isUnknown, issues } = error instanceof Problem ? error : new Problem();
     for (const { pointer, detail } of issues) of.issues[pointer.slice(1)] = detail;
-    const isTold = fieldsOf(of).some((field) => of.issues[field.name]);
-    Object.assign(of, { isSaving: false, isUnknown, message: isTold ? '' : explain(error) });
+    const isShownAtField = fieldsOf(of).some((field) => of.issues[field.name]);
+    Object.assign(of, { isSaving: false, isUnknown, message: isShownAtField ? '' : explain(error) });
     return leadToIssue();
   }
 }
 
 /** @type {(of: Draft, done: string) => void} */
-function tellSaved(of, done) {
+function announceSaved(of, done) {
   say(`${done} ${of.collection.one} ${of.id}.`);
   if (isSelf(of)) Object.assign(state, { me: of.base?.data });
 }
 
-/** Someone else has changed the record meanwhile: saves what can be merged, and asks about what both have changed. */
+/** Merges a change that someone else has made meanwhile and saves; asks about fields that both sides have changed. */
 async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) {
   const taken = adopt(of, theirs);
   if (of.message) return leadToIssue();
@@ -169,16 +168,16 @@ function leadToIssue() {
   return false;
 }
 
-/** Looks what is stored after an answer was lost; a record that was created is the first of the list then. */
-async function look(/** @type {Draft} */ of) {
+/** Checks what is stored after a lost answer. A record that was created is then the first of the list. */
+async function checkStored(/** @type {Draft} */ of) {
   of.message = 'The newest are listed first. If yours is missing, try again.';
   if (!of.base) return go(withQuery({ sort: '-id' }));
   adopt(of, await call('GET', `${of.collection.name}/${of.id}`));
-  if (!isChanged(of)) return tellSaved(of, 'Saved');
+  if (!isChanged(of)) return announceSaved(of, 'Saved');
   return void (of.message ||= 'It was not saved. What you typed is still here.');
 }
 
-/** Whether the form may be left: where something is not saved, the person is asked. */
+/** Returns whether the form may be left; asks the person if some input is not saved. */
 export async function mayLeaveForm() {
   if (!draft || !isChanged()) return true;
   const { collection: { one }, id, isSaving } = draft;
@@ -187,7 +186,7 @@ export async function mayLeaveForm() {
   return choice === 'discard' || (choice === 'save' && save());
 }
 
-/** Closes the drawer; then the link to its record has the focus. */
+/** Closes the drawer and focuses the link to its record. */
 async function close() {
   const { view, id, query } = state.route;
   await go(address(view, '', query));
@@ -228,7 +227,7 @@ export function recordForm(of) {
   h('div.actions row',
     mayChange && h('button.primary', { 'data-key': 'Enter' },
       base ? 'Save' : of.isUnknown ? 'Try again' : `Create ${one}`),
-    of.isUnknown && button('Look what is stored', () => look(of)),
+    of.isUnknown && button('Check what is stored', () => checkStored(of)),
     base && isChanged(of) && h('span.quiet', 'Not saved yet')),
   base && h('div.actions row',
     button('Copy as curl', () => copyAsCurl(`${name}/${id}`)),
@@ -238,7 +237,7 @@ export function recordForm(of) {
     }, { class: 'danger' })));
 }
 
-/** A labelled control with its hint, or with what is wrong with it. @type {(of: Draft, field: Field) => Description} */
+/** Draws a labelled control with its hint or its problem. @type {(of: Draft, field: Field) => Description} */
 function labelled(of, field) {
   const { name, label, schema } = field;
   const [text = '', issue, dispute] = [of.texts[name], of.issues[name], of.disputes[name]];

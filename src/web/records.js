@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A collection as a table: searched, filtered, sorted, a page at a time, with records to be selected and removed. Its
- * frame is in index.html.
+ * Shows a collection as a table: search, filters, order, one page at a time, and selection. Its frame is in
+ * index.html.
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, set } from './dom.js';
@@ -13,19 +13,19 @@ import { address, ask, copyAsCurl, count, draw, explain, go, parameter, state, w
 
 /** The list that is shown. */
 export const list = {
-  /** Its address, without the record beside it. */ key: '',
+  /** Its address, without the open record. */ key: '',
   /** @type {readonly Row[]} */ rows: [],
-  /** How many records there are on all pages. */ total: NaN,
-  /** The parameters of the address that the rows are from. */ query: state.route.query,
+  /** Number of records on all pages. */ total: NaN,
+  /** Parameters of the address that the rows belong to. */ query: state.route.query,
   /** The cursors of other pages. @type {{ [relation: string]: string | undefined }} */ links: {},
   isBusy: false,
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
-  /** How many changes by others are not shown yet. */ changes: 0,
-  /** Records that are removed in some seconds, if the person does not undo it. @type {readonly Row[]} */ leaving: [],
+  /** Number of changes by others that are not shown yet. */ changes: 0,
+  /** Records about to be removed, unless the person undoes it. @type {readonly Row[]} */ leaving: [],
 };
 
-/** The parameters of an address that are no filters. `at`: how many records are before the page. */
+/** Parameters of an address that are not filters. `at` is the number of records before the page. */
 const ownParameters = ['q', 'sort', 'limit', 'cursor', 'until', 'at'];
 const retryMs = 3000;
 const typingPauseMs = 300;
@@ -33,18 +33,18 @@ const typingPauseMs = 300;
 let loading = new AbortController();
 let retry = 0;
 let pause = 0;
-/** What is being typed into the search box. @type {string | undefined} */ let typed;
-/** The form for a filter is loaded when it is wanted. @type {typeof import('./filter.js') | undefined} */ let filter;
+/** Unfinished input of the search box. @type {string | undefined} */ let typed;
+/** The filter form is loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 
 export const collectionNow = () => state.collections.find(({ name }) => name === state.route.view);
 
 const pageSize = () => Number(parameter('limit')) || 50;
 
-/** The filters of the address, without the search. */
+/** Filters of the address, without the search text. */
 const filtersOf = () => [...state.route.query].filter(([name]) => !ownParameters.includes(name));
 
 /**
- * Where the API has what the address names, with these parameters besides.
+ * Returns the API's path for the list that the address names, with more parameters.
  * @param {{ [name: string]: string | number }} [more]
  */
 export function listPath(more) {
@@ -52,7 +52,7 @@ export function listPath(more) {
   return `${state.route.view}?${new URLSearchParams([...filtersOf(), ...given.map((each) => each.map(String))])}`;
 }
 
-/** Loads what the address names, unless it is there already. */
+/** Loads the list that the address names, unless it is loaded already. */
 export async function loadList(again = false) {
   const { view, query } = state.route;
   const key = address(view, '', query);
@@ -73,7 +73,7 @@ export async function loadList(again = false) {
   } catch (error) {
     if (signal.aborted) return;
     list.problem = explain(error);
-    // Recovers by itself after a restart of the server.
+    // The list recovers by itself after a restart of the server.
     if (error instanceof Problem && error.isPassing) retry = window.setTimeout(() => loadList(true), retryMs);
   }
   list.isBusy = false;
@@ -86,7 +86,7 @@ export function select(rows, isSelected) {
   list.selected = isSelected ? [...others, ...rows] : others;
 }
 
-/** Replaces the row of a record that has changed. @param {Row} record */
+/** Replaces the row of a changed record. @param {Row} record */
 export function showChange(record) {
   list.rows = list.rows.map((row) => (row.id === record.id ? record : row));
 }
@@ -113,7 +113,7 @@ export function drawRecords(collection) {
   drawPages();
 }
 
-/** The range that is shown, and what leads to other pages. */
+/** Draws the range that is shown and the buttons for other pages. */
 function drawPages() {
   const { rows, isBusy, total, links: { next, prev } } = list;
   const size = pageSize();
@@ -122,7 +122,7 @@ function drawPages() {
   const at = isLast ? total - rows.length : until && !prev ? 0 : Number(start);
   const range = rows.length > 0 && `${showNumber(at + 1)}–${showNumber(at + rows.length)} of `;
   set('range', { hidden: list.selected.length > 0 }, range, total >= 0 && showNumber(total));
-  // A page begins where its cursor is, and ends where its `until` is.
+  // A page begins after its cursor or ends before its `until`.
   const before = until ? prev : cursor;
   const hasBefore = before && at > 0;
   const pages = {
@@ -142,7 +142,7 @@ function stopTyping() {
 }
 
 /**
- * Searches for what stands in the search box, after a pause. What is typed in one go is one step back.
+ * Searches after a pause in typing. One search, however it was typed, is one step back in the history.
  * @type {(event: Event, pauseMs: number) => void}
  */
 function search(event, pauseMs) {
@@ -155,7 +155,7 @@ function search(event, pauseMs) {
   }, pauseMs);
 }
 
-/** The filters of the address as chips, and the form for another one. @param {Collection} collection */
+/** Draws the filters of the address as chips, and the form for another filter. @param {Collection} collection */
 function drawFilters(collection) {
   const chips = filtersOf().map(([name, value]) => {
     const { field, text = name } = collection.filters.find((each) => each.name === name) ?? {};
@@ -186,7 +186,7 @@ function table(collection) {
   const { rows, leaving, selected } = list;
   const columns = fields.filter(({ shown }) => shown);
   const role = state.me?.role;
-  // Members remove what they have created.
+  // Members may remove records that they created.
   const maySelect = isAllowed(collection, 'remove', role) &&
     (role === 'admin' || !hasOwners || parameter('owner') !== '');
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
@@ -209,7 +209,7 @@ function table(collection) {
 }
 
 /**
- * The head of a column: sorts by it first, and then by what the list was sorted by before.
+ * Draws the head of a column. A click sorts by this column first and keeps the former order behind it.
  * @type {(collection: Collection, field: Field) => Description}
  */
 function heading({ sortMax }, { name, label, kind, isSortable }) {

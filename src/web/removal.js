@@ -1,5 +1,5 @@
 // @ts-check
-/** The removal of records, which can be undone for some seconds. */
+/** Removes records after a delay in which the person can undo it. */
 import { Problem, call } from './api.js';
 import { list, loadList, select } from './records.js';
 import { count, explain, say } from './state.js';
@@ -8,7 +8,7 @@ import { count, explain, say } from './state.js';
 
 const undoSeconds = 10;
 
-/** Removes records in some seconds. @type {(collection: Collection, rows: readonly Row[]) => Promise<void>} */
+/** Removes records after the delay. @type {(collection: Collection, rows: readonly Row[]) => Promise<void>} */
 export async function removeSoon(collection, rows) {
   const { name, one } = collection;
   const what = count(rows, collection);
@@ -28,10 +28,10 @@ export async function removeSoon(collection, rows) {
   await loadList(true);
 }
 
-/** Removes a record if it is as it was shown. @type {(path: string, row: Row) => Promise<void>} */
+/** Removes a record if it is unchanged since it was shown. @type {(path: string, row: Row) => Promise<void>} */
 async function remove(path, row) {
   const { data, etag } = await call('GET', path);
   const isSame = JSON.stringify(data) === JSON.stringify(row);
   const { status } = isSame ? await call('DELETE', path, { fields: { 'If-Match': etag } }) : { status: 412 };
-  if (status === 412) throw new Problem('Someone else has changed it. Look at it again.');
+  if (status === 412) throw new Problem('Someone else has changed it. Check it, then remove it again.');
 }

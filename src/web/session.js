@@ -5,7 +5,7 @@ import { part, set } from './dom.js';
 import { list } from './records.js';
 import { ask, explain, page, say, state } from './state.js';
 
-const endedAdvice = 'Your session has ended. Sign in again to go on: what you typed is still here.';
+const endedAdvice = 'Your session has ended. Sign in again to continue: what you typed is still here.';
 const cookieAdvice = 'Your password was right, but this browser did not keep the session cookie. Allow cookies for ' +
   'this site. Safari keeps this one over HTTPS only, even on this machine.';
 
@@ -13,18 +13,18 @@ const dialog = part('sign-in', HTMLDialogElement);
 const email = part('email', HTMLInputElement);
 const password = part('password', HTMLInputElement);
 
-/** What else there is to say. */ let news = '';
+/** A message for the next sign-in dialog. */ let news = '';
 let hasSignedIn = false;
-/** What goes on when they have signed in. */ let goOn = () => {};
+/** Continues once the person has signed in. */ let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
 
-/** Asks for e-mail address and password, above what is shown, until they are right. */
+/** Opens the sign-in dialog above the current view; resolves once the person has signed in. */
 export function signIn() {
   const { me } = state;
   set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
   signingIn ??= new Promise((resolve) => {
-    goOn = () => {
+    resume = () => {
       signingIn = undefined;
       hasSignedIn = true;
       news = '';
@@ -46,7 +46,7 @@ set('credentials', {
       const body = { email: email.value, password: password.value };
       const { data: { user } } = await call('POST', 'login', { body });
       password.value = '';
-      notice(user.id);
+      noticeUser(user.id);
     } catch (error) {
       set('reason', explain(error));
       password.select();
@@ -57,7 +57,7 @@ set('credentials', {
 /** @param {boolean} everywhere */
 export async function signOut(everywhere) {
   await call('POST', 'logout', { body: { everywhere } });
-  // Nothing of the person is left on the page, not even behind "back".
+  // No data of the person stays on the page, nor behind the back button.
   Object.assign(state, { me: undefined });
   say('');
   Object.assign(list, { key: '', rows: [] });
@@ -67,13 +67,13 @@ export async function signOut(everywhere) {
   void page.start();
 }
 
-/** Is told who has signed in, perhaps in another tab. @param {number} id */
-export async function notice(id) {
+/** Reacts to the user who is signed in, perhaps through another tab. @param {number} id */
+export async function noticeUser(id) {
   const { me } = state;
-  if (dialog.open && (!me || me.id === id)) return goOn();
+  if (dialog.open && (!me || me.id === id)) return resume();
   if (!me || me.id === id) return;
-  // What is open belongs to somebody else.
-  if (!dialog.open) await ask('somebody-else');
+  // The open view belongs to another person.
+  if (!dialog.open) await ask('other-user');
   location.reload();
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * What the page is about, in plain objects. `draw` shows it; `go` moves to another address; `say` and `ask` talk with
- * the person. Views read `state` and change it; after each event, it is drawn.
+ * The page's state in plain objects. Views read and change `state`; after each event, `draw` shows it. `go` moves to
+ * another address; `say` and `ask` talk with the person.
  */
 import { Problem } from './api.js';
 import { part } from './dom.js';
@@ -9,7 +9,7 @@ import { part } from './dom.js';
 /** @import { Collection, Route, Toast, User } from './types.js' */
 
 export const state = {
-  /** Whether nobody has to sign in here, and everyone is an administrator. */
+  /** Whether the server runs without sign-in, so that everyone is an administrator. */
   isOpen: document.documentElement.dataset['auth'] === 'none',
   /** The person who is signed in. @type {User | undefined} */ me: undefined,
   /** @type {readonly Collection[]} */ collections: [],
@@ -18,7 +18,7 @@ export const state = {
 };
 
 /**
- * What `app.js` does for the others: shows the state, goes to the address that the browser has, starts, and signs out.
+ * Functions of `app.js` for the other modules: draw the state, follow the browser's address, start, and sign out.
  */
 export const page = {
   paint() {},
@@ -34,15 +34,15 @@ export function readRoute(hash) {
   return { view, id, query: new URLSearchParams(query) };
 }
 
-/** A parameter of the address. @param {string} name */
+/** Returns a parameter of the address, or an empty text. @param {string} name */
 export const parameter = (name) => state.route.query.get(name) ?? '';
 
-/** The address of a view or a record, with the parameters of this one. @param {string | number} [id] */
+/** Returns the address of a view or a record. @param {string | number} [id] */
 export const address = (view = state.route.view, id = '', query = new URLSearchParams()) =>
   [`#${view}`, (id || !view) && `/${id}`, query.size > 0 && `?${query}`].filter(Boolean).join('');
 
 /**
- * The address of the list with other parameters; without a place, at its first page.
+ * Returns the address of the list with some parameters changed; at its first page unless they name another.
  * @param {{ [name: string]: string | number | undefined }} changes
  */
 export function withQuery(changes) {
@@ -56,7 +56,7 @@ export function withQuery(changes) {
 }
 
 /**
- * Goes to another address, if the person agrees; or to another one for the same form.
+ * Goes to another address unless the person stays with an unsaved form; `replace` gives the same form a new address.
  * @type {(hash: string, replace?: boolean) => Promise<void>}
  */
 export function go(hash, replace = false) {
@@ -67,7 +67,7 @@ export function go(hash, replace = false) {
 let isDue = false;
 /** @type {string | undefined} */ let wanted;
 
-/** Shows the state, once the code that is running has ended. @param {string} [focus] a selector */
+/** Draws the state in a microtask, then focuses an element. @param {string} [focus] a selector */
 export function draw(focus) {
   wanted = focus ?? wanted;
   if (isDue) return;
@@ -85,7 +85,7 @@ export function draw(focus) {
 let fading = 0;
 
 /**
- * Says something in the status line, where the person may undo it.
+ * Shows a message in the status line, with an Undo button if `undo` is given.
  * @type {(text: string, undo?: () => void, seconds?: number) => void}
  */
 export function say(text, undo, seconds = 8) {
@@ -96,8 +96,8 @@ export function say(text, undo, seconds = 8) {
 }
 
 /**
- * Asks with a dialog of index.html, and gives the value of the button. Escape is `''`; so is a question that is open
- * already.
+ * Opens a dialog of index.html and resolves with the value of the button pressed; `''` after Escape, or if the dialog is
+ * open already.
  */
 export function ask(/** @type {string} */ id, what = '') {
   const dialog = part(id, HTMLDialogElement);
@@ -111,22 +111,22 @@ export function ask(/** @type {string} */ id, what = '') {
 }
 
 /**
- * What a failure is to a person. One that the server did not answer is a mistake of this page.
+ * Describes a failure for a person. An error that is no `Problem` is a defect of this page.
  * @param {unknown} error
  */
 export function explain(error) {
   if (error instanceof Problem) return error.message;
   console.error(error);
-  return 'Something in this page went wrong. Load it again.';
+  return 'Something went wrong in this page. Reload it.';
 }
 
 /** `1 item`, `2 items`. @type {(rows: readonly unknown[], collection: Collection) => string} */
 export const count = ({ length }, { one, title }) => `${length} ${length === 1 ? one : title.toLowerCase()}`;
 
-/** Copies the command that makes the same request. @param {string} path */
+/** Copies a curl command that sends the same request. @param {string} path */
 export async function copyAsCurl(path) {
   const { href } = new URL(path, location.href);
   const token = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';
   await navigator.clipboard.writeText(`curl -sS '${href.replaceAll("'", '%27')}'${token}`);
-  say('Copied. Put an access token into TOKEN: POST /tokens gives one.');
+  say('Copied. Set TOKEN to an access token from POST /tokens.');
 }

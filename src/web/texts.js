@@ -1,20 +1,21 @@
 // @ts-check
 /**
- * Values as texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another; it is never
- * 1250. Nothing here touches the DOM.
+ * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another; it
+ * is never 1250. Nothing here touches the DOM.
  */
 import { showNumber } from './numbers.js';
 
 /** @import { Field, Scalar } from './types.js' */
 
-/** A stored value as the text of its control. @type {(field: Field, value: unknown) => string} */
+/** Converts a stored value to the text of its control. @type {(field: Field, value: unknown) => string} */
 export function toText({ kind }, value) {
   if (typeof value === 'number') return writeNumber(value);
   return kind === 'time' && value ? writeTime(`${value}`) : `${value ?? ''}`;
 }
 
 /**
- * The value that a text means, or why it means none; `null` is no value. The rules of values are the server's to keep.
+ * Converts a text to its value, or says why that is impossible; `null` means no value. The server checks the field's
+ * rules.
  * @type {(field: Field, text: string, isRequired?: boolean, decimal?: string) =>
  *   { value?: Scalar | null, problem?: string | undefined }}
  */
@@ -28,14 +29,14 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   return { value: kind === 'boolean' ? text === 'true' : text };
 }
 
-/** What this reader writes before the decimals. */
+/** The reader's decimal separator. */
 const readerDecimal = showNumber(0.5).charAt(1);
-/** A double keeps as many digits of any number. */
+/** A double keeps this many digits of any number. */
 const digitsMax = 15;
 
 /**
- * The number that was meant, or what is wrong with the text. A separator of thousands is refused: what groups the
- * digits of one language separates the decimals of another.
+ * Parses a number, or says what is wrong with the text. Separators of thousands are refused: the same character
+ * separates decimals in another language.
  * @param {string} text
  */
 function readNumber(text, decimal = readerDecimal) {
@@ -46,10 +47,10 @@ function readNumber(text, decimal = readerDecimal) {
   return number.replaceAll(/e.*|\D/gu, '').length > digitsMax ? { problem: 'must have fewer digits' } : { value };
 }
 
-/** A number as it stands in a control: every digit of it, and no groups. @param {number} value */
+/** Formats a number for a control: all its digits, without groups. @param {number} value */
 const writeNumber = (value) => `${value}`.replace('.', readerDecimal);
 
-/** A moment as the control for local times has it. @param {string} iso */
+/** Formats a point in time for the control for local times. @param {string} iso */
 const writeTime = (iso) => {
   const time = new Date(iso);
   return new Date(+time - time.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);

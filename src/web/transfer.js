@@ -1,5 +1,5 @@
 // @ts-check
-/** Records from files and to files. */
+/** Imports records from files and exports them to files. */
 import { Problem, call } from './api.js';
 import { readCsv, writeCsv } from './csv.js';
 import { bdi, h, part, set } from './dom.js';
@@ -10,20 +10,20 @@ import { fromText } from './texts.js';
 /** @import { Collection, Row } from './types.js' */
 
 /**
- * A line of a file: the record that it is to become, or why it cannot.
+ * A line of a file: the record that it describes, or the problem with it.
  * @typedef {{ number: number, record: { [field: string]: unknown }, problem: string }} Line
  */
 
 const previewLines = 5;
 
-/** Exports the list as `csv` or `json`, or imports a file. @param {string} what */
+/** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
 export async function transfer(what) {
   const collection = collectionNow();
   if (collection) await (what === 'import' ? importFile(collection) : exportList(collection, what));
 }
 
 /**
- * Saves all records of the list, with its search, filters and order.
+ * Saves all records of the list to a file, with its search, filters and order applied.
  * @type {(collection: Collection, format: string) => Promise<void>}
  */
 async function exportList({ name, fields }, format) {
@@ -39,7 +39,7 @@ async function exportList({ name, fields }, format) {
 }
 
 /**
- * Asks for a file, shows what it would create and which lines it would not, and creates it.
+ * Asks for a file, shows a preview with the lines that cannot be created, and creates the others.
  * @param {Collection} collection
  */
 async function importFile(collection) {
@@ -69,7 +69,7 @@ async function importFile(collection) {
   if (await ask('import-file', columns.map(({ name }) => name).join(', '))) await create(collection, good);
 }
 
-/** The lines of a file. @type {(collection: Collection, text: string) => Line[]} @throws SyntaxError */
+/** Parses the lines of a file. @type {(collection: Collection, text: string) => Line[]} @throws SyntaxError */
 export function linesOf({ fields }, text) {
   const isJson = /^\s*\[/u.test(text);
   const { separator, rows: [head = [], ...rows] } = isJson ? { separator: '', rows: [] } : readCsv(text);
@@ -91,7 +91,7 @@ export function linesOf({ fields }, text) {
 }
 
 /**
- * Creates records, as many at once as the server takes, without the lines that it refuses.
+ * Creates records, as many in one request as the server allows. Refused lines are left out and reported.
  * @type {(collection: Collection, lines: readonly Line[]) => Promise<void>}
  */
 async function create({ name, title, bulkMax }, lines) {
@@ -110,7 +110,7 @@ async function create({ name, title, bulkMax }, lines) {
       const issues = error instanceof Problem && bulkMax > 1 ? error.issues : [];
       const refused = new Map(issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], detail]));
       for (const [line, detail] of refused) failed.push(`line ${line?.number} ${detail}`);
-      // One that is refused keeps the others from being created.
+      // A refused record keeps the whole request from being carried out, so the others are sent again.
       if (refused.size > 0) parts.push(part.filter((line) => !refused.has(line)));
       else failed.push(`lines ${first.number} to ${part.at(-1)?.number}: ${explain(error)}`);
     }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The shapes that the modules share. Only the type checker reads this file: no browser loads it. */
+/** Types that the modules share. Only the type checker reads this file: no browser loads it. */
 
 /**
  * A record of a collection, as the API has it.
@@ -8,7 +8,7 @@
 
 /** @typedef {{ readonly id: number, readonly name: string, readonly email: string, readonly role: string }} User */
 
-/** @typedef {{ data: Row, etag: string }} Stored a record with the tag of its version */
+/** @typedef {{ data: Row, etag: string }} Stored a record with its entity tag */
 
 /**
  * The parts of an OpenAPI document that the page reads.
@@ -26,28 +26,27 @@
  */
 
 /**
- * One field. `shown`, `created` and `changed`: whether it is in a record and in what is sent. `isOptional`: a record
- * can be without it.
+ * One field. `shown`, `created` and `changed`: whether it is part of a record, of a new record and of a patch.
+ * `isOptional`: a record may lack it.
  * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time'} Kind
  * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean }} Field
  */
 
 /**
- * One collection. `nameField`: the field that a record is called by; `filters`: the parameters of its list that filter
- * it, in words; `bulkMax`: how many records one request creates; `operations`: what can be done, each by a rule of its
- * own for who may.
+ * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
+ * `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], sortMax: number,
  *   hasSearch: boolean, filters: readonly { name: string, field: Field, text: string }[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 
-/** @typedef {{ [field: string]: string }} Texts what stands in the controls of a form */
+/** @typedef {{ [field: string]: string }} Texts the texts of the controls of a form */
 
 /**
- * A form. `before` are the texts that are stored, `texts` what stands in the form: where they differ, the person has
- * changed something. `disputes`: what was there, and what someone else has written, where both have changed a field.
- * `sent` is the body that may have arrived; `retryKey` names it, so that it is not done twice.
+ * A form. `before` holds the stored texts and `texts` the texts of the controls; where they differ, the person has changed
+ * a field. `disputes` holds the former and the other person's value of each field that both sides have changed. `sent` is
+ * the body that may have arrived; `retryKey` is its idempotency key, so that it is not carried out twice.
  * @typedef {{ collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, base?: Stored, before: Texts,
  *   texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
  *   mayChange: boolean, sent: string, retryKey: string }} Draft

@@ -72,7 +72,7 @@ visitTest('what someone else has changed meanwhile is not removed', { things: 3 
   await browser.click('#remove-selected');
   await browser.click('#remove [value=remove]');
   await browser.untilWithin(12, 'return document.querySelector("#status").innerText.includes("Not removed")');
-  assert.match(await visit.text('#status'), /^Not removed: item 2: Someone else has changed it\. Look at it again\.$/);
+  assert.match(await visit.text('#status'), /^Not removed: item 2: Someone else has changed it\. Check it, then remove it again\.$/);
   assert.deepEqual(await items(visit), [{ id: 2, name: 'Not what you saw', price: 2.5 }]);
 });
 

@@ -324,7 +324,7 @@ visitTest('what both have changed is asked, and the new version is the base then
   await server.as('ada', 'PATCH', '/items/2', { name: 'Theirs', price: 99 });
   await save(visit);
   assert.equal((await text('.dispute')).replaceAll(/\s+/g, ' '), 'Before Thing 2 Theirs Theirs Mine Mine');
-  assert.match(await text('.record > .error'), /^Not saved yet: someone else has changed the same\./);
+  assert.match(await text('.record > .error'), /^Not saved yet: someone else has changed the same field\./);
   assert.equal(await value('name'), 'Mine');
   assert.equal(await value('price'), '99', 'what only they changed is taken');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 99 });

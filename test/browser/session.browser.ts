@@ -118,8 +118,8 @@ visitTest('another tab that signs out, or in as somebody else, is noticed', {
   await browser.until('return !document.querySelector("#sign-in").open');
   await idle();
   await login('grace');
-  await shows('Someone else has signed in', '#somebody-else');
-  await browser.click('#somebody-else button');
+  await shows('Someone else has signed in', '#other-user');
+  await browser.click('#other-user button');
   await shows('Grace Hopper', '#who');
 });
 
