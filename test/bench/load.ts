@@ -26,7 +26,7 @@ export interface LoadResult {
   readonly failures: number;
 }
 
-/** A server is warmed up by many callers, also for a lone one, who would else measure Node's compiler. */
+/** Warms a server up with many callers, even before the run with one: that would measure Node's compiler otherwise. */
 const warmUpConnections = 64;
 
 /** More than any server remembers, so that each is new to it again when its turn comes back. */

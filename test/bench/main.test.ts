@@ -10,7 +10,7 @@ function bench(...words: readonly string[]) {
   return spawnSync(process.execPath, all, { cwd: projectDirectory, encoding: 'utf8' });
 }
 
-test('the bench tells how it is called, and what is wrong in one line', () => {
+test('the bench shows its usage, and reports a wrong argument in one line', () => {
   const help = bench('--help');
   assert.deepEqual([help.status, help.stderr], [0, '']);
   for (const option of ['store', 'rounds', 'seconds', 'only', 'save', 'compare', 'records']) {

@@ -56,7 +56,7 @@ visitTest('a removal can be undone for some seconds', { things: 3 }, async (visi
     const event = new Event('beforeunload', { cancelable: true });
     dispatchEvent(event);
     return event.defaultPrevented;
-  `), true, 'whoever closes the tab now is asked');
+  `), true, 'closing the tab asks first');
   await browser.click('#status button');
   await says('Nothing was removed.');
   await visit.idle();
@@ -64,7 +64,7 @@ visitTest('a removal can be undone for some seconds', { things: 3 }, async (visi
   assert.equal((await items(visit)).length, 3);
 });
 
-visitTest('what someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
+visitTest('a record that someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn('#items');
   await browser.click('[aria-label="Select all on this page"]');
@@ -92,7 +92,7 @@ visitTest('a double click opens one question', { things: 2 }, async (visit) => {
 
 const formulas = ['=SUM(A1:A9)', '+1', '-1', '@cmd', "'=x", 'a,"b"', 'line;two'];
 
-visitTest('what is listed is exported as CSV, harmless and complete, and as JSON', { things: 60 }, async (visit) => {
+visitTest('a list is exported completely as JSON and as CSV without formulas', { things: 60 }, async (visit) => {
   const { browser, server, says } = visit;
   const path = await folder(visit);
   for (const name of formulas) await server.as('ada', 'POST', '/items', { name, price: 0.5 });
@@ -118,7 +118,7 @@ async function importFile(visit: Visit, name: string, text: string): Promise<voi
   await visit.browser.upload('#file', path);
 }
 
-visitTest('a file is shown before it is imported, and every line that is refused is named', {
+visitTest('an import shows a preview and names every refused line', {
   refusals: [422],
 }, async (visit) => {
   const { browser, text, says } = visit;
@@ -158,7 +158,7 @@ visitTest('a file is shown before it is imported, and every line that is refused
   assert.equal(await browser.run('return document.querySelector("#create-all").disabled'), true);
 });
 
-visitTest('an import sends many at once, and again without the lines that are refused', {
+visitTest('an import sends many records at once, and again without refused lines', {
   refusals: [422],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -240,7 +240,7 @@ visitTest('changes by others appear in the open list', { things: 3 }, async (vis
   while (!visit.server.requests.slice(before).some((line) => line.startsWith('GET /items?'))) await sleep(10);
 });
 
-visitTest('a change by others never discards what is typed', { things: 3 }, async (visit) => {
+visitTest('a change by others never discards input', { things: 3 }, async (visit) => {
   const { browser, server, fill, value, shows } = visit;
   const { send, asked } = feed(visit);
   await visit.signIn('#items/2');
@@ -264,7 +264,7 @@ visitTest('a change by others never discards what is typed', { things: 3 }, asyn
   await visit.says('Saved item 2.');
 });
 
-visitTest('a hidden tab does not hold the feed, and goes on where it was', { things: 1 }, async (visit) => {
+visitTest('a hidden tab closes the feed and resumes it where it stopped', { things: 1 }, async (visit) => {
   const { browser, shows } = visit;
   const { send, asked } = feed(visit);
   await visit.signIn('#items');

@@ -37,7 +37,7 @@ visitTest('an item is created, shown, changed and removed', { things: 2 }, async
   assert.equal((await server.as('ada', 'GET', '/items/3')).status, 404);
 });
 
-visitTest('searching, filtering, sorting, paging and a refresh keep what is typed', { things: 60 }, async (visit) => {
+visitTest('searching, filtering, sorting, paging and refreshing keep the input', { things: 60 }, async (visit) => {
   const { browser, fill, value, idle, hash } = visit;
   await visit.signIn('#items/7');
   await fill('name', 'Half a na');
@@ -73,7 +73,7 @@ visitTest('searching, filtering, sorting, paging and a refresh keep what is type
   assert.equal((await stored(visit, 7)).name, 'Half a na');
 });
 
-visitTest('the focus and the selection stay in a control while the page is drawn', { things: 3 }, async (visit) => {
+visitTest('a control keeps focus and selection while the page is drawn', { things: 3 }, async (visit) => {
   const { browser, fill, idle } = visit;
   await visit.signIn('#items/2');
   await fill('name', 'Thing two');
@@ -87,7 +87,7 @@ visitTest('the focus and the selection stay in a control while the page is drawn
   assert.deepEqual(await browser.run(place), [true, 2, 5]);
 });
 
-visitTest('leaving a changed form asks, by whatever way', { things: 3 }, async (visit) => {
+visitTest('leaving a changed form asks first, whichever way it is left', { things: 3 }, async (visit) => {
   const { browser, fill, value, hash } = visit;
   await visit.signIn('#items');
   await browser.click('#open-2');
@@ -137,7 +137,7 @@ visitTest('leaving a changed form asks, by whatever way', { things: 3 }, async (
   `), true, 'closing the tab asks too');
 });
 
-visitTest('the end of the session asks for a new sign-in above the view, and goes on', {
+visitTest('the end of the session opens the sign-in above the view, and the request continues', {
   things: 3, refusals: [401],
 }, async (visit) => {
   const { browser, server, fill, value } = visit;
@@ -158,7 +158,7 @@ visitTest('the end of the session asks for a new sign-in above the view, and goe
   assert.equal(await visit.hash(), '#items/2');
 });
 
-visitTest('when somebody else signs in there, nothing is sent for them', {
+visitTest('when another user signs in there, the request is not sent as that user', {
   things: 3, refusals: [401],
 }, async (visit) => {
   const { browser, server, fill } = visit;
@@ -174,7 +174,7 @@ visitTest('when somebody else signs in there, nothing is sent for them', {
   assert.equal((await stored(visit, 2)).price, 2.5);
 });
 
-visitTest('a refused field is told beside its control, and what was typed stays', {
+visitTest('a refused field shows its problem beside the control and keeps the input', {
   refusals: [409, 422],
 }, async (visit) => {
   const { browser, fill, value } = visit;
@@ -203,7 +203,7 @@ visitTest('a refused field is told beside its control, and what was typed stays'
   assert.equal(await value('name'), 'Another Grace');
 });
 
-visitTest('after a lost answer the form offers to look, and then to repeat', {
+visitTest('after a lost answer the form offers to check what is stored, then to try again', {
   things: 2, isNoisy: true,
 }, async (visit) => {
   const { browser, server, fill, value } = visit;
@@ -234,7 +234,7 @@ visitTest('after a lost answer the form offers to look, and then to repeat', {
   assert.equal((await stored(visit, 2)).price, 9);
 });
 
-visitTest('a create whose answer was lost is looked for', { things: 2, isNoisy: true }, async (visit) => {
+visitTest('a create with a lost answer can be checked in the list', { things: 2, isNoisy: true }, async (visit) => {
   const { browser, server, fill } = visit;
   await visit.signIn('#items/new');
   server.double = async (request, forward) => {
@@ -301,7 +301,7 @@ visitTest('Escape during a create loses nothing', {}, async (visit) => {
   assert.equal((await server.as('ada', 'GET', '/items')).data.length, 1);
 });
 
-visitTest('what different people change in different fields is merged', {
+visitTest('changes by two people to different fields are merged', {
   things: 2, refusals: [412],
 }, async (visit) => {
   const { server, fill, value } = visit;
@@ -315,7 +315,7 @@ visitTest('what different people change in different fields is merged', {
   assert.deepEqual(await visit.column(3), ['1.25', '99']);
 });
 
-visitTest('what both have changed is asked, and the new version is the base then', {
+visitTest('a field that both have changed is asked about; the new version becomes the base', {
   things: 2, refusals: [412],
 }, async (visit) => {
   const { browser, server, fill, value, text } = visit;
@@ -345,7 +345,7 @@ visitTest('what both have changed is asked, and the new version is the base then
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Mine', price: 2 });
 });
 
-visitTest('a record that someone else has removed keeps what was typed', {
+visitTest('a form keeps its input when someone else removes the record', {
   things: 2, refusals: [404],
 }, async (visit) => {
   const { server, fill, value } = visit;
@@ -373,7 +373,7 @@ visitTest('"12,50" is never 1250', { things: 1 }, async (visit) => {
 });
 
 const german = { arguments: ['--lang=de-DE', '--accept-lang=de-DE'] };
-visitTest('numbers and times are read and written as the reader does', {
+visitTest('numbers and times use the reader\'s own form', {
   things: 1, browser: german,
 }, async (visit) => {
   const { browser, fill, value } = visit;

@@ -17,7 +17,7 @@ const choose = ({ browser }: Visit, selector: string, value: string): Promise<un
   return true;
 `, selector, value);
 
-visitTest('a list leads to its first, previous, next and last page, at any depth', { things: 1550 }, async (visit) => {
+visitTest('a list has first, previous, next and last pages at any depth', { things: 1550 }, async (visit) => {
   const { browser, column, idle } = visit;
   await visit.signIn('#items?limit=25&sort=-price');
   await ranges(visit, '1–25 of 1,550');
@@ -57,7 +57,7 @@ visitTest('a list leads to its first, previous, next and last page, at any depth
   await browser.closeTab(first);
 });
 
-visitTest('a list is sorted by several columns, the last one that was chosen first', { things: 3 }, async (visit) => {
+visitTest('a list sorts by several columns, the last chosen first', { things: 3 }, async (visit) => {
   const { browser, server, column, idle, hash } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Another', price: 2.5 });
   await visit.signIn('#items');
@@ -82,7 +82,7 @@ visitTest('a list is sorted by several columns, the last one that was chosen fir
   assert.equal(await hash(), '#items?sort=price%2Cname');
 });
 
-visitTest('one search box searches while one types, and is one step back', { things: 60 }, async (visit) => {
+visitTest('the search box searches during typing and makes one step in the history', { things: 60 }, async (visit) => {
   const { browser, column, hash } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'Thing 5');
@@ -105,7 +105,7 @@ visitTest('one search box searches while one types, and is one step back', { thi
   assert.equal(await hash(), '#items?q=nothing+like+it');
 });
 
-visitTest('the search is without regard to case', { things: 3 }, async (visit) => {
+visitTest('the search ignores case', { things: 3 }, async (visit) => {
   const { browser, server, column } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'tHING 2');
@@ -114,7 +114,7 @@ visitTest('the search is without regard to case', { things: 3 }, async (visit) =
   assert.ok(server.requests.some((line) => line.startsWith('GET /items?') && line.includes('q=tHING+2')));
 });
 
-visitTest('filters are chips, made from the fields and taken away one by one', { things: 60 }, async (visit) => {
+visitTest('filters come from the fields, show as chips and are removed one by one', { things: 60 }, async (visit) => {
   const { browser, hash, text } = visit;
   await visit.signIn('#items');
   await browser.click('#add-filter');
@@ -138,7 +138,7 @@ visitTest('filters are chips, made from the fields and taken away one by one', {
   assert.equal(await hash(), '#items?price%3Alte=71.25');
 });
 
-visitTest('the number of rows is chosen, and kept in the address', { things: 60 }, async (visit) => {
+visitTest('the chosen number of rows is kept in the address', { things: 60 }, async (visit) => {
   const { browser, hash } = visit;
   await visit.signIn('#items');
   await ranges(visit, '1–50 of 60');
@@ -213,7 +213,7 @@ const parts = defineCollection({
     checkedAt: optional(timestamp()),
   },
 });
-visitTest('a collection of one’s own is shown as its schema says', {
+visitTest('a custom collection is shown as its schema says', {
   collections: [parts], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows, column, text } = visit;
@@ -274,7 +274,7 @@ visitTest('a collection of one’s own is shown as its schema says', {
   );
 });
 
-visitTest('names of any script stay in their column', {}, async (visit) => {
+visitTest('names in any script stay in their column', {}, async (visit) => {
   const { browser, server } = visit;
   const names = [
     'كرسي خشبي 12', 'כיסא', 'x'.repeat(200),

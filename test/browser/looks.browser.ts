@@ -45,7 +45,7 @@ const auditScript = `
   return wrong;
 `;
 
-visitTest('it is readable and fits, from 320 to 2,560 px, light and dark', {
+visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', {
   things: 60, people: 30, isNoisy: true,
 }, async ({ browser, server, t, signIn, visit, fill, shows, idle }) => {
   const folder = mkdtempSync(join(tmpdir(), 'cairn-screenshots-'));
@@ -111,7 +111,7 @@ visitTest('it is readable and fits, from 320 to 2,560 px, light and dark', {
   await look('nowhere');
 });
 
-visitTest('with forced colours the current view, row and controls can be told', {
+visitTest('forced colours keep the current view, row and controls distinguishable', {
   things: 3,
 }, async ({ browser, signIn }) => {
   await signIn('#items/2');
@@ -123,7 +123,7 @@ visitTest('with forced colours the current view, row and controls can be told', 
   assert.equal(await browser.run(outlined, '#views a:not([aria-current])'), false);
 });
 
-visitTest('on paper there is the whole list, and nothing to click', { things: 60 }, async ({ browser, signIn }) => {
+visitTest('a printed list is complete and has no controls', { things: 60 }, async ({ browser, signIn }) => {
   await signIn('#items');
   await browser.emulate({}, 'print');
   const visible =
@@ -136,7 +136,7 @@ visitTest('on paper there is the whole list, and nothing to click', { things: 60
   assert.ok(await browser.run('return document.documentElement.scrollHeight') > 1800);
 });
 
-visitTest('what was said in one view is not said in the next', {
+visitTest('a message does not follow the person to the next view', {
   things: 3,
 }, async ({ browser, signIn, fill, says, visit }) => {
   await signIn('#items/1');
@@ -149,7 +149,7 @@ visitTest('what was said in one view is not said in the next', {
 
 const coldBytesMax = 60_000;
 
-visitTest('the first row is there after two round trips, and 60 kB', {
+visitTest('the first row is drawn after two round trips and 60 kB', {
   things: 60,
 }, async ({ browser, server, signIn, idle }) => {
   await signIn('#items');
@@ -169,7 +169,7 @@ visitTest('the first row is there after two round trips, and 60 kB', {
   const bytes = files.reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0);
   const sizes = files.map((file) => `${file.name} ${file.decodedBodySize}`);
   assert.ok(bytes <= coldBytesMax, `${bytes} bytes: ${sizes.join(', ')}`);
-  // The page; then its modules, its style and the description of the API; then the rows, with who is signed in.
+  // The page; then its modules, its style and the description of the API; then the rows and the user who is signed in.
   const rows = timings.find(({ name }) => name.includes('/items?'));
   const before = timings.filter(({ responseEnd }) => responseEnd <= (rows?.startTime ?? 0));
   const waits = before.filter(({ name }) => !name.includes('/page/') && !name.includes('openapi'));

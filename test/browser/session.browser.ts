@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describing } from './server.ts';
 import { keys, visitTest } from './visit.ts';
 
-visitTest('a wrong password is told, the right one lets in', { things: 6, refusals: [401] }, async (visit) => {
+visitTest('a wrong password is reported, the right one signs in', { things: 6, refusals: [401] }, async (visit) => {
   const { browser, server, text } = visit;
   await browser.open(server.url);
   await visit.shows('The server showed the first administrator’s e-mail address and password', '#sign-in');
@@ -35,7 +35,7 @@ visitTest('the overview shows administrators the state of the server', {}, async
   assert.equal(await browser.run('return document.querySelector("#menu [target]").href'), `${server.url}/openapi.json`);
 });
 
-visitTest('members are not told of the state of the server', {}, async (visit) => {
+visitTest('the overview hides the state of the server from members', {}, async (visit) => {
   await visit.signIn('', 'grace');
   await visit.shows('Overview', '#home');
   assert.equal(await visit.browser.run('return document.querySelector("#home").innerText.includes("Server")'), false);
@@ -77,7 +77,7 @@ visitTest('an administrator sees and ends the sessions of another user', {}, asy
   assert.deepEqual((await server.as('grace', 'GET', '/sessions')).data, []);
 });
 
-visitTest('after signing out nothing of the person is left, not even behind "back"', { things: 3 }, async (visit) => {
+visitTest('signing out leaves no data of the person, not even behind the back button', { things: 3 }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items');
   await shows('Thing 2');
@@ -94,7 +94,7 @@ visitTest('after signing out nothing of the person is left, not even behind "bac
   assert.equal(await browser.run('return location.pathname'), '/');
 });
 
-visitTest('another tab that signs out, or in as somebody else, is noticed', {
+visitTest('a tab notices when another one signs out or signs in as another user', {
   things: 1, refusals: [403],
 }, async (visit) => {
   const { browser, server, shows, idle } = visit;
@@ -123,7 +123,7 @@ visitTest('another tab that signs out, or in as somebody else, is noticed', {
   await shows('Grace Hopper', '#who');
 });
 
-visitTest('a member is not offered what only administrators may do', { things: 2 }, async (visit) => {
+visitTest('a member is not offered operations of administrators', { things: 2 }, async (visit) => {
   const { browser, server, shows, idle } = visit;
   server.double = describing((document) => {
     document.paths['/items'].post['x-access'] = 'admin';
@@ -144,7 +144,7 @@ visitTest('a member is not offered what only administrators may do', { things: 2
   await idle();
 });
 
-visitTest('a member changes and removes what they have created', { things: 2 }, async (visit) => {
+visitTest('a member changes and removes records of their own', { things: 2 }, async (visit) => {
   const { browser, server, shows } = visit;
   await server.as('grace', 'POST', '/items', { name: 'Of Grace', price: 3 });
   await visit.signIn('#items/1', 'grace');
@@ -159,7 +159,7 @@ visitTest('a member changes and removes what they have created', { things: 2 }, 
   assert.equal(await browser.run('return document.querySelectorAll("#list input").length'), 2);
 });
 
-visitTest('a password is changed with the current one', { refusals: [422] }, async (visit) => {
+visitTest('changing a password needs the current one', { refusals: [422] }, async (visit) => {
   const { browser, server, fill, shows, says } = visit;
   await visit.signIn('#/account', 'grace');
   const change = async (current: string): Promise<void> => {
@@ -179,7 +179,7 @@ visitTest('a password is changed with the current one', { refusals: [422] }, asy
   await shows('There are no items yet.');
 });
 
-visitTest('under --auth none nobody signs in, and everyone is an administrator', {
+visitTest('with --auth none there is no sign-in and everyone is an administrator', {
   auth: 'none', things: 1,
 }, async (visit) => {
   const { browser, server, idle, says } = visit;
@@ -211,7 +211,7 @@ visitTest('over plain HTTP from the network the page says why no one can sign in
   assert.equal(await browser.run('return document.querySelector("#password").checkVisibility()'), false);
 });
 
-visitTest('where the browser does not keep the cookie, the page says so after a good sign-in', {
+visitTest('a browser that refuses the cookie is told so after the right password', {
   browser: { preferences: { profile: { default_content_setting_values: { cookies: 2 } } } }, isNoisy: true,
 }, async (visit) => {
   await visit.browser.open(visit.server.url);
@@ -219,7 +219,7 @@ visitTest('where the browser does not keep the cookie, the page says so after a 
   await visit.shows('this browser did not keep the session cookie', '#sign-in');
 });
 
-visitTest('stored markup stays text', {}, async (visit) => {
+visitTest('stored markup is shown as text', {}, async (visit) => {
   const { browser, server, shows } = visit;
   const name = '<img src=x onerror="document.title = \'owned\'">';
   await server.as('ada', 'POST', '/items', { name, price: 1 });
@@ -237,7 +237,7 @@ visitTest('stored markup stays text', {}, async (visit) => {
   await browser.log();
 });
 
-visitTest('a server that was away is found again without a click', { things: 3, isNoisy: true }, async (visit) => {
+visitTest('the page reconnects to a restarted server by itself', { things: 3, isNoisy: true }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items');
   await server.stop();

@@ -13,7 +13,7 @@ export function run(directory: string, command: string, ...words: readonly strin
   return stdout;
 }
 
-/** What somebody has who cloned the project and installed its development packages. */
+/** A clone of the project with its development packages installed. */
 export function clone(directory: string): string {
   mkdirSync(directory);
   for (const entry of ['src', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md']) {

@@ -35,10 +35,10 @@ function lockedWords(data: string): string[] {
   const flags = common.replace('$PWD', '/opt/cairn/node_modules/cairn-api').replaceAll('$CAIRN_DATA', data).split(' ');
   return ['node', '--permission', ...flags, 'node_modules/cairn-api/dist/main.js', 'serve'];
 }
-/** The user `node` of the image, and whom systemd makes up for the unit. */
+/** The user `node` of the image, and the dynamic user of the systemd unit. */
 const uid = 1000;
 
-test('the container copies what there is, is nobody of importance, and starts locked down, as the unit does', () => {
+test('the container copies existing files, runs unprivileged and starts locked down, like the unit', () => {
   assert.deepEqual(instructions.map(([name]) => name),
     ['FROM', 'WORKDIR', 'COPY', 'RUN', 'USER', 'VOLUME', 'ENV', 'EXPOSE', 'HEALTHCHECK', 'CMD']);
   assert.equal(instruction('COPY').replace('*', manifest.version), `${manifest.name}-${manifest.version}.tgz .`);

@@ -46,7 +46,7 @@ cpSync(join(projectDirectory, fixture), join(built, fixture));
 const flags = lockedFlags(join(built, 'src'), data);
 const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs-read=${join(built, path)}`)];
 
-test('what a server needs not is out of its reach', () => {
+test('a locked server cannot reach what it does not need', () => {
   const attempts = {
     'another file': `await import('node:fs').then((fs) => fs.readFileSync('/etc/hostname'))`,
     'a link to all': `await import('node:fs').then((fs) => fs.readFileSync('/proc/self/root/etc/hostname'))`,
@@ -68,7 +68,7 @@ test('what a server needs not is out of its reach', () => {
   }
 });
 
-test('the server keeps what it wrote, and no other directory is within its reach', async (t) => {
+test('a locked server keeps its data and reaches no other directory', async (t) => {
   const itemsBySignal: number[] = [];
   for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
     itemsBySignal.push(await serveAndWrite(t, [...flags, main, 'serve', '--data', data, '--port', '0'], signal));
@@ -98,7 +98,7 @@ async function serveAndWrite(t: TestContext, words: readonly string[], signal: N
 
 const suites = filesBelow('test', '.test.ts');
 
-test('a suite is left out for a reason, and it is there', () => {
+test('every suite that is left out exists and has a reason', () => {
   const named = [...startsServers, ...Object.keys(outside)];
   assert.deepEqual(named.filter((path) => !suites.includes(path)), []);
 });

@@ -31,7 +31,7 @@ test('the package holds JavaScript, declarations, source and README, and nothing
   assert.deepEqual([...expected].filter((name) => !first.names.includes(name)), [], 'nothing is missing');
 });
 
-test('what stops "npm start" stops the server', { skip: process.platform === 'win32' && 'no signals' }, async (t) => {
+test('stopping "npm start" stops the server', { skip: process.platform === 'win32' && 'no signals' }, async (t) => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const data = join(work, `stopped-by-${signal}`);
     const npm = start(t, ['start', '--silent', '--', '--port', '0', '--data', data, '--log', 'json'], undefined, 'npm');
@@ -42,7 +42,7 @@ test('what stops "npm start" stops the server', { skip: process.platform === 'wi
   }
 });
 
-test('what was built serves page and document wherever it is copied', async (t) => {
+test('the build serves page and API description wherever it is copied', async (t) => {
   const alone = join(work, 'alone');
   cpSync(join(firstClone, 'dist'), alone, { recursive: true });
   const main = join(alone, 'main.js');
@@ -55,13 +55,13 @@ test('what was built serves page and document wherever it is copied', async (t) 
   for (const path of ['openapi.json', ...files]) assert.equal((await fetch(new URL(path, origin))).status, 200, path);
 });
 
-test('two clones make the same package to the byte', () => {
+test('two clones build the same package, byte for byte', () => {
   const second = pack(clone(join(work, 'second')));
   const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
   assert.equal(digest(second.file), digest(first.file));
 });
 
-test('installed in an empty folder it runs, is imported, and has types that hold under --strict', () => {
+test('the installed package runs, can be imported, and its types hold under --strict', () => {
   const directory = join(work, 'consumer');
   mkdirSync(directory);
   writeFileSync(join(directory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');

@@ -1,5 +1,5 @@
 /**
- * Listeners whose connections are cut at random, while items change: each ends with exactly what GET /items gives.
+ * Listeners lose their connections at random while items change; each must end with exactly what GET /items returns.
  *
  *   CAIRN_FEED_CUTS=1000 node --import tsx --test test/torture/changes.torture.ts
  */
@@ -119,7 +119,7 @@ async function itemsAt(port: number): Promise<{ id: number }[]> {
   return JSON.parse(await response.text());
 }
 
-test(`${listeners} listeners, cut ${cutsWanted} times, end with the list`, async (t) => {
+test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list`, async (t) => {
   const random = generator('changes');
   const directory = join(temporaryDirectory(t), 'data');
   let port = 0;

@@ -114,7 +114,7 @@ function heapMiB(): number {
   return process.memoryUsage().heapUsed / 1024 ** 2;
 }
 
-test('mutated requests get well-formed replies, and leave nothing behind', { timeout: 300_000 }, async (context) => {
+test('mutated requests get well-formed replies and leak nothing', { timeout: 300_000 }, async (context) => {
   const random = generator('http fuzz');
   const app = await createApp({ scryptCost: 1, clock: systemClock });
   context.after(() => app.close());

@@ -31,7 +31,7 @@ async function isAlive(client: RawClient): Promise<number> {
   return performance.now() - askedMs;
 }
 
-test('under any load health checks are answered, work goes on, and memory stays bounded', async (context) => {
+test('under overload health checks are answered, requests are served and memory stays bounded', async (context) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-overload-'));
   const main = join(import.meta.dirname, '../../src/main.ts');
   const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];

@@ -35,7 +35,7 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
     return { running, origin };
   }
 
-  /** Asks until there is an answer, as a caller does who has lost the one before. */
+  /** Sends a request until it is answered, as a client does after losing an answer. */
   async function send({ key, names, isArray }: Sent): Promise<void> {
     const records = names.map((name) => ({ name, price: 1 }));
     const body = JSON.stringify(isArray ? records : records[0]);

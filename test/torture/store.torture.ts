@@ -47,7 +47,7 @@ test(`(a) ${crashStates} crash states (CAIRN_TEST_SEED=${seed})`, async (t) => {
   await Promise.all([explore(seed), explore(seed + 1_000_000)]);
 });
 
-test('(b) each call fails, with each code, once and for good', async (t) => {
+test('(b) each file operation fails with each code, once and permanently', async (t) => {
   const seen = { runs: 0, written: 0, refused: 0, unknown: 0 };
   for (const [name, fault] of Object.entries(faults)) {
     for (const code of ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE', 'EIO', 'EACCES', 'EROFS']) {
@@ -61,7 +61,7 @@ test('(b) each call fails, with each code, once and for good', async (t) => {
   t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
 });
 
-test('(b) crashes on a disk that is full now and then', async (t) => {
+test('(b) crashes on a disk that is sometimes full', async (t) => {
   const seen = { refused: 0, states: 0 };
   for (let n = 0; seen.states < crashStates / 10; n += 1) {
     const { refused, states } = await crashWhileFull(seed + n, 40);
@@ -71,7 +71,7 @@ test('(b) crashes on a disk that is full now and then', async (t) => {
   t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
 });
 
-test('(c) each bit flipped, each file cut off at each byte', async (t) => {
+test('(c) each bit flipped, each file truncated at each byte', async (t) => {
   const refusals = await damageAfterStop(1);
   const { refused, prefixes } = await damageAfterCrash(1);
   t.diagnostic(`after a stop: all ${refusals} refused; after a crash: ${refused} refused, ${prefixes} prefixes`);
@@ -169,7 +169,7 @@ test(`(f) ${races} races of two processes for one directory`, async (t) => {
   t.diagnostic(`one winner in each of ${races} races, ${kills} stale locks taken over, no record lost`);
 });
 
-test('(f) a process that is frozen, replaced and woken answers nothing more', async (t) => {
+test('(f) a process that is frozen, replaced and woken answers no further request', async (t) => {
   const directory = join(root, 'frozen');
   const first = await racer(t, [directory]);
   assert.equal(await first.ask('open'), 'opened');

@@ -35,7 +35,7 @@ function parse(trace: string): Call[] {
 const traces = spawnSync('strace', ['-f', 'true']).status === 0;
 const skip = !traces && 'strace is not here, or may not trace';
 
-test('the system is asked for every write, sync and rename in the order that the promises need', { skip }, () => {
+test('writes, syncs and renames reach the system in the order that the promises need', { skip }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-calls-'));
   try {
     const names = 'openat,write,pwrite64,ftruncate,fsync,fdatasync,rename,link,unlink';

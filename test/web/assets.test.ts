@@ -13,7 +13,7 @@ const pageFiles = readdirSync(folder).filter((name) => /\.(html|css|js|svg)$/.te
 const lineWidthMax = 120;
 const coldBytesMax = 60_000;
 
-test('every file of the page is served once, byte for byte, with a strong entity tag of its own', async (t) => {
+test('every file of the page is served unchanged with its own strong entity tag', async (t) => {
   const app = await createApp();
   t.after(() => app.close());
   assert.equal(pageEndpoints(false).length, pageFiles.length);
@@ -27,7 +27,7 @@ test('every file of the page is served once, byte for byte, with a strong entity
   assert.equal(tags.size, pageFiles.length);
 });
 
-test('what a file refers to is an asset', () => {
+test('every reference in a file leads to an asset', () => {
   const assets = new Set(pageEndpoints(false).map(({ route }) => route.path));
   const missing: string[] = [];
   for (const name of pageFiles) {
@@ -54,14 +54,14 @@ test('the page makes no markup from text, and has no inline script or style', ()
   }
 });
 
-test('the policy allows this server alone, and no sinks', () => {
+test('the policy allows this server alone and no script sinks', () => {
   const directives = contentSecurityPolicy.split('; ');
   assert.equal(directives[0], "default-src 'none'");
   assert.ok(directives.includes("require-trusted-types-for 'script'"));
   assert.doesNotMatch(contentSecurityPolicy, /unsafe|\*|data:|blob:|https?:/);
 });
 
-test('what the first view needs stays small', () => {
+test('the files of the first view stay small', () => {
   const needed = new Set(['index.html', 'page.css', 'icon.svg', 'app.js', 'keys.js']);
   for (const name of needed) {
     for (const [, module = ''] of read(name).matchAll(/^import [^']*'\.\/([^']*)'/gm)) needed.add(module);
