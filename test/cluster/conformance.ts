@@ -99,22 +99,21 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     await etcd.txn({ success: [put('w/2', 'b'), put('v', 'not asked for')] });
     await etcd.txn({ success: [remove('w/1', 'w/2')] });
     const other = new Etcd({ members: [address] }, 0);
-    const told: string[] = [];
+    // A put whose answer took too long was sent again, and then its event comes twice.
+    const told = new Set<string>();
     let heard = 0;
     const watching = other.watch('w/', revision, (keys, at) => {
-      told.push(...textsOf(keys));
+      for (const text of textsOf(keys)) told.add(text);
       heard = at;
     }).catch(() => undefined);
-    while (told.length < 2) await delay(5);
+    while (told.size < 2) await delay(5);
     const large = 'x'.repeat(1_000_000);
     let last = 0;
     for (const key of ['w/3', 'w/4']) last = (await etcd.txn({ success: [put(key, large)] })).revision;
-    while (told.length < 4) await delay(5);
+    while (heard < last) await delay(5);
     other.close();
     await watching;
-    assert.deepEqual(told.slice(0, 2), ['w/1=a', 'w/2=b']);
-    assert.deepEqual(told.slice(2), [`w/3=${large}`, `w/4=${large}`]);
-    assert.equal(heard, last);
+    assert.deepEqual([...told], ['w/1=a', 'w/2=b', `w/3=${large}`, `w/4=${large}`]);
   });
 
   await t.test('bounds and mistakes are refused, and nothing is written', async () => {
