@@ -5,8 +5,8 @@ import { isUnchanged } from '../api/replies.ts';
 import type { Endpoint } from '../api/route.ts';
 
 /**
- * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and never
- * turns a string into markup or script. No form may navigate, so a password cannot end up in an address.
+ * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and
+ * never turns a string into markup or script. No form may navigate, so a password cannot end up in an address.
  */
 export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +

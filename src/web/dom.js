@@ -10,7 +10,7 @@
 /** Runs event handlers. `app.js` replaces it by a function that draws afterwards and reports failures. */
 export const events = { run: (/** @type {() => unknown} */ work) => work() };
 
-/** Separates attributes, which may be left out, from children. @param {(Attributes | Child | readonly Child[])[]} parts */
+/** Separates attributes, which are optional, from children. @param {(Attributes | Child | readonly Child[])[]} parts */
 function sorted(parts) {
   /** @type {Attributes} */ const attributes = {};
   const children = parts.flat().filter(/** @returns {each is Child} */ (each) => {
@@ -34,10 +34,10 @@ export function h(selector, ...parts) {
 export const button = (label, onclick, attributes = {}) =>
   h('button', { type: 'button', onclick, ...attributes }, label);
 
-/** The description that each element was drawn from. @type {WeakMap<Node, Description>} */ const descriptions = new WeakMap();
-/** The key of each node, or its position where it has none. @type {WeakMap<Node, unknown>} */ const keys = new WeakMap();
+/** The description of each element. @type {WeakMap<Node, Description>} */ const descriptions = new WeakMap();
+/** The key of each node, or else its position. @type {WeakMap<Node, unknown>} */ const keys = new WeakMap();
 
-/** Brings the children of `parent` in line with `children`. @type {(parent: Element, children: readonly Child[]) => void} */
+/** Draws the children of `parent`. @type {(parent: Element, children: readonly Child[]) => void} */
 export function render(parent, children) {
   const former = new Map(Array.from(parent.childNodes, (node) => [keys.get(node), node]));
   const nodes = children.flatMap((child, index) => {

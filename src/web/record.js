@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The form of one record, in a drawer beside its list or as the person's own account. Input is kept until it is saved or
- * the person discards it: it survives a refusal, a lost answer, the end of the session and changes by someone else.
+ * The form of one record, in a drawer beside its list or as the person's own account. Input is kept until it is saved
+ * or discarded: it survives a refusal, a lost answer, the end of the session and changes by someone else.
  */
 import { Problem, call } from './api.js';
 import { control } from './control.js';

@@ -96,8 +96,8 @@ export function say(text, undo, seconds = 8) {
 }
 
 /**
- * Opens a dialog of index.html and resolves with the value of the button pressed; `''` after Escape, or if the dialog is
- * open already.
+ * Opens a dialog of index.html and resolves with the value of the button pressed; `''` after Escape, or if the dialog
+ * is open already.
  */
 export function ask(/** @type {string} */ id, what = '') {
   const dialog = part(id, HTMLDialogElement);

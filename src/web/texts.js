@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another; it
- * is never 1250. Nothing here touches the DOM.
+ * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another;
+ * it is never 1250. Nothing here touches the DOM.
  */
 import { showNumber } from './numbers.js';
 

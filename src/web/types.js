@@ -44,9 +44,9 @@
 /** @typedef {{ [field: string]: string }} Texts the texts of the controls of a form */
 
 /**
- * A form. `before` holds the stored texts and `texts` the texts of the controls; where they differ, the person has changed
- * a field. `disputes` holds the former and the other person's value of each field that both sides have changed. `sent` is
- * the body that may have arrived; `retryKey` is its idempotency key, so that it is not carried out twice.
+ * A form. `before` holds the stored texts and `texts` the texts of the controls; where they differ, the person has
+ * changed a field. `disputes` holds the former and the other person's value of each field that both sides have changed.
+ * `sent` is the body that may have arrived; `retryKey` is its idempotency key, so that it is not carried out twice.
  * @typedef {{ collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, base?: Stored, before: Texts,
  *   texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
  *   mayChange: boolean, sent: string, retryKey: string }} Draft

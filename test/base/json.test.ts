@@ -284,9 +284,13 @@ test(`${limits.jsonValuesMax} values are read, and not one more`, () => {
   for (const text of texts) {
     assert.deepEqual(parseJson(text(limits.jsonValuesMax)), JSON.parse(text(limits.jsonValuesMax)));
     assert.throws(() => parseJson(text(limits.jsonValuesMax + 1)), /over 10000 values at line 1, column \d+/);
-    const started = process.cpuUsage();
-    assert.throws(() => parseJson(text(500_000)), { code: 'malformed_json' });
-    const { user } = process.cpuUsage(started);
-    assert.ok(user < 300_000, `${user} µs`);
+    const large = text(500_000);
+    const tries = [1, 2, 3].map(() => {
+      const started = process.cpuUsage();
+      assert.throws(() => parseJson(large), { code: 'malformed_json' });
+      return process.cpuUsage(started).user;
+    });
+    // The first one also compiles, and each may meet the garbage collector.
+    assert.ok(Math.min(...tries) < 300_000, `${tries.join()} µs`);
   }
 });
