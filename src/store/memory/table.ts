@@ -69,7 +69,7 @@ export class Table<R extends StoredRecord> implements Collection<R>, Readable<R>
   }
 
   view(): View<R> {
-    return this.#blocks.view(this.revision);
+    return { size: this.size, revision: this.revision, blocks: this.#blocks.view() };
   }
 
   ids(index: string, key: Key): Iterable<number> {
