@@ -4,7 +4,9 @@ import { isExhausted, replaceFile, type Files } from './disk/files.ts';
 import { DirectoryLock, type LockOptions } from './disk/lock.ts';
 import { JournalFile } from './journal/journal-file.ts';
 import { groupBody, journalName } from './journal/journal-format.ts';
-import { newEpoch, storageFull, won, type Answer, type Group, type Log, type LogEvents } from './log.ts';
+import {
+  newEpoch, storageFull, won, type Answer, type Group, type Log, type LogEvents,
+} from './log.ts';
 import type { AnyTable } from './memory/table.ts';
 import { recover, type Recovered } from './recovery/recovery.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from './recovery/snapshot.ts';
@@ -12,18 +14,18 @@ import { listing, writeStore } from './recovery/write-store.ts';
 
 export interface FileLogOptions extends LockOptions {
   /**
-   * How many bytes stay free beside what the next checkpoint needs; a quarter of them is written ahead of the
-   * journal's lines.
+   * Bytes that stay free beside what the next checkpoint needs. A quarter of them is written
+   * ahead of the journal's lines.
    */
   readonly spareBytes: number;
 }
 
-/** How often a full disk is looked at, at most. */
+/** The shortest time between two checks whether a full disk has room again. */
 const roomCheckMs = 1000;
-/** How often a checkpoint is tried on a full disk: what was removed leaves the files with the next one. */
+/** The shortest time between two checkpoints on a full disk. They drop what was removed. */
 const fullCheckpointMs = 30_000;
 
-/** The log on files: lock, recovery, journals, checkpoints, and the order in which all of that reaches the disk. */
+/** The log on files. Controls lock, recovery, journals and checkpoints. */
 export class FileLog implements Log {
   readonly #options: FileLogOptions;
   readonly #files: Files;
@@ -35,22 +37,21 @@ export class FileLog implements Log {
   #events: LogEvents | undefined;
   #lock: DirectoryLock | undefined;
   #journal: JournalFile | undefined;
+  /** Earlier journals that are needed until the next checkpoint. */
+  #older: JournalFile[] = [];
   #sequence = 0;
-  /** The last commit that the snapshots hold. */
+  /** Sequence number of the last commit that the snapshots hold. */
   #through = 0;
-  /** The journals before the current one that are needed until the next checkpoint, and their size. */
-  #older: string[] = [];
-  #olderBytes = 0;
   #largestSnapshot = 0;
-  /** What the running checkpoint has written of a snapshot that has not its name yet. */
-  #unpublishedBytes = 0;
-  /** How large the journals may become before a checkpoint is due, and when the last one was begun. */
+  /** Size of the journals beyond which a checkpoint is due, and when the last one began. */
   #checkpointAt = 0;
-  #checkpointedAt = Number.NEGATIVE_INFINITY;
+  #checkpointedAt = -Infinity;
   #isFull = false;
   #roomCheckedAt = 0;
   #failure: unknown;
-  readonly #status = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0, checkpointedAt: 0 };
+  readonly #status = {
+    appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0, checkpointedAt: 0,
+  };
 
   /** The tables are empty until the log is open. */
   constructor(options: FileLogOptions, tables: Map<string, AnyTable>) {
@@ -58,24 +59,27 @@ export class FileLog implements Log {
     this.#files = options.files;
     this.#tables = tables;
     const mark = options.random(4).toString('hex');
-    this.#target = { files: options.files, mark, guard: (work) => this.#guard(work) };
+    const guard = <T>(work: () => Promise<T>): Promise<T> => this.#guard(work);
+    this.#target = { files: options.files, mark, unpublishedBytes: 0, guard };
   }
 
   async open(events: LogEvents): Promise<{ epoch: string; sequence: number }> {
     const { onNotice, random } = this.#options;
     try {
       this.#lock = await DirectoryLock.acquire(this.#options, () => this.#fail(lockLost()));
-      if (!this.#files.syncsDirectories) onNotice('this Node denies syncs of directories: files are written through');
+      if (!this.#files.syncsDirectories) {
+        onNotice('this Node denies syncs of directories: files are written through');
+      }
       const found = await recover(this.#files, this.#tables);
       const { epoch = newEpoch(random), sequence, closed, isCurrent, journals } = found;
       await this.#remove(found.temporary);
       await this.#keepTorn(found);
-      const image = imageOf(this.#tables.values(), epoch, sequence);
       const number = (journals.at(-1) ?? 0) + 1;
-      const { journal, sizes } = await writeStore(this.#target, image, { number, closed: false, isCurrent });
-      this.#journal = journal;
+      const image = imageOf(this.#tables.values(), epoch, sequence);
+      const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
+      this.#journal = written.journal;
       this.#sequence = sequence;
-      this.#noteSnapshots(sequence, isCurrent ? found.snapshotSizes : sizes);
+      this.#noteSnapshots(sequence, isCurrent ? found.snapshotSizes : written.sizes);
       await this.#remove(journals.map(journalName));
       if (!closed) onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
       this.#events = events;
@@ -97,13 +101,12 @@ export class FileLog implements Log {
     const started = this.#options.clock.elapsed();
     try {
       const line = groupBody(first, commits);
-      const isWritten = await this.#guard(() =>
-        this.#current.append(line, async () => this.#isFull || this.#extend()));
+      const isWritten = await this.#guard(() => this.#current.append(line, () => this.#extend()));
       if (!isWritten) {
         this.#setFull(true);
         return { outcome: 'refused', error: storageFull() };
       }
-      // A process that replaced this one meanwhile may not have seen the group.
+      // A process that took the directory over meanwhile may not have seen the group.
       this.#fence();
     } catch (error) {
       return { outcome: 'unknown', error };
@@ -129,9 +132,9 @@ export class FileLog implements Log {
   }
 
   get checkpointDue(): boolean {
+    if (this.#bytes > this.#checkpointAt) return true;
     const elapsed = this.#options.clock.elapsed() - this.#checkpointedAt;
-    const frees = this.#isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
-    return frees || this.#bytes > this.#checkpointAt;
+    return this.#isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
   }
 
   /** Where an error of the disk loses nothing, the checkpoint is put off with a notice. */
@@ -140,13 +143,9 @@ export class FileLog implements Log {
     const { clock, onNotice } = this.#options;
     this.#checkpointedAt = clock.elapsed();
     try {
-      const old = this.#current;
       const image = await between(() => this.#rotate());
-      if (old !== this.#current) await old.end();
-      const sizes = await writeSnapshots(this.#target, image, (bytes) => (this.#unpublishedBytes = bytes));
-      this.#noteSnapshots(image.through, sizes);
-      await this.#remove(this.#older.splice(0));
-      this.#olderBytes = 0;
+      this.#noteSnapshots(image.through, await writeSnapshots(this.#target, image));
+      await this.#removeOlder();
       this.#status.checkpoints += 1;
     } catch (error) {
       if (this.#failure !== undefined) throw error;
@@ -162,12 +161,13 @@ export class FileLog implements Log {
     const last = this.#current;
     try {
       if (this.#failure === undefined) {
-        const { journal, epoch } = last.manifest;
-        const image = imageOf(this.#tables.values(), epoch, this.#sequence);
+        const image = this.#image();
         const isCurrent = this.#through === this.#sequence;
-        const written = await writeStore(this.#target, image, { number: journal + 1, closed: true, isCurrent });
-        await written.journal.close();
-        await this.#remove([...this.#older, last.name]);
+        const number = last.manifest.journal + 1;
+        const { journal } = await writeStore(this.#target, image, { number, closed: true, isCurrent });
+        await journal.close();
+        this.#older.push(last);
+        await this.#removeOlder();
       }
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
@@ -187,53 +187,65 @@ export class FileLog implements Log {
 
   /** The size of all journals. */
   get #bytes(): number {
-    return this.#olderBytes + this.#current.size;
+    return this.#older.reduce((sum, { size }) => sum + size, this.#current.size);
+  }
+
+  #image(): Image {
+    return imageOf(this.#tables.values(), this.#current.manifest.epoch, this.#sequence);
   }
 
   #noteSnapshots(through: number, sizes: readonly number[]): void {
     this.#through = through;
     this.#status.checkpointedAt = this.#options.clock.now();
     this.#largestSnapshot = Math.max(0, ...sizes);
-    this.#checkpointAt = Math.max(limits.checkpointBytesMin, sizes.reduce((sum, size) => sum + size, 0));
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    this.#checkpointAt = Math.max(limits.checkpointBytesMin, bytes);
   }
 
-  /** Keeps what a torn write left, before the journal goes that ends in it. */
+  /** Keeps the bytes of a torn write, before the journal that ends in it is removed. */
   async #keepTorn({ torn }: Recovered): Promise<void> {
     if (torn === undefined) return;
     const { file, offset, bytes } = torn;
     const name = file.replace('.jsonl', '.torn');
     await replaceFile(this.#files, name, bytes);
     this.#options.onNotice(
-      `${file} ends at byte ${offset} in a line that does not fit: taken for a write that was cut short; ` +
-        `its ${bytes.length} bytes are kept in ${name}`,
+      `${file} ends at byte ${offset} in a line that does not fit: taken for a write that was ` +
+        `cut short; its ${bytes.length} bytes are kept in ${name}`,
     );
   }
 
-  /** Goes on in a new journal, and views everything at the seam. */
+  /** Begins a new journal. Returns all records as they are between the two journals. */
   async #rotate(): Promise<Image> {
     const old = this.#current;
     const { epoch, journal, after } = old.manifest;
-    // Else the last checkpoint has failed, and nothing was written since.
+    // Where the last checkpoint failed and nothing was written since, the journal is still empty.
     if (this.#older.length === 0 || after < this.#sequence) {
       const collections = listing(this.#tables.values(), this.#through);
       const manifest = { journal: journal + 1, closed: false, epoch, after: this.#sequence, collections };
       this.#fence();
       this.#journal = await JournalFile.create(this.#files, manifest, this.#target.mark);
-      this.#older.push(old.name);
-      this.#olderBytes += old.size;
+      this.#older.push(old);
       await this.#guard(() => this.#files.syncDirectory());
+      await old.close();
     }
-    return imageOf(this.#tables.values(), epoch, this.#sequence);
+    return this.#image();
+  }
+
+  async #removeOlder(): Promise<void> {
+    await this.#remove(this.#older.splice(0).map(({ name }) => name));
   }
 
   /** Whether as much is free as the next checkpoint needs. */
   async #hasRoom(): Promise<boolean> {
-    // Where that cannot be told, the write itself tells.
-    const free = await this.#files.free().catch(() => Number.POSITIVE_INFINITY);
-    return free + this.#unpublishedBytes >= this.#largestSnapshot + this.#bytes + this.#options.spareBytes;
+    // Where the system does not tell, the write itself finds out.
+    const free = await this.#files.free().catch(() => Infinity);
+    const needed = this.#largestSnapshot + this.#bytes + this.#options.spareBytes;
+    return free + this.#target.unpublishedBytes >= needed;
   }
 
+  /** Writes ahead of the journal's lines. Returns false where there is no room. */
   async #extend(): Promise<boolean> {
+    if (this.#isFull) return true;
     return (await this.#hasRoom()) && this.#current.pad(this.#options.spareBytes / 4);
   }
 
@@ -242,11 +254,11 @@ export class FileLog implements Log {
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
     const { onNotice } = this.#options;
-    if (isFull) onNotice('the disk is full: only removals are taken until there is room', 'error');
-    else onNotice('there is room on the disk again: everything is taken');
+    if (isFull) onNotice('the disk is full: only removals are accepted until there is room', 'error');
+    else onNotice('there is room on the disk again: all writes are accepted');
   }
 
-  /** Does what only the holder of the directory may. After any error nothing is written any more. */
+  /** Runs work that only the holder of the directory may do. After an error nothing is written. */
   async #guard<T>(work: () => Promise<T>): Promise<T> {
     this.#fence();
     try {
@@ -257,7 +269,7 @@ export class FileLog implements Log {
     }
   }
 
-  /** Fails where another process has the directory, or something has failed before. */
+  /** @throws where another process has the directory, or something has failed before */
   #fence(): void {
     if (this.#lock?.isHeld !== true) this.#fail(lockLost());
     const next = this.#journal && journalName(this.#journal.manifest.journal + 1);

@@ -91,9 +91,9 @@ export interface Won {
 
 export const won: Won = { outcome: 'won' };
 
-/** The error for a write that a full disk does not take. */
-export function storageFull(): CairnError {
-  return new CairnError('storage_full', 'Cannot write: the disk has no room left');
+/** The error for a write for which there is no room. */
+export function storageFull(reason = 'the disk has no room left'): CairnError {
+  return new CairnError('storage_full', `Cannot write: ${reason}`);
 }
 
 /** Makes a new name for a store's state, unlike any before it. */

@@ -5,80 +5,64 @@ import type { Files } from './disk/files.ts';
 import { systemMachine } from './disk/lock.ts';
 import { FileLog, type FileLogOptions } from './file-log.ts';
 import { memoryLog, type Log } from './log.ts';
-import { Capacity } from './memory/capacity.ts';
 import { HeapWatch, type Heap } from './memory/heap.ts';
 import { isCollectionName, Table, type AnyTable } from './memory/table.ts';
 import { journalNumbers } from './journal/journal-format.ts';
 import { unfinishedName } from './recovery/recovery.ts';
 import { snapshotName } from './recovery/snapshot.ts';
-import type {
-  Collection, CollectionDefinition, PublishedChange, Store, StoredRecord, StoreStatus, Transaction,
-} from './store.ts';
+import type { Collection, CollectionDefinition, Store, StoredRecord } from './store.ts';
 import { Writer } from './writer.ts';
 
 export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
-  /** Where the records are kept; only in memory when left out. */
+  /** Keep the records. Without them, the records are in memory only. */
   readonly files?: Files | undefined;
-  /** Makes a log that other processes share, to be used instead of files. It fills the tables, and may add some. */
+  /** Makes a log that several processes share. It replaces the files, and fills the tables. */
   readonly log?: ((tables: Map<string, AnyTable>) => Log) | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** Absent: that of this process. */
+  /** The heap of this process if absent. */
   readonly heap?: Heap;
-  /** How many records ordinary collections may have together. Absent: as many as fit into memory. */
+  /** The most records of all ordinary collections together. The memory is the bound if absent. */
   readonly recordsMax?: number | undefined;
   /**
-   * Called once when nothing can be written any more: a sync failed, or the lock is lost. Reads go on; the process
-   * should drain and exit with 74 (EX_IOERR).
+   * Called once when nothing can be written any more: a sync failed, or the lock is lost. Reads go
+   * on. The process should finish its requests and exit with 74 (EX_IOERR).
    */
   readonly onFailure?: (error: unknown) => void;
 }
 
 export interface OpenStore extends Store {
-  /** Whether there is one in the directory, or parts of one, before the start. */
+  /** Whether the directory holds a store, or parts of one, before the start. */
   exists(): Promise<boolean>;
-  /** The registered collections with nothing in them, for `checkStore` and `repairStore`. */
+  /** The registered collections without records, for `checkStore` and `repairStore`. */
   readonly freshTables: () => Map<string, AnyTable>;
 }
 
-/** Makes a store; nothing is touched before `start`. */
+/** Makes a store. Nothing is touched before `start`. */
 export function openStore(options: StoreOptions): OpenStore {
   return new LogStore(options);
 }
 
-/** The store on the log that its options ask for. */
-class LogStore implements OpenStore {
+/** A writer with its collections, on the log that the options ask for. */
+class LogStore extends Writer implements OpenStore {
   readonly #files: Files | undefined;
-  readonly #tables = new Map<string, AnyTable>();
-  readonly #log: Log;
+  readonly #tables: Map<string, AnyTable>;
   readonly #isShared: boolean;
   readonly #watch: HeapWatch;
-  readonly #writer: Writer;
-  #epoch: string | undefined;
   #isStarting = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: StoreOptions) {
     const { files, log, onNotice = () => undefined, onFailure = () => undefined } = options;
+    const tables = new Map<string, AnyTable>();
+    const watch = new HeapWatch(onNotice);
+    const { heap = watch, recordsMax = Infinity } = options;
+    const ownLog = log?.(tables) ?? logOf({ ...options, onNotice }, tables);
+    super({ log: ownLog, tables, heap, recordsMax, onFailure });
     this.#files = files;
+    this.#tables = tables;
     this.#isShared = log !== undefined;
-    this.#log = log?.(this.#tables) ?? logOf({ ...options, onNotice }, this.#tables);
-    this.#watch = new HeapWatch((isFull) => {
-      if (isFull) onNotice('the records fill the memory of this process: only removals are accepted', 'error');
-      else onNotice('there is room in memory again: all writes are accepted');
-    });
-    const { heap = this.#watch, recordsMax = Infinity } = options;
-    const capacity = new Capacity(this.#tables, heap, recordsMax);
-    this.#writer = new Writer({ log: this.#log, tables: this.#tables, capacity, onFailure });
-  }
-
-  get epoch(): string {
-    invariant(this.#epoch !== undefined, 'the store is used before it has started');
-    return this.#epoch;
-  }
-
-  get isCurrent(): boolean {
-    return this.#log.isCurrent;
+    this.#watch = watch;
   }
 
   collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R> {
@@ -91,41 +75,25 @@ class LogStore implements OpenStore {
     return table;
   }
 
-  async start(): Promise<void> {
+  override async start(): Promise<void> {
     invariant(!this.#isStarting, 'the store is started twice');
     this.#isStarting = true;
     this.#watch.start();
     try {
-      this.#epoch = await this.#writer.start();
+      await super.start();
     } catch (error) {
       this.#watch.stop();
       throw error;
     }
   }
 
-  write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    return this.#started.write(work);
-  }
-
   async confirm(): Promise<void> {
     if (this.#isShared) await this.write(() => undefined);
   }
 
-  onPublished(listener: (changes: readonly PublishedChange[]) => void): void {
-    this.#writer.onPublished(listener);
-  }
-
-  async checkpoint(): Promise<void> {
-    await this.#started.checkpoint();
-  }
-
-  close(): Promise<void> {
+  override close(): Promise<void> {
     this.#watch.stop();
-    return (this.#closing ??= this.#epoch === undefined ? Promise.resolve() : this.#writer.close());
-  }
-
-  status(): StoreStatus {
-    return this.#started.status();
+    return (this.#closing ??= super.close());
   }
 
   async exists(): Promise<boolean> {
@@ -136,16 +104,15 @@ class LogStore implements OpenStore {
 
   readonly freshTables = (): Map<string, AnyTable> =>
     new Map(Array.from(this.#tables, ([name, table]) => [name, table.fresh()]));
-
-  get #started(): Writer {
-    invariant(this.#epoch !== undefined, 'the store is used before it has started');
-    return this.#writer;
-  }
 }
 
 /** The log on the files, or one in memory where there are none. */
-function logOf(options: StoreOptions & Pick<FileLogOptions, 'onNotice'>, tables: Map<string, AnyTable>): Log {
+function logOf(
+  options: StoreOptions & Pick<FileLogOptions, 'onNotice'>,
+  tables: Map<string, AnyTable>,
+): Log {
   const { files, random } = options;
   if (files === undefined) return memoryLog(random);
-  return new FileLog({ spareBytes: limits.spareBytes, machine: systemMachine, ...options, files }, tables);
+  const defaults = { spareBytes: limits.spareBytes, machine: systemMachine };
+  return new FileLog({ ...defaults, ...options, files }, tables);
 }

@@ -1,26 +1,25 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { Batches, type Batch, type Write } from './batches.ts';
+import { Batches, type Batch, type Capacity, type Write } from './batches.ts';
 import type { ForeignGroup, Log } from './log.ts';
-import { applyChange, changesOf } from './memory/apply.ts';
-import type { Capacity } from './memory/capacity.ts';
 import { countsOf, type AnyTable } from './memory/table.ts';
+import { applyChange, changesOf } from './memory/transaction.ts';
 import type { PublishedChange, StoreStatus, Transaction } from './store.ts';
 
-export interface WriterOptions {
+export interface WriterOptions extends Capacity {
   readonly log: Log;
   readonly tables: ReadonlyMap<string, AnyTable>;
-  readonly capacity: Capacity;
   /** Called once when nothing can be written any more. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * The single writer. Transactions wait in a queue; when the log is free, the writer runs those that wait, in order,
- * against the published records and what the batch has decided so far, and appends what they changed as one group.
- * Once that is confirmed, the changes are published and all callers of the batch answered: those that were refused,
- * too, since a refusal may depend on an earlier transaction of the batch. So nothing is ever decided on changes that
- * may still fail, and a batch that lost against another process can simply be run again.
+ * The single writer. Transactions wait in a queue. When the log is free, the writer runs them in
+ * order, on the published records and the changes of the batch so far, and appends the changes as
+ * one group. When the group is durable, the writer publishes the changes and answers all callers
+ * of the batch. It answers refusals only then, too, because a refusal may depend on an earlier
+ * transaction of the batch. So no decision depends on changes that may still fail, and a batch
+ * that lost against another process can be run again.
  */
 export class Writer {
   readonly #log: Log;
@@ -29,39 +28,49 @@ export class Writer {
   readonly #onFailure: (error: unknown) => void;
   readonly #listeners: ((changes: readonly PublishedChange[]) => void)[] = [];
   readonly #waiting: Write[] = [];
-  /** The writes of the batch that is being appended; none once its callers were told that it has stalled. */
+  /** The writes of the batch that is being appended; empty once their callers have been answered. */
   #inFlight: readonly Write[] = [];
-  /** What runs between two batches. */
+  /** Work that runs between two batches. */
   readonly #between: (() => Promise<void>)[] = [];
   /** Settles when nothing is left to do; `undefined` while there is nothing to do. */
   #running: Promise<void> | undefined;
   #checkpointing: Promise<void> | undefined;
-  /** Makes the error for new writes, once they are refused for good. */
+  /** Makes the error for new writes, once all of them are refused. */
   #refusal: (() => CairnError) | undefined;
   #failed = false;
-  /** While the log does not answer, and the settling of who waits for that. */
+  /** True while the log does not answer. */
   #stalled = false;
   #onStalled: () => void = () => undefined;
-  #isStarted = false;
+  /** Known when the store has started. */
+  #epoch: string | undefined;
   #isClosed = false;
   /** Sequence number of the last published commit. */
   #sequence = 0;
   #groups = 0;
   #commits = 0;
 
-  constructor({ log, tables, capacity, onFailure }: WriterOptions) {
+  constructor({ log, tables, onFailure, ...capacity }: WriterOptions) {
     this.#log = log;
     this.#tables = tables;
     this.#batches = new Batches(tables, capacity);
     this.#onFailure = onFailure;
   }
 
-  /** Opens the log, and takes what is in it; returns the store's epoch. */
-  async start(): Promise<string> {
+  get epoch(): string {
+    invariant(this.#epoch !== undefined, 'the store is used before it has started');
+    return this.#epoch;
+  }
+
+  get isCurrent(): boolean {
+    return this.#log.isCurrent;
+  }
+
+  /** Opens the log and publishes its content. */
+  async start(): Promise<void> {
     const { epoch, sequence } = await this.#log.open({
       onFailure: (error) => this.#fail(error),
       onStalled: () => this.#stall(),
-      onDue: () => this.#isStarted && this.#schedule(),
+      onDue: () => this.#epoch !== undefined && this.#schedule(),
     });
     this.#sequence = sequence;
     try {
@@ -70,15 +79,15 @@ export class Writer {
       await this.#log.close();
       throw error;
     }
-    this.#isStarted = true;
-    return epoch;
+    this.#epoch = epoch;
   }
 
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
-    // What is thrown in here rejects the promise.
+    // An error that is thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
       if (this.#refusal !== undefined) throw this.#refusal();
       if (this.#stalled) throw unavailable();
+      invariant(this.#epoch !== undefined, 'the store is used before it has started');
       invariant(!this.#batches.isDeciding, 'a write is begun inside the work of another');
       if (this.#waiting.length >= limits.waitingTransactionsMax) {
         throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
@@ -100,8 +109,9 @@ export class Writer {
     return this.#checkpointing;
   }
 
-  /** Refuses new writes, answers those that wait, and closes the log. What has stalled is given up. */
+  /** Refuses new writes, answers those that wait, and closes the log. Abandons a stalled batch. */
   async close(): Promise<void> {
+    if (this.#epoch === undefined) return;
     this.#refusal ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
     const stalled = new Promise<void>((resolve) => (this.#onStalled = resolve));
     const running = (async () => {
@@ -115,7 +125,7 @@ export class Writer {
   }
 
   status(): StoreStatus {
-    // A full store that is not ready gets no writes, which would find out that there is room again.
+    // A full store gets no writes from a load balancer, and so no write that would check for room.
     if (this.#log.isFull) void this.#log.checkRoom();
     return {
       state: this.#failed ? 'failed' : this.#log.isFull ? 'full' : 'writable',
@@ -168,7 +178,7 @@ export class Writer {
     const answer = await (batch.commits.length === 0 ? this.#log.confirm() : this.#log.append(batch));
     this.#stalled = false;
     this.#batches.clear();
-    // Something else failed meanwhile, and the callers have been told so.
+    // The store failed meanwhile, and the callers have been told so.
     if (this.#failed) return;
     switch (answer.outcome) {
       case 'won':
@@ -187,7 +197,7 @@ export class Writer {
         throw answer.error;
     }
     this.#inFlight = [];
-    if (this.#isStarted && this.#log.checkpointDue) void this.checkpoint().catch(() => undefined);
+    if (this.#epoch !== undefined && this.#log.checkpointDue) void this.checkpoint().catch(() => undefined);
   }
 
   #publish({ commits, changes }: Batch): void {
@@ -195,7 +205,7 @@ export class Writer {
     this.#published(commits.length, changes);
   }
 
-  /** Publishes what another process has appended. */
+  /** Publishes a group that another process has appended. */
   #follow({ first, commits }: ForeignGroup): void {
     invariant(first === this.#sequence + 1, `the log goes on with ${first} after ${this.#sequence}`);
     const changes = Array.from(changesOf(commits), ([change, at]) => {
@@ -214,7 +224,10 @@ export class Writer {
     for (const listener of this.#listeners) listener(changes);
   }
 
-  /** Refuses all writes from now on: whether those in flight were written is unknown. Only the first call counts. */
+  /**
+   * Refuses all writes from now on. Nobody can tell whether those in flight were written. Only the
+   * first call counts.
+   */
   #fail(error: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
@@ -225,7 +238,7 @@ export class Writer {
     if (!this.#isClosed) this.#onFailure(error);
   }
 
-  /** Answers all callers, since the log does not answer. The batch in flight goes on, and nobody waits for it. */
+  /** Answers all callers, since the log does not. The batch in flight goes on without them. */
   #stall(): void {
     this.#stalled = true;
     for (const { changes, reject } of this.#inFlight) reject(changes ? outcomeUnknown() : unavailable());

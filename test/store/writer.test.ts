@@ -3,7 +3,6 @@ import { describe, it } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import type { Answer, ForeignGroup, Group, Log, LogEvents } from '../../src/store/log.ts';
 import { memoryLog, storageFull, won } from '../../src/store/log.ts';
-import { Capacity } from '../../src/store/memory/capacity.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { UniqueKeyError, type PublishedChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
@@ -76,8 +75,7 @@ async function fakeLog(recordsMax = Infinity): Promise<Fake> {
   };
   const byName = new Map(Object.entries(tables));
   const onFailure = (error: unknown): void => void failures.push(error);
-  const capacity = new Capacity(byName, fake.heap, recordsMax);
-  const writer = new Writer({ log, tables: byName, capacity, onFailure });
+  const writer = new Writer({ log, tables: byName, heap: fake.heap, recordsMax, onFailure });
   await writer.start();
   assert.ok(told);
   return Object.assign(fake, { writer, events: told });

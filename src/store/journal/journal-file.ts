@@ -67,13 +67,7 @@ export class JournalFile {
     return isWritten;
   }
 
-  /** Gives back what was written ahead, and closes the file. Nothing is appended any more. */
-  async end(): Promise<void> {
-    await this.#file.truncate(this.size).catch(() => undefined);
-    await this.close();
-  }
-
-  /** Everything is synced by now, so an error of the system's does not matter. */
+  /** Closes the file. Every line is synced by now, so an error does not matter. */
   async close(): Promise<void> {
     await this.#file.close().catch(() => undefined);
   }

@@ -196,7 +196,8 @@ export async function writeCopy(files: Files, copy: Copy, options: OfflineOption
     await files.syncDirectory();
     for (const [name, bytes] of alongside) await replaceFile(files, name, bytes);
     onProgress(`writing ${files.directory}`);
-    const target = { files, mark: random(4).toString('hex'), guard: <T>(work: () => Promise<T>) => work() };
+    const guard = <T>(work: () => Promise<T>): Promise<T> => work();
+    const target = { files, mark: random(4).toString('hex'), unpublishedBytes: 0, guard };
     await (await writeStore(target, image, { number: 1, closed: true })).journal.close();
     await files.remove(unfinishedName);
     await files.syncDirectory();

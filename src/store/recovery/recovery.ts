@@ -3,7 +3,7 @@ import type { Files } from '../disk/files.ts';
 import {
   journalNumbers, openJournal, readGroups, type Journal, type Line, type Report,
 } from '../journal/journal-format.ts';
-import { applyChange, changesOf } from '../memory/apply.ts';
+import { applyChange, changesOf } from '../memory/transaction.ts';
 import { isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
 import { StoreDamageError } from '../store.ts';
 import type { RefusalLabel } from './cases.ts';

@@ -6,16 +6,18 @@
  *   {"id":5,"revision":90,"name":"Ink","price":7}
  *   ],"count":2,"sha256":"…"}
  *
- * - `through` is the last sequence number whose changes are in it, `revision` the last one that changed the
- *   collection, `nextId` the id that the next record gets.
- * - `sha256` covers every byte of the lines above the last one. The last line is exactly what `count` and the digest
- *   make it, and ends in a line feed; nothing follows. So there is no byte that may change unnoticed.
+ * - `through` is the sequence number of the last commit whose changes the file holds,
+ *   `revision` that of the last commit that changed the collection, and `nextId` the id that
+ *   the next record gets.
+ * - `sha256` covers every byte of the lines above the last one. The last line consists of
+ *   `count` and the digest, and ends in a line feed; nothing follows. So no byte can change
+ *   unnoticed.
  *
- * Order of barriers: temporary file, sync, read back, rename, sync of the directory.
+ * Order of writing: temporary file, sync, read back, rename, sync of the directory.
  */
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { isJsonObject, type JsonObject } from '../../base/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { readChunks, readWhole, writeAll, writeSynced, type Files } from '../disk/files.ts';
 import { lines, parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
 import { isCount, isMisfit, type AnyTable } from '../memory/table.ts';
@@ -23,95 +25,100 @@ import { StoreDamageError, type StoredRecord, type View } from '../store.ts';
 
 const snapshotFormat = 1;
 
-/** How much of a snapshot is encoded at a time, in UTF-16 code units: that holds the event loop for less than 1 ms. */
+/** UTF-16 code units that are encoded at a time. They hold the event loop for less than 1 ms. */
 const sliceLength = 64 * 1024;
-/** How much is written between two syncs, so that a journal's sync never waits for a whole snapshot. */
+/** Bytes between two syncs, so that a sync of the journal never waits for a whole snapshot. */
 const bytesPerSync = 1024 * 1024;
 
 export function snapshotName(collection: string): string {
   return `${collection}.json`;
 }
 
-/** Where a store is written. */
+/** The directory to which a store is written. */
 export interface Target {
   readonly files: Files;
-  /** Part of the names of temporary files, so that no other process writes to ours. */
+  /** Part of the names of temporary files, so that no two processes write to the same file. */
   readonly mark: string;
-  /** Runs what only the process may do that has the directory; for good when it fails. */
+  /** Size in bytes of the snapshot that is being written and does not have its name yet. */
+  unpublishedBytes: number;
+  /** Runs work that only the holder of the directory may do. An error in it is final. */
   readonly guard: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /** Every collection at one moment. */
 export interface Image {
   readonly epoch: string;
-  /** Sequence number of the last commit that is in it. */
+  /** Sequence number of the last commit that the image holds. */
   readonly through: number;
-  readonly views: readonly (View<StoredRecord> & { readonly name: string; readonly nextId: number })[];
+  readonly views: readonly CollectionView[];
+}
+
+interface CollectionView extends View<StoredRecord> {
+  readonly name: string;
+  readonly nextId: number;
 }
 
 /** Views `tables` as they are now. */
 export function imageOf(tables: Iterable<AnyTable>, epoch: string, through: number): Image {
-  const views = Array.from(tables, (table) => ({ name: table.name, nextId: table.nextId, ...table.view() }));
-  return { epoch, through, views };
+  const viewOf = (table: AnyTable): CollectionView => ({
+    name: table.name, nextId: table.nextId, ...table.view(),
+  });
+  return { epoch, through, views: Array.from(tables, viewOf) };
 }
 
 /**
- * Writes one snapshot after the other to a temporary file that takes the place of the former one, whose room is then
- * free for the next. Gives way to other work after each slice. `onWritten` is called with the bytes of the temporary
- * file so far. Returns the sizes of the snapshots.
+ * Writes one snapshot after the other. Each one replaces the former snapshot before the next one
+ * is begun, so that the disk needs room for one of them only. Yields to other work after each
+ * slice. Returns the sizes of the snapshots in bytes.
  */
-export async function writeSnapshots(
-  { files, mark, guard }: Target,
-  { epoch, through, views }: Image,
-  onWritten: (bytes: number) => void = () => undefined,
-): Promise<number[]> {
+export async function writeSnapshots(target: Target, image: Image): Promise<number[]> {
+  const { files, mark, guard } = target;
   const sizes: number[] = [];
   try {
-    for (const { name, revision, nextId, ...view } of views) {
-      const temporary = `${snapshotName(name)}.${mark}.tmp`;
-      const header = { format: snapshotFormat, collection: name, epoch, through, revision, nextId };
-      sizes.push(await writeSnapshot(files, temporary, header, view, onWritten));
-      await guard(() => files.rename(temporary, snapshotName(name)));
+    for (const view of image.views) {
+      const name = snapshotName(view.name);
+      const temporary = `${name}.${mark}.tmp`;
+      await writeSnapshot(target, temporary, image, view);
+      await guard(() => files.rename(temporary, name));
+      sizes.push(target.unpublishedBytes);
     }
   } finally {
-    onWritten(0);
+    target.unpublishedBytes = 0;
   }
   await guard(() => files.syncDirectory());
   return sizes;
 }
 
-/** Writes one snapshot, syncs it and reads it back. Returns its size. */
+/** Writes one snapshot, syncs it and reads it back. */
 async function writeSnapshot(
-  files: Files,
+  target: Target,
   temporary: string,
-  header: JsonObject,
-  view: Records,
-  onWritten: (bytes: number) => void,
-): Promise<number> {
+  { epoch, through }: Image,
+  { name: collection, revision, nextId, blocks, size: count }: CollectionView,
+): Promise<void> {
+  const { files } = target;
+  const header = { format: snapshotFormat, collection, epoch, through, revision, nextId };
   const hash = createHash('sha256');
-  let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
-    for (const text of encodeSlices(header, view, () => hash.copy().digest('hex'))) {
+    let size = 0;
+    const put = async (text: string): Promise<void> => {
       const bytes = Buffer.from(text);
       hash.update(bytes);
       await writeAll(file, bytes, size);
-      size += bytes.length;
-      onWritten(size);
+      target.unpublishedBytes = size += bytes.length;
       if (size % bytesPerSync < bytes.length) await file.sync();
-    }
+    };
+    for (const text of encodeSlices(header, blocks)) await put(text);
+    await put(encodeFooter(count, hash.copy().digest('hex')));
     await file.sync();
     const read = createHash('sha256');
     for await (const chunk of readChunks(files, temporary)) read.update(chunk);
     if (read.digest('hex') === hash.digest('hex')) return;
     throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
   });
-  return size;
 }
 
-type Records = Pick<View<StoredRecord>, 'size' | 'blocks'>;
-
-/** `digest`: of all that was yielded before. */
-function* encodeSlices(header: JsonObject, { size, blocks }: Records, digest: () => string) {
+function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Generator<string> {
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
   for (const records of blocks) {
@@ -124,10 +131,20 @@ function* encodeSlices(header: JsonObject, { size, blocks }: Records, digest: ()
     }
   }
   yield separator === '' ? text : `${text}\n`;
-  yield encodeFooter(size, digest());
 }
 
-/** What a snapshot says in its first line. */
+function encodeFooter(count: number, digest: string): string {
+  return `],"count":${count},"sha256":"${digest}"}\n`;
+}
+
+/** A snapshot that was read into its table. */
+export interface ReadSnapshot {
+  /** The content of the first line; `undefined` where it cannot be read. */
+  readonly header: SnapshotHeader | undefined;
+  /** Size in bytes. */
+  readonly size: number;
+}
+
 export interface SnapshotHeader {
   readonly epoch: string;
   readonly through: number;
@@ -135,16 +152,10 @@ export interface SnapshotHeader {
   readonly nextId: number;
 }
 
-export interface ReadSnapshot {
-  /** `undefined` where it cannot be read. */
-  readonly header: SnapshotHeader | undefined;
-  /** In bytes. */
-  readonly size: number;
-}
-
 /**
- * Reads a collection's snapshot into its table in `tables`, which is empty. What is intact is read in runs of lines,
- * since one call of `JSON.parse` for many costs least; all else by `salvageSnapshot`.
+ * Reads the snapshot of a collection into its table in `tables`, which is empty. An intact
+ * snapshot is parsed in runs of lines, because one call of `JSON.parse` for many records is the
+ * fastest. `salvageSnapshot` reads any other snapshot.
  */
 export async function readSnapshot(
   files: Files,
@@ -154,107 +165,116 @@ export async function readSnapshot(
 ): Promise<ReadSnapshot> {
   const hash = createHash('sha256');
   let header: SnapshotHeader | undefined;
-  /** What was read from `offset` on. Its last line may be the footer: it stays until the end of the file is known. */
+  /** The bytes from `offset` on. The last line stays here, since it may be the footer. */
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
   for await (const chunk of readChunks(files, snapshotName(table.name))) {
     rest = Buffer.concat([rest, chunk]);
     const end = rest.lastIndexOf(0x0a, rest.length - 2) + 1;
-    let run = rest.toString('utf8', 0, end);
-    if (header === undefined) {
-      const start = run.indexOf('\n') + 1;
-      header = parseHeader(parseObject(`${run.slice(0, start)}]}`), table.name);
-      run = run.slice(start);
-    }
-    if (header === undefined || !loadRun(run, table)) break;
+    const run = rest.toString('utf8', 0, end);
+    const members = run.slice(0, run.endsWith(',\n') ? -2 : -1);
+    const value = parseObject(`${header === undefined ? '' : '{"records":['}${members}]}`);
+    header ??= parseHeader(value, table.name);
+    if (header === undefined || !loadRecords(value?.['records'], table)) break;
     hash.update(rest.subarray(0, end));
     offset += end;
     rest = rest.subarray(end);
   }
-  if (header === undefined || rest.toString() !== encodeFooter(table.size, hash.digest('hex'))) {
-    return salvageSnapshot(files, tables, table.fresh(), report);
+  const footer = encodeFooter(table.size, hash.digest('hex'));
+  if (header === undefined || rest.toString() !== footer) {
+    const emptied = table.fresh();
+    tables.set(table.name, emptied);
+    return { header: await salvageSnapshot(files, emptied, report), size: 0 };
   }
   table.advance(header.revision, header.nextId);
   return { header, size: offset + rest.length };
 }
 
-/** Puts the records of some lines into `table`. Returns false where one of them is none. */
-function loadRun(run: string, table: AnyTable): boolean {
-  const records = parseObject(`{"records":[${run.slice(0, run.endsWith(',\n') ? -2 : -1)}]}`)?.['records'];
-  return Array.isArray(records) && records.every((each) => isJsonObject(each) && table.load(each) === undefined);
+/** Returns false where one of the records cannot be loaded. */
+function loadRecords(records: JsonValue | undefined, table: AnyTable): boolean {
+  if (!Array.isArray(records)) return false;
+  return records.every((record) => isJsonObject(record) && table.load(record) === undefined);
 }
 
-/** Reads what can be read of a snapshot that is damaged or was edited, into a table that it puts in `tables`. */
+/** One record of a snapshot, with the byte at which its line begins. */
+interface Entry {
+  readonly offset: number;
+  /** `undefined` where it is not a JSON object. */
+  readonly record: JsonObject | undefined;
+}
+
+/** Reads what can be read of a snapshot that is damaged or was edited. Returns its header. */
 async function salvageSnapshot(
   files: Files,
-  tables: Map<string, AnyTable>,
   table: AnyTable,
   report: Report,
-): Promise<ReadSnapshot> {
+): Promise<SnapshotHeader | undefined> {
   const name = snapshotName(table.name);
   let isLossy = false;
   const lose = (offset: number, problem: string): void => {
     isLossy = true;
     report(new StoreDamageError(isMisfit(problem) ? 'D1' : 'S1', name, offset, problem));
   };
-  tables.set(table.name, table);
-  const { head, records, size } = await readRecords(files, name, lose);
+  const { head, entries } = await readEntries(files, name, lose);
   const header = parseHeader(head, table.name);
   if (header === undefined) lose(0, 'it is no header');
-  for (const { offset, record } of records) {
-    // A record that was added by hand needs no revision of its own; its id stays in front.
-    const stored: JsonObject | undefined = record && { id: 0, revision: header?.through ?? 0, ...record };
-    const id = stored?.['id'];
-    if (stored === undefined) lose(offset, 'it is no record');
-    else if (isCount(id) && table.get(id) !== undefined) lose(offset, `another record has the id ${id}`);
-    else {
-      const problem = table.load(stored);
-      if (problem !== undefined) lose(offset, problem);
-    }
+  for (const { offset, record } of entries) {
+    // A record that was added by hand needs no revision of its own.
+    const stored = record && { id: 0, revision: header?.through ?? 0, ...record };
+    const problem = stored === undefined ? 'it is no record' : loadOnce(stored, table);
+    if (problem !== undefined) lose(offset, problem);
   }
   table.advance(header?.revision ?? 0, header?.nextId ?? 0);
   if (!isLossy) report(new StoreDamageError('S2', name));
-  return { header, size };
+  return header;
 }
 
-/** The members before the records, and the records with their places: line by line, or else of JSON in any form. */
-async function readRecords(files: Files, name: string, lose: (offset: number, problem: string) => void) {
-  const records: { readonly offset: number; readonly record: JsonObject | undefined }[] = [];
+/** Loads a record, unless another one has its id. Returns the problem, if there is one. */
+function loadOnce(stored: JsonObject, table: AnyTable): string | undefined {
+  const { id } = stored;
+  const isTaken = isCount(id) && table.get(id) !== undefined;
+  return isTaken ? `another record has the id ${id}` : table.load(stored);
+}
+
+/**
+ * Reads the members before the records, and the records: line by line or, where that fails, as
+ * JSON in any layout, such as an editor or another tool leaves.
+ */
+async function readEntries(
+  files: Files,
+  name: string,
+  lose: (offset: number, problem: string) => void,
+): Promise<{ head: JsonObject | undefined; entries: Entry[] }> {
+  const entries: Entry[] = [];
   let head: JsonObject | undefined;
-  let size = 0;
-  let footer = '';
+  let hasFooter = false;
   for await (const { offset, bytes } of lines(files, name)) {
     if (offset === 0) refuseNewer(name, bytes, snapshotFormat);
     if (!isUtf8(bytes)) lose(offset, 'it has bytes that are not UTF-8');
     const line = bytes.toString().trim();
-    size = offset + bytes.length;
     if (offset === 0 && line.endsWith('[')) head = parseObject(`${line}]}`);
-    else if (line.startsWith('],"count":')) footer = line;
-    else if (line !== '') records.push({ offset, record: parseObject(line.replace(/,$/, '')) });
+    else if (line.startsWith('],"count":')) hasFooter = true;
+    else if (line !== '') entries.push({ offset, record: parseObject(line.replace(/,$/, '')) });
   }
-  if (head !== undefined && footer !== '' && records.every(({ record }) => record !== undefined)) {
-    return { head, records, size };
+  const isWhole = head !== undefined && hasFooter;
+  if (isWhole && entries.every(({ record }) => record !== undefined)) return { head, entries };
+  const text = String(await readWhole(files, name));
+  // Some editors put a byte order mark in front.
+  const whole = parseObject(text.replace(/^\uFEFF/, ''));
+  const records = whole?.['records'];
+  if (!Array.isArray(records)) {
+    if (!hasFooter) lose(0, 'its last line is missing');
+    return { head, entries };
   }
-  const bytes = (await readWhole(files, name)) ?? Buffer.alloc(0);
-  // Some editors put a byte order mark in front, which has three bytes.
-  const whole = parseObject(bytes) ?? parseObject(bytes.subarray(3));
-  const all = whole?.['records'];
-  if (Array.isArray(all)) {
-    const found = all.map((record) => ({ offset: 0, record: isJsonObject(record) ? record : undefined }));
-    return { head: whole, records: found, size };
-  }
-  if (footer === '') lose(size, 'its last line is missing');
-  return { head, records, size };
+  const recordOf = (value: JsonValue): JsonObject | undefined => isJsonObject(value) ? value : undefined;
+  return { head: whole, entries: records.map((value) => ({ offset: 0, record: recordOf(value) })) };
 }
 
-/** The header in a parsed first line; `undefined` where it is none of this collection's. */
+/** The header in a parsed first line; `undefined` where it is not one of this collection. */
 function parseHeader(value: JsonObject | undefined, expected: string): SnapshotHeader | undefined {
   const { format, collection, epoch, through, revision, nextId } = value ?? {};
-  if (format !== snapshotFormat || collection !== expected || typeof epoch !== 'string') return undefined;
-  if (!isCount(through) || !isCount(revision) || revision > through || !isCount(nextId)) return undefined;
+  if (format !== snapshotFormat || collection !== expected) return undefined;
+  if (typeof epoch !== 'string' || !isCount(nextId)) return undefined;
+  if (!isCount(through) || !isCount(revision) || revision > through) return undefined;
   return { epoch, through, revision, nextId };
-}
-
-function encodeFooter(count: number, digest: string): string {
-  return `],"count":${count},"sha256":"${digest}"}\n`;
 }
