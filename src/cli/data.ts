@@ -8,7 +8,7 @@ import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/journal/journal-format.ts';
 import {
-  checkStore, copiedOf, copyStore, readCopy, repairStore, writeCopy, type Copied, type Held, type OfflineOptions,
+  checkStore, readCopy, repairStore, writeCopy, type Copy, type Held, type OfflineOptions,
 } from '../store/recovery/offline.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import {
@@ -63,8 +63,9 @@ export const dataCommands: readonly Command[] = [
       const cluster = await clusterOf(call);
       if (cluster !== undefined) {
         const options = { ...offlineOptions(call.terminal), restores: false };
-        const target = operandOf(call);
-        return tellCopy(call, await writeCopy(new NodeFiles(target), await cluster.read(), options), target, false);
+        const [target, copied] = [operandOf(call), await cluster.read()];
+        await writeCopy(new NodeFiles(target), copied, options);
+        return tellCopy(call, copied, target, false);
       }
       const [source, target] = await sourceAndTarget(call);
       return copy(call, source, target, false);
@@ -82,7 +83,7 @@ export const dataCommands: readonly Command[] = [
       if (cluster !== undefined) {
         const copied = await readCopy(new NodeFiles(source), { ...offlineOptions(call.terminal), restores: true });
         await cluster.write(copied.image);
-        return tellCopy(call, copiedOf(copied), `${cluster.node.prefix} in etcd`, true);
+        return tellCopy(call, copied, `${cluster.node.prefix} in etcd`, true);
       }
       return copy(call, source, resolve(call.read(options.directory)), true);
     },
@@ -145,12 +146,15 @@ async function repair(call: Call): Promise<ExitCode> {
 
 async function copy(call: Call, source: string, target: string, restores: boolean): Promise<void> {
   const options = { ...offlineOptions(call.terminal), restores };
-  tellCopy(call, await copyStore(new NodeFiles(source), new NodeFiles(target), options), target, restores);
+  const copied = await readCopy(new NodeFiles(source), options);
+  await writeCopy(new NodeFiles(target), copied, options);
+  tellCopy(call, copied, target, restores);
 }
 
-function tellCopy({ terminal }: Call, copied: Copied, target: string, restores: boolean): void {
-  for (const line of counts(copied)) terminal.out(`${line}\n`);
-  const hasKeys = copied.alongside.includes(keyFile);
+function tellCopy({ terminal }: Call, { image, alongside }: Copy, target: string, restores: boolean): void {
+  const collections = image.views.map(({ name, size }) => ({ name, records: size }));
+  for (const line of counts({ collections })) terminal.out(`${line}\n`);
+  const hasKeys = alongside.has(keyFile);
   const keys = hasKeys ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n${restores ? signInAgain : ''}`);
 }
@@ -164,11 +168,11 @@ async function sourceAndTarget(call: Call): Promise<[source: string, target: str
 
 const operandOf = ({ operands: [operand = ''] }: Call): string => resolve(operand);
 
-function counts({ collections }: Held): string[] {
+function counts({ collections }: Pick<Held, 'collections'>): string[] {
   return collections.map(({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`);
 }
 
-function offlineOptions({ interactive, err }: Terminal): OfflineOptions & { onProgress: (step: string) => void } {
+function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
   /** What takes long says so, where a person waits. */
   const onProgress = (step: string): void => (interactive ? err(`${step} …\n`) : undefined);
   return { clock: systemClock, random: systemRandom, machine: systemMachine, credentials, onProgress };

@@ -11,17 +11,17 @@ export class StoreDamageError extends Error {
   readonly offset: number;
   /** What to do about it. */
   readonly remedy: string;
-  /** What `cairn repair` does with it; `undefined` where it refuses, too. */
-  readonly repair: Refusal['repair'];
+  /** Whether a repair loses something. */
+  readonly isLoss: boolean;
 
   constructor(label: RefusalLabel, file: string, offset = 0, detail = '') {
-    const { found, remedy, repair }: Refusal = refusals[label];
+    const { found, remedy, isAccepted }: Refusal = refusals[label];
     super(`Cannot open the store: ${file}, byte ${offset}: ${found}${detail && `: ${detail}`} [${label}]`);
     this.label = label;
     this.file = file;
     this.offset = offset;
     this.remedy = remedy;
-    this.repair = repair;
+    this.isLoss = isAccepted !== true;
   }
 }
 

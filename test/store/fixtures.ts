@@ -128,6 +128,7 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
     machine: machineWith(),
     onNotice: (notice: string) => void notices.push(notice),
     onFailure: (error: unknown) => void failures.push(error),
+    onProgress: () => undefined,
     ...given,
   };
   const store = openStore(options);

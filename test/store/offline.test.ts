@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Files } from '../../src/store/disk/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/journal/journal-format.ts';
-import { copyStore, repairStore, type CopyOptions } from '../../src/store/recovery/offline.ts';
+import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/store/recovery/offline.ts';
 import { LockedError } from '../../src/store/store.ts';
 import {
   dropLine,
@@ -31,9 +31,17 @@ const copying = (restores: boolean): CopyOptions => ({
   machine: machineWith(),
   credentials,
   restores,
+  onProgress: () => undefined,
 });
-const backUp = (from: Files, to: Files): ReturnType<typeof copyStore> => copyStore(from, to, copying(false));
-const restore = (from: Files, to: Files): ReturnType<typeof copyStore> => copyStore(from, to, copying(true));
+
+async function copyStore(from: Files, to: Files, options: CopyOptions): Promise<Copy> {
+  const copy = await readCopy(from, options);
+  await writeCopy(to, copy, options);
+  return copy;
+}
+
+const backUp = (from: Files, to: Files): Promise<Copy> => copyStore(from, to, copying(false));
+const restore = (from: Files, to: Files): Promise<Copy> => copyStore(from, to, copying(true));
 
 describe('check', () => {
   it('finds nothing wrong with a good store, and changes nothing', async () => {
@@ -321,7 +329,7 @@ describe('backup and restore', () => {
     await write('c')(running);
     const backup = new SimulatedDisk();
     const report = await backUp(running.disk, backup);
-    assert.deepEqual(report.alongside, ['keys.json']);
+    assert.deepEqual([...report.alongside.keys()], ['keys.json']);
     const files = ['journal-1.jsonl', 'keys.json', 'notes.json', 'people.json'];
     assert.deepEqual([...backup.content().keys()].sort(), files);
     await write('d')(running);

@@ -27,8 +27,8 @@ export interface Refusal {
   readonly found: string;
   /** What to do about it. */
   readonly remedy: string;
-  /** What `cairn repair` does with it; `undefined` where it refuses, too. */
-  readonly repair?: 'loses nothing' | 'loses something';
+  /** Whether `cairn repair` accepts what was found, and so loses nothing. */
+  readonly isAccepted?: true;
 }
 
 const restore = '`cairn restore` a backup, or `cairn repair`, which keeps what can be read';
@@ -36,28 +36,26 @@ const putBack = 'put the right file back, or `cairn restore` a backup; `cairn re
 const redeclare = 'go back to the former declaration, or make the new one fit: see the README, "Changing a collection"';
 const emptyIt = 'empty the directory, and begin again';
 
-const loses = { repair: 'loses something' } as const;
-
 export const refusals = {
-  D1: { found: 'a record that does not fit its declaration', remedy: redeclare, ...loses },
-  N2: { found: 'a snapshot without a journal', remedy: putBack, ...loses },
+  D1: { found: 'a record that does not fit its declaration', remedy: redeclare },
+  N2: { found: 'a snapshot without a journal', remedy: putBack },
   N3: { found: 'a backup, a restore or a repair was cut short', remedy: emptyIt },
-  S1: { found: 'a damaged line in a snapshot', remedy: restore, ...loses },
+  S1: { found: 'a damaged line in a snapshot', remedy: restore },
   S2: {
     found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged',
     remedy: '`cairn repair`, which accepts the edit',
-    repair: 'loses nothing',
+    isAccepted: true,
   },
-  S3: { found: 'a file of another store', remedy: putBack, ...loses },
+  S3: { found: 'a file of another store', remedy: putBack },
   S4: { found: 'a format of a newer version', remedy: 'start the newer version of Cairn that wrote it' },
-  S5: { found: 'a snapshot that is missing, or of another time than the journal says', remedy: putBack, ...loses },
-  S7: { found: 'a snapshot that goes further than the journals', remedy: putBack, ...loses },
-  J2: { found: 'a line that is damaged, missing, repeated or of another journal', remedy: restore, ...loses },
-  J3: { found: 'a gap in the sequence', remedy: restore, ...loses },
-  J4: { found: 'something follows the line that closed the journal', remedy: restore, ...loses },
-  J5: { found: 'a line that is intact and makes no sense', remedy: restore, ...loses },
-  J7: { found: 'a journal that is missing, or does not end where the next one begins', remedy: putBack, ...loses },
-  J9: { found: 'a damaged first line of a journal', remedy: restore, ...loses },
+  S5: { found: 'a snapshot that is missing, or of another time than the journal says', remedy: putBack },
+  S7: { found: 'a snapshot that goes further than the journals', remedy: putBack },
+  J2: { found: 'a line that is damaged, missing, repeated or of another journal', remedy: restore },
+  J3: { found: 'a gap in the sequence', remedy: restore },
+  J4: { found: 'something follows the line that closed the journal', remedy: restore },
+  J5: { found: 'a line that is intact and makes no sense', remedy: restore },
+  J7: { found: 'a journal that is missing, or does not end where the next one begins', remedy: putBack },
+  J9: { found: 'a damaged first line of a journal', remedy: restore },
 } as const satisfies Record<string, Refusal>;
 
 export type RefusalLabel = keyof typeof refusals;

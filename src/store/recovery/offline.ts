@@ -9,120 +9,96 @@ import { imageOf, type Image } from './snapshot.ts';
 import { writeStore } from './write-store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
-  /** What lets callers in. It is backed up, but comes back neither by a restore nor by a repair with losses. */
+  /**
+   * What lets callers in. A backup holds it; neither a restore nor a repair with losses brings it
+   * back.
+   */
   readonly credentials: {
     readonly collections: readonly string[];
-    /** Files beside the store's own, such as keys. */
+    /** Files beside the records, such as keys. */
     readonly files: readonly string[];
   };
   /** Takes a few words for each step that may take long. */
-  readonly onProgress?: (step: string) => void;
+  readonly onProgress: (step: string) => void;
 }
 
 export interface CopyOptions extends OfflineOptions {
   /**
-   * Gives the copy a new epoch, so that no entity tag from before matches, and no credentials: ids that were given
-   * since the backup are given anew, to others.
+   * Gives the copy a new epoch, so that no earlier entity tag matches, and no credentials, because
+   * ids that were given since the backup will be given again, to others.
    */
   readonly restores: boolean;
 }
 
-/** What a directory holds, after it was checked or written. */
+/** The content of a directory after it was checked or written. */
 export interface Held {
   readonly collections: StoreStatus['collections'];
-  /** What is wrong with the store, or was; empty where a start would succeed. */
+  /** The damage that was found; empty where a start would succeed. */
   readonly damage: readonly StoreDamageError[];
 }
 
-/** How far the next id jumps where it cannot be known which ids were given: none may ever mean two things. */
+/** A copy: the records, and the files beside them by name. */
+export interface Copy {
+  readonly image: Image;
+  readonly alongside: ReadonlyMap<string, Buffer>;
+}
+
+/** How many ids are skipped where it is unknown which ones were given: none may be given twice. */
 const idsSkipped = 1_000_000;
 
-/** How often a running store is read anew because a checkpoint came between. */
+/** How often a running store is read, where its checkpoints remove files before they are read. */
 const attemptsMax = 5;
 
 /**
- * Does what a start does, and writes nothing. Where a start would be refused, goes on and finds all that is wrong.
- * `notices` are what else it would say or do, one sentence each.
+ * Does what a start does, and writes nothing. Where a start would be refused, finds all damage.
+ * `notices` are further things that an operator should know, one sentence each.
  */
 export async function checkStore(
   files: Files,
   makeTables: () => Map<string, AnyTable>,
 ): Promise<Held & { readonly notices: readonly string[] }> {
   try {
-    const { tables, closed, sequence, torn } = await readStore(files, makeTables);
+    const { tables, damage, closed, sequence, torn } = await readStore(files, makeTables);
+    if (damage.length > 0) return { damage, notices: [], collections: [] };
     const notices: string[] = [];
-    if (!closed) notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
-    if (torn !== undefined) {
-      notices.push(`${torn.file}, byte ${torn.offset}: a write that was cut short, or is under way, is left out`);
+    if (!closed) {
+      notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
     }
-    return { damage: [], notices, collections: countsOf(tables) };
+    if (torn !== undefined) {
+      const place = `${torn.file}, byte ${torn.offset}`;
+      notices.push(`${place}: a write that was cut short, or is under way, is left out`);
+    }
+    return { damage, notices, collections: countsOf(tables) };
   } catch (error) {
     if (!(error instanceof StoreDamageError)) throw error;
-    const damage: StoreDamageError[] = [];
-    if (error.repair === undefined) damage.push(error);
-    else await recover(files, makeTables(), (each) => damage.push(each));
-    return { damage, notices: [], collections: [] };
+    return { damage: [error], notices: [], collections: [] };
   }
 }
 
 /**
- * Writes what the store in `source` holds to the empty directory `target`, as after a clean stop. A server may go on
- * writing to `source`: the copy is the state after one of its commits. Returns also which files went `alongside`.
- * @throws CairnError `write_refused` where `target` is not empty, `not_found` where `source` is no store;
- *   StoreDamageError; LockedError
+ * Reads the store in `source`, as a backup or for a restore, and writes nothing. A server may go on
+ * writing to it: the copy is the state after one of its commits.
+ * @throws CairnError `not_found` where no store is there; StoreDamageError
  */
-export async function copyStore(
-  source: Files,
-  target: Files,
-  options: CopyOptions,
-): Promise<Copied> {
-  const copy = await readCopy(source, options);
-  return writeCopy(target, copy, options);
-}
-
-/** What a copy holds, and the names of the files beside the records. */
-export interface Copied extends Held {
-  readonly alongside: readonly string[];
-}
-
-export function copiedOf({ image, alongside }: Copy): Copied {
-  const collections = image.views.map(({ name, size }) => ({ name, records: size }));
-  return { damage: [], collections, alongside: [...alongside.keys()] };
-}
-
-/** What is copied: the records, and files beside them. */
-export interface Copy {
-  readonly image: Image;
-  readonly alongside: ReadonlyMap<string, Buffer>;
-}
-
-/** Reads what `copyStore` copies, and writes nothing. @throws CairnError `not_found`, StoreDamageError */
 export async function readCopy(source: Files, options: CopyOptions): Promise<Copy> {
-  const { restores, credentials, random } = options;
-  options.onProgress?.(`reading ${source.directory}`);
-  const { tables, epoch, sequence } = await readStore(source, () => new Map());
-  // Before the target is made, for the sake of a slip in the name of the source.
-  if (epoch === undefined) throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
-  if (restores) endCredentials(tables, options, sequence);
-  const image = imageOf(tables.values(), restores ? newEpoch(random) : epoch, sequence);
-  return { image, alongside: await readFiles(source, restores ? [] : credentials.files) };
-}
-
-async function readFiles(source: Files, names: readonly string[]): Promise<Map<string, Buffer>> {
-  const found = new Map<string, Buffer>();
-  for (const name of names) {
-    const bytes = await readWhole(source, name);
-    if (bytes !== undefined) found.set(name, bytes);
+  const { restores, random, onProgress } = options;
+  onProgress(`reading ${source.directory}`);
+  const read = await readStore(source, () => new Map());
+  for (const damage of read.damage) throw damage;
+  // Checked before the target is made, because the name of the source may be a slip.
+  if (read.epoch === undefined) {
+    throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
   }
-  return found;
+  const epoch = restores ? newEpoch(random) : read.epoch;
+  return copyOf(source, { ...read, epoch }, { ...options, endsCredentials: restores });
 }
 
 /**
- * Writes what can be read of a damaged or hand-edited store to the empty directory `target`, with a new epoch. Where
- * anything is lost, ids are skipped, so that none is given again, and credentials end: who they stand for may be among
- * what is lost. Writes nothing where nothing is damaged.
- * @throws CairnError `write_refused` where `target` is not empty; LockedError; StoreDamageError for what no repair can
- *   mend
+ * Writes what can be read of a damaged or hand-edited store to the empty directory `target`, with a
+ * new epoch. Where anything is lost, skips ids, so that none is given again, and ends credentials,
+ * because their users may be lost. Writes nothing where nothing is damaged.
+ * @throws CairnError `write_refused` where `target` is not empty; LockedError; StoreDamageError for
+ *   damage that cannot be repaired
  */
 export async function repairStore(
   source: Files,
@@ -130,80 +106,104 @@ export async function repairStore(
   makeTables: () => Map<string, AnyTable>,
   options: OfflineOptions,
 ): Promise<Held & { readonly isLossy: boolean }> {
-  const { credentials, random, onProgress = () => undefined } = options;
+  const { onProgress } = options;
   await waitUntilGone({ ...options, files: source, onNotice: onProgress });
   onProgress(`reading ${source.directory}`);
-  const damage: StoreDamageError[] = [];
-  const tables = makeTables();
-  const { sequence } = await recover(source, tables, (each) => damage.push(each));
-  const isLossy = damage.some(({ repair }) => repair === 'loses something');
+  const read = await readStore(source, makeTables);
+  const { damage, tables } = read;
+  const isLossy = damage.some(({ isLoss }) => isLoss);
+  for (const table of isLossy ? tables.values() : []) {
+    table.advance(0, Math.min(table.nextId + idsSkipped, 2 ** 52));
+  }
   if (damage.length > 0) {
-    if (isLossy) endCredentials(tables, options, sequence);
-    for (const table of isLossy ? tables.values() : []) {
-      table.advance(0, Math.min(table.nextId + idsSkipped, 2 ** 52));
-    }
-    const image = imageOf(tables.values(), newEpoch(random), sequence);
-    const alongside = await readFiles(source, isLossy ? [] : credentials.files);
-    await writeCopy(target, { image, alongside }, options);
+    const repaired = { ...read, epoch: newEpoch(options.random) };
+    const copy = await copyOf(source, repaired, { ...options, endsCredentials: isLossy });
+    await writeCopy(target, copy, options);
   }
   return { damage, isLossy, collections: countsOf(tables) };
 }
 
-/** Takes the records out of the tables that let callers in; their ids stay taken. */
-function endCredentials(tables: Map<string, AnyTable>, { credentials }: OfflineOptions, sequence: number): void {
-  for (const table of credentials.collections.flatMap((name) => tables.get(name) ?? [])) {
-    const emptied = table.fresh();
-    emptied.advance(sequence, table.nextId);
-    tables.set(table.name, emptied);
-  }
+/** A store as it was read. */
+interface ReadStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 'torn'> {
+  readonly tables: Map<string, AnyTable>;
+  readonly damage: readonly StoreDamageError[];
 }
 
 /**
- * Reads a store as a start does, and writes nothing. A server may be running: where its checkpoint removes a file
- * before its turn, all is read again.
- * @throws StoreDamageError
+ * Reads a store as a start does, but everything that can be read, and writes nothing. Reads it
+ * again where a checkpoint of a running server has removed files before they were read.
+ * @throws StoreDamageError where the store cannot be read at all
  */
 async function readStore(
   files: Files,
   makeTables: () => Map<string, AnyTable>,
-): Promise<Recovered & { readonly tables: Map<string, AnyTable> }> {
+): Promise<ReadStore> {
   for (let attempt = 1; ; attempt += 1) {
     const isRunning = (await files.list()).includes(lockName);
+    const isLast = attempt === attemptsMax || !isRunning;
     const tables = makeTables();
+    const damage: StoreDamageError[] = [];
     try {
-      return { tables, ...(await recover(files, tables)) };
+      const recovered = await recover(files, tables, (each) => damage.push(each));
+      if (isLast || damage.length === 0) return { ...recovered, tables, damage };
     } catch (error) {
-      const isPassing = error instanceof StoreDamageError || errorCode(error) === 'ENOENT';
-      if (!isRunning || !isPassing || attempt === attemptsMax) throw error;
+      if (isLast || errorCode(error) !== 'ENOENT') throw error;
     }
   }
 }
 
+/** Makes a copy of what was read. Where credentials end, nobody is signed in to it. */
+async function copyOf(
+  source: Files,
+  { tables, epoch, sequence }: ReadStore & { readonly epoch: string },
+  { credentials, endsCredentials }: OfflineOptions & { readonly endsCredentials: boolean },
+): Promise<Copy> {
+  const alongside = new Map<string, Buffer>();
+  for (const name of endsCredentials ? [] : credentials.files) {
+    const bytes = await readWhole(source, name);
+    if (bytes !== undefined) alongside.set(name, bytes);
+  }
+  for (const name of endsCredentials ? credentials.collections : []) {
+    const table = tables.get(name);
+    if (table === undefined) continue;
+    const emptied = table.fresh();
+    // Its ids stay taken.
+    emptied.advance(sequence, table.nextId);
+    tables.set(name, emptied);
+  }
+  return { image: imageOf(tables.values(), epoch, sequence), alongside };
+}
+
 /**
- * Writes a copy to an empty directory. A start refuses the directory until all of it is there.
- * @throws CairnError `write_refused` where it is not empty; LockedError
+ * Writes a copy to an empty directory, as a clean stop leaves a store. A start refuses the
+ * directory until the copy is complete.
+ * @throws CairnError `write_refused` where the directory is not empty; LockedError
  */
-export async function writeCopy(files: Files, copy: Copy, options: OfflineOptions): Promise<Copied> {
-  const { image, alongside } = copy;
-  const { random, onProgress = () => undefined } = options;
-  const lock = await DirectoryLock.acquire({ ...options, files, onNotice: onProgress }, () => undefined);
+export async function writeCopy(
+  files: Files,
+  copy: Copy,
+  options: OfflineOptions,
+): Promise<void> {
+  const { random, onProgress } = options;
+  const lockOptions = { ...options, files, onNotice: onProgress };
+  const lock = await DirectoryLock.acquire(lockOptions, () => undefined);
   try {
-    // A volume of its own has `lost+found` from the start. Files with a dot in front are not the store's.
+    // A volume has `lost+found` from the start. Files with a dot in front are not the store's.
     if (!(await files.list()).every((name) => /^(\..*|lock|lost\+found)$/.test(name))) {
       throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
     }
     await (await files.open(unfinishedName, 'exclusive')).close();
     await files.syncDirectory();
-    for (const [name, bytes] of alongside) await replaceFile(files, name, bytes);
+    for (const [name, bytes] of copy.alongside) await replaceFile(files, name, bytes);
     onProgress(`writing ${files.directory}`);
     const guard = <T>(work: () => Promise<T>): Promise<T> => work();
     const target = { files, mark: random(4).toString('hex'), unpublishedBytes: 0, guard };
-    await (await writeStore(target, image, { number: 1, closed: true })).journal.close();
+    const written = await writeStore(target, copy.image, { number: 1, closed: true });
+    await written.journal.close();
     await files.remove(unfinishedName);
     await files.syncDirectory();
     onProgress(`checking ${files.directory}`);
     await recover(files, new Map());
-    return copiedOf(copy);
   } finally {
     await lock.release();
   }
