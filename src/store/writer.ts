@@ -206,14 +206,15 @@ export class Writer {
   }
 
   /** Publishes a group that another process has appended. */
-  #follow({ first, commits }: ForeignGroup): void {
-    invariant(first === this.#sequence + 1, `the log goes on with ${first} after ${this.#sequence}`);
-    const changes = Array.from(changesOf(commits), ([change, at]) => {
-      const applied = applyChange(change, first + at, this.#tables);
+  #follow(group: ForeignGroup): void {
+    const last = this.#sequence;
+    invariant(group.first === last + 1, `the log goes on with ${group.first} after ${last}`);
+    const changes = Array.from(changesOf(group), ([change, sequence]) => {
+      const applied = applyChange(change, sequence, this.#tables);
       if (typeof applied === 'object') return applied;
-      throw new Error(`Cannot apply commit ${first + at} of the log: ${applied}`);
+      throw new Error(`Cannot apply commit ${sequence} of the log: ${applied}`);
     });
-    this.#published(commits.length, changes);
+    this.#published(group.commits.length, changes);
   }
 
   #published(commits: number, changes: readonly PublishedChange[]): void {

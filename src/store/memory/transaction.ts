@@ -1,5 +1,6 @@
 import { CairnError, invariant } from '../../base/errors.ts';
 import { isJsonObject, type JsonValue } from '../../base/json.ts';
+import type { ForeignGroup } from '../log.ts';
 import { UniqueKeyError } from '../store.ts';
 import type { Collection, PublishedChange, StoredRecord, Transaction, Unstored } from '../store.ts';
 import { isCount, recordsOf, Table, type AnyTable } from './table.ts';
@@ -149,9 +150,11 @@ export function applyChange(
   return problem ?? { collection: table, id, record: table.get(id), sequence };
 }
 
-/** The changes of a group, each with the place of its commit in the group. */
-export function* changesOf(commits: readonly JsonValue[]): Generator<[change: JsonValue, at: number], void, undefined> {
-  for (const [at, commit] of commits.entries()) {
-    for (const change of Array.isArray(commit) ? commit : [commit]) yield [change, at];
+/** The changes of a group, each with the sequence number of its commit. */
+export function* changesOf(group: ForeignGroup): Generator<[change: JsonValue, sequence: number]> {
+  for (const [at, commit] of group.commits.entries()) {
+    for (const change of Array.isArray(commit) ? commit : [commit]) {
+      yield [change, group.first + at];
+    }
   }
 }

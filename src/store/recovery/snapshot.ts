@@ -20,7 +20,7 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { readChunks, readWhole, writeAll, writeSynced, type Files } from '../disk/files.ts';
 import { lines, parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
-import { isCount, isMisfit, type AnyTable } from '../memory/table.ts';
+import { isCount, isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
 import { StoreDamageError, type StoredRecord, type View } from '../store.ts';
 
 const snapshotFormat = 1;
@@ -137,44 +137,43 @@ function encodeFooter(count: number, digest: string): string {
   return `],"count":${count},"sha256":"${digest}"}\n`;
 }
 
-/** A snapshot that was read into its table. */
-export interface ReadSnapshot {
-  /** The content of the first line; `undefined` where it cannot be read. */
-  readonly header: SnapshotHeader | undefined;
-  /** Size in bytes. */
-  readonly size: number;
-}
-
-export interface SnapshotHeader {
+/** The first line of a snapshot. */
+interface Header {
   readonly epoch: string;
   readonly through: number;
   readonly revision: number;
   readonly nextId: number;
 }
 
+/** A snapshot that was read into its table; its size is in bytes. */
+export interface ReadSnapshot extends Header {
+  readonly size: number;
+}
+
 /**
  * Reads the snapshot of a collection into its table in `tables`, which is empty. An intact
  * snapshot is parsed in runs of lines, because one call of `JSON.parse` for many records is the
- * fastest. `salvageSnapshot` reads any other snapshot.
+ * fastest. `salvageSnapshot` reads any other one. Returns `undefined` where the header is damaged.
  */
 export async function readSnapshot(
   files: Files,
   tables: Map<string, AnyTable>,
-  table: AnyTable,
+  name: string,
   report: Report,
-): Promise<ReadSnapshot> {
+): Promise<ReadSnapshot | undefined> {
+  const table = tableOf(tables, name);
   const hash = createHash('sha256');
-  let header: SnapshotHeader | undefined;
+  let header: Header | undefined;
   /** The bytes from `offset` on. The last line stays here, since it may be the footer. */
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
-  for await (const chunk of readChunks(files, snapshotName(table.name))) {
+  for await (const chunk of readChunks(files, snapshotName(name))) {
     rest = Buffer.concat([rest, chunk]);
     const end = rest.lastIndexOf(0x0a, rest.length - 2) + 1;
     const run = rest.toString('utf8', 0, end);
     const members = run.slice(0, run.endsWith(',\n') ? -2 : -1);
     const value = parseObject(`${header === undefined ? '' : '{"records":['}${members}]}`);
-    header ??= parseHeader(value, table.name);
+    header ??= parseHeader(value, name);
     if (header === undefined || !loadRecords(value?.['records'], table)) break;
     hash.update(rest.subarray(0, end));
     offset += end;
@@ -183,11 +182,12 @@ export async function readSnapshot(
   const footer = encodeFooter(table.size, hash.digest('hex'));
   if (header === undefined || rest.toString() !== footer) {
     const emptied = table.fresh();
-    tables.set(table.name, emptied);
-    return { header: await salvageSnapshot(files, emptied, report), size: 0 };
+    tables.set(name, emptied);
+    const salvaged = await salvageSnapshot(files, emptied, report);
+    return salvaged && { ...salvaged, size: 0 };
   }
   table.advance(header.revision, header.nextId);
-  return { header, size: offset + rest.length };
+  return { ...header, size: offset + rest.length };
 }
 
 /** Returns false where one of the records cannot be loaded. */
@@ -208,7 +208,7 @@ async function salvageSnapshot(
   files: Files,
   table: AnyTable,
   report: Report,
-): Promise<SnapshotHeader | undefined> {
+): Promise<Header | undefined> {
   const name = snapshotName(table.name);
   let isLossy = false;
   const lose = (offset: number, problem: string): void => {
@@ -271,7 +271,7 @@ async function readEntries(
 }
 
 /** The header in a parsed first line; `undefined` where it is not one of this collection. */
-function parseHeader(value: JsonObject | undefined, expected: string): SnapshotHeader | undefined {
+function parseHeader(value: JsonObject | undefined, expected: string): Header | undefined {
   const { format, collection, epoch, through, revision, nextId } = value ?? {};
   if (format !== snapshotFormat || collection !== expected) return undefined;
   if (typeof epoch !== 'string' || !isCount(nextId)) return undefined;
