@@ -1,19 +1,16 @@
 export type Key = string | number;
 
-/** The key of a record in an index; `undefined` where the record takes no part. */
+/** Returns the key of a record in an index; `undefined` where the record takes no part. */
 export type KeyOf<R> = (record: R) => Key | undefined;
 
 /** The ids of records by a key. */
 export class RecordIndex<R> {
   readonly keyOf: KeyOf<R>;
-  /** Whether no two records may share a key. */
-  readonly unique: boolean;
-  /** A lone id stands as itself: most keys have one, and a set costs some 200 bytes. */
+  /** Most keys have one id. It is kept by itself, because a set takes some 200 bytes. */
   readonly #ids = new Map<Key, number | Set<number>>();
 
-  constructor(keyOf: KeyOf<R>, unique: boolean) {
+  constructor(keyOf: KeyOf<R>) {
     this.keyOf = keyOf;
-    this.unique = unique;
   }
 
   /** The ids with this key, in the order in which they got it. */
@@ -33,7 +30,7 @@ export class RecordIndex<R> {
     const from = before && this.keyOf(before);
     const to = after && this.keyOf(after);
     if (from === to) return;
-    if (from !== undefined) this.#leave(id, from);
+    if (from !== undefined) this.#remove(id, from);
     if (to === undefined) return;
     const ids = this.#ids.get(to);
     if (ids === undefined) this.#ids.set(to, id);
@@ -45,7 +42,7 @@ export class RecordIndex<R> {
     this.#ids.clear();
   }
 
-  #leave(id: number, key: Key): void {
+  #remove(id: number, key: Key): void {
     const ids = this.#ids.get(key);
     if (typeof ids === 'object') ids.delete(id);
     if (ids === id || (typeof ids === 'object' && ids.size === 0)) this.#ids.delete(key);

@@ -1,44 +1,47 @@
 import { CairnError, invariant } from '../../base/errors.ts';
 import { isJsonObject, type JsonValue } from '../../base/json.ts';
 import type { ForeignGroup } from '../log.ts';
-import { UniqueKeyError } from '../store.ts';
-import type { Collection, PublishedChange, StoredRecord, Transaction, Unstored } from '../store.ts';
+import {
+  UniqueKeyError, type Collection, type PublishedChange, type StoredRecord, type Transaction,
+  type Unstored,
+} from '../store.ts';
+import type { Key } from './record-index.ts';
 import { isCount, recordsOf, Table, type AnyTable } from './table.ts';
 
-/** What a transaction does to one record, before it is published. */
+/** A change of one record, before it is published. */
 export interface Change extends PublishedChange {
   readonly collection: AnyTable;
 }
 
 /**
- * One run of a transaction's work, on top of the published records and of what its batch has decided before it. Its
- * changes join those of the batch at once.
+ * One run of a transaction's work, on the published records and the changes of its batch so far.
+ * Its own changes join those of the batch at once.
  */
 export class TableTransaction implements Transaction {
   /** In the order in which they were made. */
   readonly changes: Change[] = [];
-  /** Until its work has returned; after that the transaction refuses to be used. */
+  /** False once the work has returned. Then the transaction refuses to be used. */
   isOpen = true;
-  /** How many records it adds to ordinary collections; negative where it removes more of them. */
+  /** Records that it adds to ordinary collections; negative where it removes more. */
   added = 0;
   readonly #sequence: number;
   #encoded = '';
   #inserts = false;
   #removes = false;
-  /** Whether it changes an ordinary collection: one that does not say `whenFull`. */
+  /** Whether it changes an ordinary collection, which is one without `whenFull`. */
   #isOrdinary = false;
 
-  /** `sequence` is the commit's, and becomes the revision of every record that it writes. */
+  /** `sequence` is that of the commit, and becomes the revision of every record it writes. */
   constructor(sequence: number) {
     this.#sequence = sequence;
   }
 
-  /** Its commit as the log has it: a JSON array. */
+  /** The commit as a JSON array, as the log has it. */
   get encoded(): string {
     return `${this.#encoded}]`;
   }
 
-  /** Whether a full store refuses it. Removals are accepted, and what changes no ordinary collection. */
+  /** Whether a full store refuses it. Removals are accepted, and so are special collections. */
   get grows(): boolean {
     const shrinks = this.#removes && !this.#inserts;
     return this.#isOrdinary && !shrinks;
@@ -48,28 +51,37 @@ export class TableTransaction implements Transaction {
     return this.#table(collection).batch.get(id);
   }
 
-  find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined {
-    return this.members(collection, index, key)[0];
+  find<R extends StoredRecord>(
+    collection: Collection<R>,
+    index: string,
+    key: string,
+  ): R | undefined {
+    return this.oldest(collection, index, key);
   }
 
-  members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[] {
+  members<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): R[] {
     return recordsOf(this.#table(collection).batch, index, key);
   }
 
-  oldest<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R | undefined {
+  oldest<R extends StoredRecord>(
+    collection: Collection<R>,
+    index: string,
+    key: Key,
+  ): R | undefined {
     const { batch } = this.#table(collection);
     for (const id of batch.ids(index, key)) return batch.get(id);
     return undefined;
   }
 
-  countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): number {
+  countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): number {
     return this.#table(collection).batch.countAtMost(index, key);
   }
 
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
     const { nextId } = this.#table(collection).batch;
     if (!isCount(nextId + 1)) {
-      throw new CairnError('storage_full', `Cannot write to ${collection.name}: its ids have come to their end`);
+      const message = `Cannot write to ${collection.name}: it has no more ids to give`;
+      throw new CairnError('storage_full', message);
     }
     return this.#put(collection, nextId, record, 1);
   }
@@ -82,15 +94,20 @@ export class TableTransaction implements Transaction {
 
   remove<R extends StoredRecord>(collection: Collection<R>, id: number): void {
     if (this.get(collection, id) === undefined) return;
-    this.#change(this.#table(collection), id, undefined, String(id), -1);
+    this.#change(this.#table(collection), id, undefined, -1);
   }
 
-  #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>, added: number): R {
+  #put<R extends StoredRecord>(
+    collection: Collection<R>,
+    id: number,
+    record: Unstored<R>,
+    added: number,
+  ): R {
     const table = this.#table(collection);
     const stored = complete<R>(id, this.#sequence, record);
-    const taken = table.conflict(table.batch, id, stored);
+    const taken = table.conflict(id, stored);
     if (taken !== undefined) throw new UniqueKeyError(table.name, taken);
-    this.#change(table, id, stored, JSON.stringify(stored), added);
+    this.#change(table, id, stored, added);
     return stored;
   }
 
@@ -98,7 +115,6 @@ export class TableTransaction implements Transaction {
     table: Table<R>,
     id: number,
     record: R | undefined,
-    encoded: string,
     added: number,
   ): void {
     table.batch.put(id, record);
@@ -109,7 +125,8 @@ export class TableTransaction implements Transaction {
       this.#isOrdinary = true;
       this.added += added;
     }
-    this.#encoded += `${this.#encoded === '' ? '[' : ','}["${table.name}",${encoded}]`;
+    const separator = this.#encoded === '' ? '[' : ',';
+    this.#encoded += `${separator}["${table.name}",${JSON.stringify(record ?? id)}]`;
   }
 
   #table<R extends StoredRecord>(collection: Collection<R>): Table<R> {
@@ -120,8 +137,8 @@ export class TableTransaction implements Transaction {
 }
 
 /**
- * The record as it is stored: `id` and `revision` first, then what the caller gave in its own order. The compiler does
- * not see that a record without two members, together with these two, is the record again: hence the overload.
+ * The record as it is stored: `id` and `revision` first, then the members that the caller gave, in
+ * their order. The compiler does not see that this is the whole record again: hence the overload.
  */
 function complete<R extends StoredRecord>(id: number, revision: number, record: Unstored<R>): R;
 function complete(id: number, revision: number, record: object): StoredRecord {
@@ -132,7 +149,10 @@ function complete(id: number, revision: number, record: object): StoredRecord {
   return stored;
 }
 
-/** Publishes one change of the commit `sequence` as a log has it. Returns it, or what is wrong with it. */
+/**
+ * Publishes a change of the commit `sequence` that was read from a log. Returns the change, or the
+ * problem with it.
+ */
 export function applyChange(
   change: JsonValue,
   sequence: number,
@@ -142,10 +162,13 @@ export function applyChange(
   const [name, value] = change;
   const table = typeof name === 'string' ? tables.get(name) : undefined;
   if (table === undefined) return 'it names a collection that the manifest does not list';
-  const id = isJsonObject(value) ? value['id'] : value;
+  const record = isJsonObject(value) ? value : undefined;
+  const id = record?.['id'] ?? value;
   if (!isCount(id)) return 'a change is neither a record nor an id';
-  if (isJsonObject(value) && value['revision'] !== sequence) return 'a record does not have the revision of its commit';
-  const problem = isJsonObject(value) ? table.load(value) : table.unload(id);
+  if (record !== undefined && record['revision'] !== sequence) {
+    return 'a record does not have the revision of its commit';
+  }
+  const problem = record === undefined ? table.unload(id) : table.load(record);
   table.advance(sequence, id + 1);
   return problem ?? { collection: table, id, record: table.get(id), sequence };
 }
