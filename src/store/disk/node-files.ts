@@ -5,37 +5,42 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
-const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_SYNC, O_TRUNC, O_WRONLY } = constants;
+const {
+  O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_SYNC, O_TRUNC, O_WRONLY,
+} = constants;
 
 const isWindows = process.platform === 'win32';
 
-/** On Linux one write-through call replaces a write and a datasync; elsewhere O_DSYNC is absent or promises less. */
+/**
+ * On Linux, one call that writes through replaces a write and a datasync. Elsewhere O_DSYNC is
+ * absent or promises less.
+ */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
 
 const writeTo = promisify(write);
-/** That of `fs/promises` ends a locked-down process of Node.js 22 where it is denied, instead of rejecting. */
+/** Where it is denied, the one of `fs/promises` ends a locked-down process of Node.js 22. */
 const listDirectory = promisify(readdir);
 
 /**
- * The files of a real directory. Syncs go through `FileHandle`, the one way that the permission model leaves open;
- * where it denies syncs altogether, every file is opened with O_SYNC instead.
+ * The files of a real directory. Syncs go through `FileHandle`, which is the only way that the
+ * permission model allows. Where it denies syncs altogether, every file is opened with O_SYNC.
  */
 export class NodeFiles implements Files {
   readonly directory: string;
   syncsDirectories = true;
-  /** Kept open, so that a lack of descriptors never stands between a rename and its sync. */
+  /** Kept open, so that a lack of descriptors cannot prevent the sync after a rename. */
   #handle: FileHandle | undefined;
-  /** Where syncs are denied: a file whose writes take along what was done to the directory before. */
+  /** Where syncs are denied: a file whose writes also make changes of the directory durable. */
   #barrier: FileHandle | undefined;
 
   constructor(directory: string) {
-    // Once: the process may go elsewhere.
+    // Resolved once, because the process may change its working directory.
     this.directory = resolve(directory);
   }
 
   async prepare(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
-    // Windows cannot open a directory; its file systems keep the order of directory operations in their own log.
+    // Windows cannot open a directory. Its file systems log the order of directory operations.
     if (isWindows) return;
     this.#handle ??= await open(this.directory, O_RDONLY | O_DIRECTORY);
     const { uid } = await this.#handle.stat();
@@ -73,19 +78,18 @@ export class NodeFiles implements Files {
     const path = join(this.directory, name);
     const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : O_SYNC;
     const writing = O_WRONLY | O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL) | through;
-    // A pipe that is read would hold up the open until somebody writes to it.
-    const handle = await open(path, mode === 'read' ? O_RDONLY | O_NONBLOCK : writing, 0o600);
-    if (mode === 'read' && !(await handle.stat()).isFile()) {
-      await handle.close();
-      throw Object.assign(new Error(`Cannot read ${path}: it is not a file`), { code: 'EINVAL', syscall: 'open' });
-    }
+    const handle = await open(path, mode === 'read' ? O_RDONLY : writing, 0o600);
     return {
-      read: async (buffer, position) => (await handle.read(buffer, 0, buffer.length, position)).bytesRead,
-      // The handle's own `write` does the same through a few more promises, which a lone caller waits for.
-      write: async (bytes, position) => (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten,
+      async read(buffer, position) {
+        return (await handle.read(buffer, 0, buffer.length, position)).bytesRead;
+      },
+      async write(bytes, position) {
+        // The method of the handle takes a few more promises, for which a lone writer would wait.
+        return (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten;
+      },
       truncate: async (size) => {
         await handle.truncate(size);
-        // Writing through covers no truncation. Where syncs are denied, the next write takes it along.
+        // A truncation is not written through. Where syncs are denied, the next write covers it.
         if (this.syncsDirectories) await handle.sync();
       },
       identity: async () => String((await handle.stat({ bigint: true })).ino),
@@ -99,7 +103,7 @@ export class NodeFiles implements Files {
       try {
         return await rename(join(this.directory, from), join(this.directory, to));
       } catch (error) {
-        // Windows: a virus scanner or an indexer may hold the file for a moment.
+        // On Windows, a virus scanner or an indexer may hold the file for a moment.
         if (!isWindows || errorCode(error) !== 'EPERM' || attempt === 10) throw error;
         await delay(attempt * 10);
       }
@@ -110,11 +114,11 @@ export class NodeFiles implements Files {
     try {
       await link(join(this.directory, from), join(this.directory, to));
     } catch (error) {
-      // Some file systems have no links: there, a file that is made between these two calls is replaced.
+      // Some file systems have no links. There, a file that is made between these calls is lost.
       if (this.identity(to) !== undefined) throw error;
       return this.rename(from, to);
     }
-    // A name that stays is a temporary one, which the next start removes.
+    // If this fails, the next start removes the temporary name.
     await this.remove(from).catch(() => undefined);
   }
 
