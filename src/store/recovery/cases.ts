@@ -1,25 +1,23 @@
 /**
- * What a start may find, and what it makes of it: the one table from which errors, the README and the tests follow.
+ * The cases that a start may find: the one table from which errors, the README and the tests follow.
  *
- * Snapshots end with a commit (`through` in their headers), and a journal follows the commit `after` its manifest. So
- * the journals hold whatever the snapshots do not, and every commit has its one place in that order.
+ * A snapshot ends with the commit `through` in its header, and a journal follows the commit `after`
+ * in its manifest. So the journals hold everything that the snapshots do not, and every commit has
+ * one place in that order. A start accepts these cases:
+ *
+ *   N1   no journal and no snapshot: a new store with a new epoch
+ *   S6   snapshots that end with different commits: each is replayed from its own end
+ *   J1   a damaged last line in the newest journal, which was not closed: a write that was cut
+ *        short; it is left out, kept in a file that ends in .torn, and reported
+ *   J6   several journals whose older ones are still needed: they are replayed in order
+ *   J8   journals that all snapshots have passed: ignored, and removed after the start
+ *   L1   temporary files: ignored, and removed during the start
+ *   L2   files that the store never makes: left alone
+ *   C1   a collection that the program does not register: kept as it is
+ *   C2   a registered collection that is new: empty
+ *
+ * It refuses all other cases, which follow.
  */
-
-/** What a start accepts. */
-export const accepted = {
-  N1: { found: 'no journal and no snapshot', done: 'a new store with a new epoch' },
-  S6: { found: 'snapshots that end with different commits', done: 'each is replayed from its own end' },
-  J1: {
-    found: 'a damaged last line in the newest journal, which was not closed',
-    done: 'a write that was cut short: left out, kept aside in a file that ends in .torn, and reported',
-  },
-  J6: { found: 'several journals, whose older ones are still needed', done: 'they are replayed in order' },
-  J8: { found: 'journals that all snapshots have passed', done: 'ignored, and removed after the start' },
-  L1: { found: 'temporary files', done: 'ignored, and removed during the start' },
-  L2: { found: 'files that the store never makes', done: 'left alone' },
-  C1: { found: 'a collection that the program does not register', done: 'kept as it is' },
-  C2: { found: 'a registered collection that is new', done: 'empty' },
-} as const satisfies Record<string, { readonly found: string; readonly done: string }>;
 
 /** A case in which a start is refused, because only an operator can decide. */
 export interface Refusal {
