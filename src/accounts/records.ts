@@ -1,9 +1,8 @@
 import type { Role } from '../auth/access.ts';
-import type { JsonObject } from '../base/json.ts';
-import { storedRecordCheck } from '../schema/check.ts';
-import { boolean, choice, id, integer, optional, text, timestamp, type Input } from '../schema/field.ts';
-import { emailKey } from '../schema/field.ts';
-import { ruleViolation } from '../schema/rules.ts';
+import { storedRecordParser } from '../schema/check.ts';
+import {
+  boolean, choice, emailKey, id, integer, number, optional, text, timestamp, type Input,
+} from '../schema/field.ts';
 import type { Collection, Store, StoredRecord } from '../store/store.ts';
 import { userFields } from './user-fields.ts';
 
@@ -14,11 +13,17 @@ export interface UserRecord extends StoredRecord {
   /** A PHC string. A user without one cannot sign in. */
   readonly passwordHash?: string | undefined;
   /**
-   * When all sessions of the user were ended at once, by a new password or a sign-out everywhere, in milliseconds since
-   * the epoch: bearer tokens that were issued before write no users and sessions.
+   * When a new password or a sign-out everywhere ended all sessions of the user, in
+   * milliseconds since the epoch. Bearer tokens issued before cannot write users or sessions.
    */
   readonly signedOutAt?: number | undefined;
 }
+
+const storedUserFields = {
+  ...userFields,
+  passwordHash: optional(text()),
+  signedOutAt: optional(number()),
+};
 
 const common = {
   userId: integer({ min: 1 }),
@@ -27,7 +32,7 @@ const common = {
   agent: text({ example: 'curl/8.5.0' }),
 };
 
-/** What a session's user sees of it. */
+/** The fields of a session that its user can see. */
 export const sessionFields = {
   id: id(),
   ...common,
@@ -37,23 +42,21 @@ export const sessionFields = {
   current: boolean({ description: 'Whether it is the session of this request.' }),
 };
 
-/** Milliseconds since the epoch, in a year of four digits (RFC 3339 §5.6). */
-const time = integer({ min: 0, max: Date.UTC(9999, 0) });
-
 const storedSessionFields = {
   ...common,
-  /** The hash that the session is found by: of the cookie's secret, or of the name of the refresh tokens' family. */
+  /** Hash of the cookie's secret, or of the name of the refresh token family. Sessions are found by it. */
   lookupHash: text(),
-  /** The hash of the refresh token that is good now, and of the one that it replaced at `lastSeenAt`. */
+  /** Hashes of the current refresh token, and of the one that it replaced at `lastSeenAt`. */
   tokenHash: optional(text()),
   previousHash: optional(text()),
-  createdAt: time,
-  lastSeenAt: time,
+  /** Milliseconds since the epoch. */
+  createdAt: integer(),
+  lastSeenAt: integer(),
 };
 
 /**
- * A session: a browser's, known by its cookie, or a program's, known by a family of refresh tokens. Only hashes of
- * secrets are stored.
+ * A session: of a browser, identified by its cookie, or of a program, identified by a family
+ * of refresh tokens. Only hashes of secrets are stored.
  */
 export type SessionRecord = StoredRecord & Input<typeof storedSessionFields>;
 export type SessionKind = SessionRecord['kind'];
@@ -66,32 +69,29 @@ export interface AccountRecords {
 
 /** Registers both collections with a store that has not started. */
 export function accountRecords(store: Store): AccountRecords {
-  const userMisfit = storedRecordCheck(userFields);
-  const sessionMisfit = storedRecordCheck(storedSessionFields);
   return {
     sessions: store.collection<SessionRecord>({
       name: 'sessions',
-      parse: (record) => sessionMisfit(record) ?? (isSession(record) ? record : undefined),
+      parse: storedRecordParser(storedSessionFields, isSound),
       unique: { lookup: (session) => session.lookupHash },
       groups: { user: (session) => session.userId },
       whenFull: true,
     }),
     users: store.collection<UserRecord>({
       name: 'users',
-      parse: (record) => userMisfit(record) ?? (isUser(record) ? record : undefined),
+      parse: storedRecordParser(storedUserFields),
       unique: { email: (user) => emailKey(user.email) },
       groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
     }),
   };
 }
 
-function isUser(record: JsonObject & StoredRecord): record is JsonObject & UserRecord {
-  const { passwordHash = '', signedOutAt = 0 } = record;
-  return typeof passwordHash === 'string' && typeof signedOutAt === 'number';
+function isSound(session: Input<typeof storedSessionFields>): boolean {
+  const { kind, userId, tokenHash, createdAt, lastSeenAt } = session;
+  const isWhole = [userId, createdAt, lastSeenAt].every((value) => Number.isSafeInteger(value));
+  const isDated = [createdAt, lastSeenAt].every((time) => time >= 0 && time <= lastTime);
+  return isWhole && isDated && (kind === 'cookie' || tokenHash !== undefined);
 }
 
-function isSession(record: JsonObject & StoredRecord): record is JsonObject & SessionRecord {
-  const { kind, userId, tokenHash, createdAt = null, lastSeenAt = null } = record;
-  const isDated = [createdAt, lastSeenAt].every((moment) => ruleViolation(time.rule, moment) === undefined);
-  return isDated && Number.isSafeInteger(userId) && (kind === 'cookie' || tokenHash !== undefined);
-}
+/** The last time that has a year of four digits (RFC 3339 §5.6), in milliseconds. */
+const lastTime = Date.UTC(9999, 0);

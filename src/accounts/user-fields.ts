@@ -1,7 +1,7 @@
 import { roles } from '../auth/access.ts';
 import { passwordIssues } from '../auth/password-rules.ts';
 import type { Issue } from '../base/errors.ts';
-import type { BodyRules, Sender } from '../schema/body.ts';
+import type { BodyRules, Sender } from '../schema/check.ts';
 import { choice, defaulted, email, emailKey, id, optional, password, text } from '../schema/field.ts';
 import { fieldValue } from '../schema/representation.ts';
 

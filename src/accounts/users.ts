@@ -4,7 +4,7 @@ import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { Wrote } from '../collections/hooks.ts';
 import type { Created, Origin } from '../collections/idempotency.ts';
-import { acceptNew, Draft } from '../schema/body.ts';
+import { acceptNew, Draft } from '../schema/check.ts';
 import { validationFailed, type Valid } from '../schema/check.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';

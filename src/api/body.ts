@@ -1,7 +1,6 @@
 import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { acceptNew, Draft, type BodyRules } from '../schema/body.ts';
-import { validateElements, type Valid } from '../schema/check.ts';
+import { acceptNew, Draft, validateElements, type BodyRules, type Valid } from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 

@@ -7,78 +7,85 @@ import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, PublishedChange, Store, StoredRecord } from '../store/store.ts';
 
-/** A collection whose changes are told. */
+/** A collection whose changes the feed reports. */
 export interface FeedSource {
   readonly records: Collection<StoredRecord>;
   readonly shape: Shape;
-  /** Who may list it, and so may see its changes. */
+  /** Access to its list, and so to its changes. */
   readonly access: Access;
 }
 
-/** A request to be told of changes. */
+/** A request to follow the changes. */
 export interface FeedRequest {
   readonly principal: Principal;
   /** The key of the caller's share. */
   readonly caller: string;
-  /** Aborted when nobody listens any more. */
+  /** Aborted when the connection has closed. */
   readonly signal: AbortSignal;
-  /** The id of the last event that the caller knows of. Absent: the caller is told of what is to come. */
+  /** Id of the last event that the caller received. Absent: only new changes are reported. */
   readonly since: string | undefined;
-  /** Whether the caller would still be let in. Asked at each change, and every 15 s. */
+  /** Whether the caller still has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
 }
 
 /** Figures for the metrics. */
 export interface FeedStatus {
   readonly listeners: number;
-  /** Listeners so far that were cut off, because they read too slowly. */
+  /** Listeners so far that were disconnected because they read too slowly. */
   readonly dropped: number;
 }
 
-/** One change as it is told, and its place: the commit, and among the changes of that. */
+/** One reported change. */
 interface Event {
+  /** Sequence number of the commit. */
   readonly sequence: number;
-  readonly index: number;
+  readonly id: string;
   readonly collection: string;
   readonly text: string;
 }
 
-/** What is kept of each source. */
-interface Told {
+/** The state of one source. */
+interface Source {
   readonly access: Access;
   readonly write: (record: object) => string;
-  /** The highest id so far: ids only ever grow, so a record with a higher one is new. */
+  /** The highest id so far. Ids only grow, so a record with a higher id is new. */
   highestId: number;
+}
+
+interface Listener {
+  wake: () => void;
 }
 
 const retryMs = 2000;
 const comment = ':\n\n';
+const listenersPerTurn = 32;
 
 /**
- * The changes of all collections as server-sent events (WHATWG HTML §9.2), in the order of their commits. The latest
- * are remembered, once for all listeners. A listener is a place in that memory. When its connection has room, it takes
- * what is behind its place, so nothing is queued for it. Where its place has gone, it is cut off.
+ * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit order.
+ * The latest events are kept once for all listeners. A listener is a position among them:
+ * when its connection has room, it is sent the events after its position, so nothing is
+ * queued per listener. A listener whose position has been forgotten is disconnected.
  *
- * The id of an event is `<epoch>-<sequence>` for the last change of a commit, and has `.<index>` for those before.
+ * The id of an event is `<epoch>-<sequence>` for the last change of a commit, with
+ * `.<index>` appended for the changes before it.
  */
 export class ChangeFeed {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #sources = new Map<string, Told>();
-  readonly #places = new Shares(limits.listenersMax, limits.listenersPerCallerMax);
-  readonly #wakers = new Set<() => void>();
+  readonly #sources = new Map<string, Source>();
+  readonly #shares = new Shares(limits.listenersMax, limits.listenersPerCallerMax);
+  readonly #listeners = new Set<Listener>();
   /** The latest events, and how many came before them. */
   #events: Event[] = [];
   #forgotten = 0;
+  /** Length of the texts of the events. */
   #length = 0;
-  /** The place of the newest event that was forgotten: behind it, the memory has everything. */
-  #floor: Pick<Event, 'sequence' | 'index'>;
-  /** Of the last published commit. */
+  /** Sequence number of the newest forgotten event: all later commits are still known. */
+  #forgottenSequence: number;
+  /** Sequence number of the last published commit. */
   #sequence: number;
-  /** The place up to which listeners are told: it advances when they are woken, so that each is told in one piece. */
+  /** Position up to which events are sent. It advances when listeners are woken, to batch. */
   #horizon = 0;
-  /** What was made for one listener serves all others at the same place. */
-  readonly #made = new Map<string, Piece>();
   #timer: NodeJS.Timeout | undefined;
   #wokenAt = -Infinity;
   #heartbeats: NodeJS.Timeout | undefined;
@@ -91,7 +98,7 @@ export class ChangeFeed {
     this.#store = store;
     this.#clock = clock;
     this.#sequence = store.status().sequence;
-    this.#floor = { sequence: this.#sequence, index: Infinity };
+    this.#forgottenSequence = this.#sequence;
     for (const { records, shape, access } of sources) {
       const [{ id: highestId } = { id: 0 }] = records.latest(1);
       this.#sources.set(records.name, { access, write: representationWriter(shape), highestId });
@@ -100,33 +107,33 @@ export class ChangeFeed {
   }
 
   get status(): FeedStatus {
-    return { listeners: this.#wakers.size, dropped: this.#dropped };
+    return { listeners: this.#listeners.size, dropped: this.#dropped };
   }
 
-  /** Begins to tell a caller of changes. @throws CairnError `overloaded` where there is no place */
+  /** Starts a stream of changes. @throws CairnError `overloaded` if there are too many */
   follow(request: FeedRequest): AsyncIterable<string> {
     const { caller, signal } = request;
-    if (!this.#places.take(caller, 1)) {
-      throw new CairnError('overloaded', 'Cannot follow the changes: too many listeners', { retryAfterSeconds: 10 });
+    if (!this.#shares.take(caller, 1)) {
+      const message = 'Cannot follow the changes: too many listeners';
+      throw new CairnError('overloaded', message, { retryAfterSeconds: 10 });
     }
-    const listener = { wake: () => {} };
-    const waker = (): void => listener.wake();
-    this.#wakers.add(waker);
+    const listener: Listener = { wake: () => {} };
+    this.#listeners.add(listener);
     this.#heartbeats ??= setInterval(() => {
       this.#heartbeat += 1;
       void this.#wakeAll();
     }, limits.heartbeatMs).unref();
     const end = (): void => {
-      if (this.#wakers.delete(waker)) this.#places.give(caller, 1);
+      if (this.#listeners.delete(listener)) this.#shares.give(caller, 1);
       listener.wake();
     };
-    // A reply that is never sent is not read to its end, either.
+    // Also needed because a response that is never sent is not read to its end.
     signal.addEventListener('abort', end, { once: true });
     if (signal.aborted) end();
-    return this.#tell(request, listener, end);
+    return this.#stream(request, listener, end);
   }
 
-  /** Ends all streams, and begins no other. */
+  /** Ends all streams. Streams that start later end at once. */
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#heartbeats);
@@ -134,26 +141,30 @@ export class ChangeFeed {
     void this.#wakeAll();
   }
 
-  async *#tell(request: FeedRequest, listener: { wake: () => void }, end: () => void): AsyncGenerator<string> {
+  async *#stream(request: FeedRequest, listener: Listener, end: () => void): AsyncGenerator<string> {
+    const { principal, since, signal, isAdmitted } = request;
     try {
-      const { principal, since, signal, isAdmitted } = request;
-      const visible = [...this.#sources].filter(([, { access }]) => mayList(access, principal)).map(([name]) => name);
-      const known = since === undefined ? this.#end : this.#placeOf(since);
-      let next = known ?? this.#end;
+      const visible = [...this.#sources].filter(([, { access }]) => mayList(access, principal));
+      const names = new Set(visible.map(([name]) => name));
+      const known = since === undefined ? this.#end : this.#positionAfter(since);
+      let position = known ?? this.#end;
       let heartbeat = this.#heartbeat;
-      const id = `id: ${this.#idOf({ sequence: this.#sequence, index: Infinity })}\n`;
-      const start = since === undefined ? id : known === undefined ? `event: reset\n${id}data: {}\n` : '';
-      yield `retry: ${retryMs}\n${start}\n`;
-      if (this.#timer === undefined) this.#tellUpToNow();
+      const id = `id: ${this.#store.epoch}-${this.#sequence}\n`;
+      const reset = `event: reset\n${id}data: {}\n`;
+      yield `retry: ${retryMs}\n${since === undefined ? id : known === undefined ? reset : ''}\n`;
+      if (this.#timer === undefined) this.#horizon = this.#end;
       while (!signal.aborted && !this.#isClosed && isAdmitted()) {
-        if (next < this.#forgotten) {
+        if (position < this.#forgotten) {
           this.#dropped += 1;
           return;
         }
-        const piece = this.#pieceFrom(next, visible);
-        next = piece.next;
-        if (piece.text !== '') {
-          yield piece.text;
+        let text = '';
+        for (; position < this.#horizon && text.length < limits.pieceLengthMax; position += 1) {
+          const event = this.#events[position - this.#forgotten];
+          if (event !== undefined && names.has(event.collection)) text += event.text;
+        }
+        if (text !== '') {
+          yield text;
         } else if (heartbeat !== this.#heartbeat) {
           heartbeat = this.#heartbeat;
           yield comment;
@@ -166,18 +177,17 @@ export class ChangeFeed {
     }
   }
 
-  /** The place behind the newest event. Places count events from the start. */
+  /** The position after the newest event. Positions count events from the start. */
   get #end(): number {
     return this.#forgotten + this.#events.length;
   }
 
   #remember(changes: readonly PublishedChange[]): void {
-    const told = changes.filter(({ collection }) => this.#sources.has(collection.name));
+    const reported = changes.filter(({ collection }) => this.#sources.has(collection.name));
     let index = 0;
-    for (const [at, change] of told.entries()) {
-      const { sequence } = change;
-      const isLast = told[at + 1]?.sequence !== sequence;
-      const event = this.#eventOf(change, isLast ? Infinity : index);
+    for (const [at, change] of reported.entries()) {
+      const isLast = reported[at + 1]?.sequence !== change.sequence;
+      const event = this.#eventOf(change, isLast ? '' : `.${index}`);
       this.#events.push(event);
       this.#length += event.text.length;
       index = isLast ? 0 : index + 1;
@@ -187,99 +197,67 @@ export class ChangeFeed {
     this.#wakeSoon();
   }
 
-  #eventOf({ collection: { name }, id, record, sequence }: PublishedChange, index: number): Event {
+  #eventOf({ collection, id, record, sequence }: PublishedChange, part: string): Event {
+    const { name } = collection;
     const source = this.#sources.get(name);
     const isNew = source !== undefined && id > source.highestId;
     if (isNew) source.highestId = id;
     const kind = record === undefined ? 'removed' : isNew ? 'created' : 'replaced';
     const shown = record === undefined ? '' : `,"record":${source?.write(record)}`;
     const data = `{"collection":"${name}","id":${id}${shown}}`;
-    const text = `event: ${kind}\nid: ${this.#idOf({ sequence, index })}\ndata: ${data}\n\n`;
-    return { sequence, index, collection: name, text };
+    const eventId = `${this.#store.epoch}-${sequence}${part}`;
+    const text = `event: ${kind}\nid: ${eventId}\ndata: ${data}\n\n`;
+    return { sequence, id: eventId, collection: name, text };
   }
 
   #forget(): void {
     let count = 0;
-    for (const event of this.#events) {
-      if (this.#events.length - count <= limits.eventsMax && this.#length <= limits.eventsLengthMax) break;
-      this.#length -= event.text.length;
-      this.#floor = event;
+    for (const { text, sequence } of this.#events) {
+      const left = this.#events.length - count;
+      if (left <= limits.eventsMax && this.#length <= limits.eventsLengthMax) break;
+      this.#length -= text.length;
+      this.#forgottenSequence = sequence;
       count += 1;
     }
     this.#events.splice(0, count);
     this.#forgotten += count;
   }
 
-  #idOf({ sequence, index }: Pick<Event, 'sequence' | 'index'>): string {
-    return `${this.#store.epoch}-${sequence}${index === Infinity ? '' : `.${index}`}`;
-  }
-
-  /** The place behind the event with this id; `undefined` where nobody knows what came after it. */
-  #placeOf(id: string): number | undefined {
-    const [, epoch, digits, part] = /^([0-9a-f]+)-(\d{1,16})(?:\.(\d{1,9}))?$/.exec(id) ?? [];
-    const place = { sequence: Number(digits), index: part === undefined ? Infinity : Number(part) };
-    if (epoch !== this.#store.epoch || place.sequence > this.#sequence) return undefined;
-    if (isBehind(this.#floor, place)) return undefined;
-    return this.#forgotten + 1 + this.#events.findLastIndex((event) => !isBehind(event, place));
-  }
-
-  /** What a listener at this place is told next, up to a bounded length. */
-  #pieceFrom(place: number, visible: readonly string[]): Piece {
-    const key = `${place} ${visible.join()}`;
-    let piece = this.#made.get(key);
-    if (piece === undefined) {
-      let text = '';
-      let next = place;
-      for (; next < this.#horizon && text.length < limits.pieceLengthMax; next += 1) {
-        const event = this.#events[next - this.#forgotten];
-        if (event !== undefined && visible.includes(event.collection)) text += event.text;
-      }
-      if (this.#made.size === piecesMax) this.#made.clear();
-      this.#made.set(key, (piece = { text, next }));
+  /** The position after the event with this id; `undefined` if later events may be missing. */
+  #positionAfter(id: string): number | undefined {
+    let index = this.#events.findLastIndex((event) => event.id === id);
+    if (index === -1) {
+      // The id of a commit without events, or of one whose events were all forgotten.
+      const [, epoch, digits] = /^([0-9a-f]+)-(\d{1,16})$/.exec(id) ?? [];
+      const sequence = Number(digits);
+      const isKnown = sequence >= this.#forgottenSequence && sequence <= this.#sequence;
+      if (epoch !== this.#store.epoch || !isKnown) return undefined;
+      index = this.#events.findLastIndex((event) => event.sequence <= sequence);
     }
-    return piece;
+    return this.#forgotten + index + 1;
   }
 
-  /** Wakes all listeners, at once or so much later that telling them takes a small part of the time. */
+  /** Wakes all listeners: at once, or later, so that serving them takes a bounded share of time. */
   #wakeSoon(): void {
-    if (this.#wakers.size === 0 || this.#timer !== undefined || this.#isClosed) return;
-    const due = this.#wokenAt + this.#wakers.size * limits.msPerListener;
+    if (this.#listeners.size === 0 || this.#timer !== undefined || this.#isClosed) return;
+    const due = this.#wokenAt + this.#listeners.size * limits.msPerListener;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.#wakeAll();
     }, Math.max(0, due - this.#clock.elapsed()));
   }
 
-  #tellUpToNow(): void {
-    this.#horizon = this.#end;
-    this.#made.clear();
-  }
-
   async #wakeAll(): Promise<void> {
     this.#wokenAt = this.#clock.elapsed();
-    this.#tellUpToNow();
+    this.#horizon = this.#end;
     let woken = 0;
-    for (const wake of this.#wakers) {
+    for (const { wake } of this.#listeners) {
       wake();
       woken += 1;
-      // Others get their turn between.
+      // Lets other work run in between.
       if (woken % listenersPerTurn === 0) await new Promise(setImmediate);
     }
   }
-}
-
-/** A part of the stream, and the place behind it. */
-interface Piece {
-  readonly text: string;
-  readonly next: number;
-}
-
-const listenersPerTurn = 32;
-/** Pieces that are remembered. Listeners who read well are all at one place. */
-const piecesMax = 16;
-
-function isBehind(event: Pick<Event, 'sequence' | 'index'>, place: Pick<Event, 'sequence' | 'index'>): boolean {
-  return event.sequence > place.sequence || (event.sequence === place.sequence && event.index > place.index);
 }
 
 function mayList(access: Access, principal: Principal): boolean {

@@ -1,4 +1,4 @@
-import { CairnError, invariant, type Issue } from '../base/errors.ts';
+import { CairnError, type Issue } from '../base/errors.ts';
 import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -6,31 +6,98 @@ import type { Field, Input, Shape } from './field.ts';
 import { readableFields, representationOf } from './representation.ts';
 import { ruleViolation } from './rules.ts';
 
+/** The caller that sends a body, as far as rules depend on it. */
+export interface Sender {
+  readonly userId?: number | undefined;
+  readonly role?: string | undefined;
+}
+
+/** What a body may contain. */
+export interface BodyRules<S extends Shape> {
+  readonly shape: S;
+  /**
+   * Finds issues beyond the rules of the fields. `stored` is the current record, or an
+   * empty object for a new one.
+   */
+  readonly furtherIssues?: (sent: JsonObject, stored: object, sender: Sender) => readonly Issue[];
+}
+
 /**
- * The use of a body: it creates a record, is the whole of the record `stored` (PUT), or is a merge patch for it (PATCH,
- * RFC 7396). Only those members of `stored` that the shape shows are part of the resource.
+ * What a body does: it creates a record, replaces the record `stored` (PUT), or is a merge
+ * patch for it (PATCH, RFC 7396). Only the members of `stored` that the shape shows are
+ * part of the resource.
  */
-export type Mode = { readonly kind: 'create' } | { readonly kind: 'replace' | 'patch'; readonly stored: object };
+export type Mode =
+  | { readonly kind: 'create' }
+  | { readonly kind: 'replace' | 'patch'; readonly stored: object };
 
 declare const valid: unique symbol;
-/** A value that was checked. Only this module makes one, so what asks for it cannot be given anything unchecked. */
+/**
+ * A validated value. Only this module makes one, so a function that requires it cannot be
+ * given unchecked data.
+ */
 export type Valid<T> = T & { readonly [valid]: true };
 
-/** The most issues in one answer: more than a person reads. It bounds the answer to a hostile body. */
+/**
+ * Validates a body that creates a record.
+ * @throws CairnError `validation_failed` with every issue
+ */
+export function acceptNew<S extends Shape>(
+  { shape, furtherIssues }: BodyRules<S>,
+  body: JsonValue,
+  sender: Sender,
+): Valid<Input<S>> {
+  return validateBody(shape, body, { kind: 'create' }, (sent) => furtherIssues?.(sent, {}, sender));
+}
+
+/**
+ * A body that replaces (PUT) or patches (PATCH) a record. Its content is only available
+ * through `against`, which validates it together with the stored record. That happens
+ * inside the transaction, after the checks for 404 and 428: a read-only field is accepted
+ * when it is sent as it is stored, and a patch is validated by its result.
+ */
+export class Draft<S extends Shape> {
+  readonly kind: 'replace' | 'patch';
+  readonly #rules: BodyRules<S>;
+  readonly #body: JsonValue;
+  readonly #sender: Sender;
+
+  constructor(kind: 'replace' | 'patch', rules: BodyRules<S>, body: JsonValue, sender: Sender) {
+    this.kind = kind;
+    this.#rules = rules;
+    this.#body = body;
+    this.#sender = sender;
+  }
+
+  /**
+   * Returns the writable fields after the change of `stored`.
+   * @throws CairnError `validation_failed` with every issue
+   */
+  against(stored: object): Valid<Input<S>> {
+    const { shape, furtherIssues } = this.#rules;
+    const { kind } = this;
+    return validateBody(shape, this.#body, { kind, stored }, (sent) =>
+      furtherIssues?.(sent, stored, this.#sender),
+    );
+  }
+}
+
+/** Bounds the response to a hostile body: nobody reads more issues than this. */
 const issuesMax = 100;
 
 /**
- * Returns the complete writable part of the resource that `body` makes, as `shape` types it: defaults are filled in, a
- * patch is merged, an optional field that is absent is left out, and -0 is 0. A value that is stored already passes
- * without a look at its rule, which may be newer. `furtherIssues` finds issues beyond the rules of the shape; one for a
- * field that has an issue already is dropped.
+ * Returns all writable fields of the resource that `body` results in: defaults are filled
+ * in, a patch is merged, an absent optional field is left out, and -0 becomes 0. A value
+ * that equals the stored one is not checked again, because its rule may be newer.
+ * `furtherIssues` finds issues beyond the rules of the shape; those for a field that
+ * already has an issue are dropped.
  * @throws CairnError `validation_failed` with every issue
  */
 export function validateBody<S extends Shape>(
   shape: S,
   body: JsonValue,
   mode: Mode,
-  furtherIssues: (body: JsonObject) => readonly Issue[] = () => [],
+  furtherIssues: (body: JsonObject) => readonly Issue[] | undefined = () => [],
 ): Valid<Input<S>> {
   const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
@@ -42,43 +109,48 @@ export function validateBody<S extends Shape>(
   const report = (name: string, code: string, detail: string): void => {
     issues.push({ pointer: pointerTo(name), code, detail });
   };
-  // These loops are on the way of every write; `Object.entries` would triple their time.
+  // Every write runs these loops; `Object.entries` would make them three times as slow.
   for (const name in shape) {
     const field: Field | undefined = shape[name];
     if (field === undefined) continue;
     const before = mode.kind === 'create' ? field.fallback : member(stored, name);
-    // A write-only field is no part of the stored resource, so null in a patch cannot remove it.
+    // A write-only field is not part of the stored resource: null in a patch cannot remove it.
     const sent = member(field.access === 'write-only' ? body : document, name);
     if (field.access === 'read-only') {
-      if (Object.hasOwn(body, name) && sent !== before) report(name, 'read_only', 'must be left as it is');
+      if (Object.hasOwn(body, name) && sent !== before) {
+        report(name, 'read_only', 'must not be changed');
+      }
       continue;
     }
-    // An absent field keeps its value if it has a default; in a patch, absence means removal.
+    // An absent field with a default keeps its value, except in a patch, which removed it.
     const isKept = sent === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
     const next = isKept ? before : sent;
-    const violation = next === before || next === undefined ? undefined : ruleViolation(field.rule, next);
+    const isUnchanged = next === before || next === undefined;
+    const violation = isUnchanged ? undefined : ruleViolation(field.rule, next);
     if (violation !== undefined) report(name, violation.code, violation.detail);
     else if (isScalar(next)) value[name] = Object.is(next, -0) ? 0 : next;
     else if (field.presence !== 'optional') report(name, 'required', 'must be given');
   }
   for (const name in body) {
-    if (!Object.hasOwn(shape, name)) report(name, 'unknown_field', 'must be left out: there is no such field');
+    if (!Object.hasOwn(shape, name)) {
+      report(name, 'unknown_field', 'must be left out: there is no such field');
+    }
   }
-  issues.push(...furtherIssues(body).filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)));
-  if (issues.length > 0) throw validationFailed(issues);
-  invariant(isComplete(shape, value), 'a body without issues has all the fields it needs');
+  const further = furtherIssues(body) ?? [];
+  issues.push(...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)));
+  if (!isInput<S, object>(value, issues)) throw validationFailed(issues);
   return value;
 }
 
-function isComplete<S extends Shape>(shape: S, value: object): value is Valid<Input<S>> {
-  for (const name in shape) {
-    const { access, presence } = shape[name] ?? {};
-    if (access !== 'read-only' && presence !== 'optional' && !Object.hasOwn(value, name)) return false;
-  }
-  return true;
+/** Whether the check of a value, which found these issues, has shown that it fits the shape. */
+function isInput<S extends Shape, V>(
+  _checked: V,
+  issues: readonly Issue[],
+): _checked is V & Valid<Input<S>> {
+  return issues.length === 0;
 }
 
-/** The error for a body with these issues. */
+/** Returns the error for a body with these issues. */
 export function validationFailed(issues: readonly Issue[]): CairnError {
   const fields = issues.length === 1 ? '1 field breaks a rule' : `${issues.length} fields break a rule`;
   const shown = issues.slice(0, issuesMax);
@@ -86,11 +158,14 @@ export function validationFailed(issues: readonly Issue[]): CairnError {
 }
 
 /**
- * Returns what `validate` makes of each element of a body.
- * @throws CairnError `validation_failed` with the issues of all elements, also for none and for more than
- *   `limits.elementsMax`
+ * Validates each element of an array body.
+ * @throws CairnError `validation_failed` with the issues of all elements; also for an empty
+ *   array and for more elements than `limits.elementsMax`
  */
-export function validateElements<T>(body: readonly JsonValue[], validate: (element: JsonValue) => T): T[] {
+export function validateElements<T>(
+  body: readonly JsonValue[],
+  validate: (element: JsonValue) => T,
+): T[] {
   if (body.length === 0 || body.length > limits.elementsMax) {
     const detail = `must have 1 to ${limits.elementsMax} elements`;
     throw validationFailed([{ pointer: '', code: body.length === 0 ? 'too_short' : 'too_long', detail }]);
@@ -110,7 +185,7 @@ export function validateElements<T>(body: readonly JsonValue[], validate: (eleme
   return values;
 }
 
-/** Does `work` for one element of a body: the pointers of what it throws lead through the element. */
+/** Runs `work` for one element of an array body, and adds its index to the pointers of issues. */
 export function atElement<T>(index: number, work: () => T): T {
   try {
     return work();
@@ -122,21 +197,25 @@ export function atElement<T>(index: number, work: () => T): T {
 }
 
 /**
- * Returns a check of records that were read from a file. The check returns the problem of a record that does not fit
- * `shape`, worded to follow the record's name, and `undefined` for one that fits. It looks at types and not at rules,
- * which may have been others when the record was written, and fills in a `defaulted` field that the record lacks.
+ * Returns a parser of records from a file. For a record that does not fit `shape` it
+ * returns the problem, worded to follow the record's name, and `undefined` where only
+ * `isSound` fails. It checks types and not rules, which may have been different when the
+ * record was written, and fills in missing fields that have a default.
  */
-export function storedRecordCheck(shape: Shape): (record: JsonObject) => string | undefined {
+export function storedRecordParser<S extends Shape>(
+  shape: S,
+  isSound: (record: Input<S>) => boolean = () => true,
+): <R extends JsonObject>(record: R) => (R & Input<S>) | string | undefined {
   const fields = readableFields(shape);
   return (record) => {
-    // Every start runs this for every record. An inherited member is never a scalar, so its type tells it apart.
+    // Every start runs this for every record. An inherited member is never a scalar.
     for (const [name, field] of fields) {
       if (hasType(field, record[name])) continue;
-      if (Object.hasOwn(record, name)) return `has a "${name}" that is no ${field.rule.kind}: mend it by hand`;
-      if (field.presence === 'required') return `has no "${name}": a field that is added is optional or defaulted`;
+      if (Object.hasOwn(record, name)) return `has a "${name}" that is not a ${field.rule.kind}: correct it by hand`;
+      if (field.presence === 'required') return `has no "${name}": a new field must be optional or defaulted`;
       if (field.fallback !== undefined) Object.assign(record, { [name]: field.fallback });
     }
-    return undefined;
+    return isInput<S, typeof record>(record, []) && isSound(record) ? record : undefined;
   };
 }
 
