@@ -1,4 +1,7 @@
-/** What can happen to accounts, credentials and sessions. A record of it never holds a secret. */
+/**
+ * Security events of accounts, credentials and sessions. Their details never contain a
+ * secret.
+ */
 export const auditEvents = [
   'login',
   'login_failed',
@@ -15,7 +18,7 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** Records an event. */
+/** Records a security event. */
 export type Audit = (
   event: AuditEvent,
   details: Readonly<Record<string, string | number | boolean | undefined>>,

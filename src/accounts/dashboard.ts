@@ -8,8 +8,8 @@ import { userFields } from './user-fields.ts';
 const recentMax = 5;
 
 /**
- * Returns a function that writes what a person sees first as JSON: the user, counts, recent items, the session. Without
- * `items` their count and the recent ones are left out.
+ * Returns a function that writes the dashboard as JSON: the user, counts, recent items
+ * and the session. Without `items`, the count and the recent items are left out.
  */
 export function dashboardWriter(
   records: AccountRecords,
@@ -31,7 +31,9 @@ export function dashboardWriter(
   };
 }
 
-/** Returns a function that writes the newest items as a member of an object; it does so once for each revision. */
+/**
+ * Returns a function that writes the newest items as a JSON member, once per revision.
+ */
 function recentWriter({ declaration, records }: CollectionResource): () => string {
   const write = representationWriter(declaration.fields);
   let [revision, json] = [NaN, ''];

@@ -1,7 +1,16 @@
 import type { Role } from '../auth/access.ts';
 import { storedRecordParser } from '../schema/check.ts';
 import {
-  boolean, choice, emailKey, id, integer, number, optional, text, timestamp, type Input,
+  boolean,
+  choice,
+  emailKey,
+  id,
+  integer,
+  number,
+  optional,
+  text,
+  timestamp,
+  type Input,
 } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord } from '../store/store.ts';
 import { userFields } from './user-fields.ts';
@@ -14,7 +23,8 @@ export interface UserRecord extends StoredRecord {
   readonly passwordHash?: string | undefined;
   /**
    * When a new password or a sign-out everywhere ended all sessions of the user, in
-   * milliseconds since the epoch. Bearer tokens issued before cannot write users or sessions.
+   * milliseconds since the epoch. Bearer tokens issued before cannot write users or
+   * sessions.
    */
   readonly signedOutAt?: number | undefined;
 }
@@ -27,7 +37,9 @@ const storedUserFields = {
 
 const common = {
   userId: integer({ min: 1 }),
-  kind: choice(['cookie', 'refresh'], { description: 'A browser, or a program with a refresh token.' }),
+  kind: choice(['cookie', 'refresh'], {
+    description: 'A browser, or a program with a refresh token.',
+  }),
   address: text({ example: '192.0.2.1' }),
   agent: text({ example: 'curl/8.5.0' }),
 };
@@ -44,9 +56,14 @@ export const sessionFields = {
 
 const storedSessionFields = {
   ...common,
-  /** Hash of the cookie's secret, or of the name of the refresh token family. Sessions are found by it. */
+  /**
+   * Hash of the cookie's secret, or of the name of the refresh token family. Sessions are
+   * found by it.
+   */
   lookupHash: text(),
-  /** Hashes of the current refresh token, and of the one that it replaced at `lastSeenAt`. */
+  /**
+   * Hashes of the current refresh token, and of the one that it replaced at `lastSeenAt`.
+   */
   tokenHash: optional(text()),
   previousHash: optional(text()),
   /** Milliseconds since the epoch. */
@@ -55,8 +72,8 @@ const storedSessionFields = {
 };
 
 /**
- * A session: of a browser, identified by its cookie, or of a program, identified by a family
- * of refresh tokens. Only hashes of secrets are stored.
+ * A session: of a browser, identified by its cookie, or of a program, identified by a
+ * family of refresh tokens. Only hashes of secrets are stored.
  */
 export type SessionRecord = StoredRecord & Input<typeof storedSessionFields>;
 export type SessionKind = SessionRecord['kind'];
@@ -88,7 +105,9 @@ export function accountRecords(store: Store): AccountRecords {
 
 function isSound(session: Input<typeof storedSessionFields>): boolean {
   const { kind, userId, tokenHash, createdAt, lastSeenAt } = session;
-  const isWhole = [userId, createdAt, lastSeenAt].every((value) => Number.isSafeInteger(value));
+  const isWhole = [userId, createdAt, lastSeenAt].every((value) =>
+    Number.isSafeInteger(value),
+  );
   const isDated = [createdAt, lastSeenAt].every((time) => time >= 0 && time <= lastTime);
   return isWhole && isDated && (kind === 'cookie' || tokenHash !== undefined);
 }

@@ -5,16 +5,18 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Transaction } from '../store/store.ts';
+import { checkActor } from './actor.ts';
 import type { Audit } from './audit.ts';
-import { checkActor, type AccountParts } from './parts.ts';
+import type { AccountParts } from './parts.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 
-/** Where a session came from, for its user to recognise it. */
+/** Where a session is used, so that its user can recognise it. */
 export interface Origin {
   readonly address: string;
   readonly agent: string;
 }
 
+/** A session that was just started. */
 export interface StartedSession {
   /** The only copy of the cookie's secret, or of the refresh token. */
   readonly secret: string;
@@ -26,10 +28,12 @@ export interface SignedIn extends StartedSession {
   readonly user: UserRecord;
 }
 
-/** The sessions of all users: how they start, go on and end. */
+/** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
   readonly #parts: AccountParts;
-  /** The JSON of a record, which never changes: writing three dates takes longer than finding the session. */
+  /**
+   * The JSON of a record, which is immutable: formatting three dates is slower than the look-up.
+   */
   readonly #written = new WeakMap<SessionRecord, string>();
   /** The index of the block of records that was swept last. */
   #swept = 0;
@@ -38,23 +42,33 @@ export class Sessions {
     this.#parts = parts;
   }
 
-  /** Starts a session. Its secret is that of the cookie, or the first token of a family. */
-  start(transaction: Transaction, kind: SessionKind, userId: number, { address, agent }: Origin): StartedSession {
-    const { sessions, clock, random } = this.#parts;
+  /** Starts a session. Its secret is the cookie's, or the first token of a family. */
+  start(transaction: Transaction, kind: SessionKind, userId: number, origin: Origin): StartedSession {
+    const { sessions, random } = this.#parts;
     const live = transaction.members(sessions, 'user', userId).filter((session) => this.#isLive(session));
-    const surplus = live.slice(0, Math.max(0, live.length + 1 - limits.sessionsPerUserMax));
+    // Leaves room for this session.
+    const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
     for (const { id } of surplus) transaction.remove(sessions, id);
     this.#sweep(transaction);
     const secret = kind === 'cookie' ? newSessionId(random) : newRefreshToken(random);
     const hash = secretHash(secret);
-    const hashes = kind === 'cookie' ? { lookupHash: hash } : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
-    const now = clock.now();
-    const seen = { createdAt: now, lastSeenAt: now, address, agent: shortened(agent) };
-    const session = transaction.insert(sessions, { kind, userId, ...hashes, ...seen });
+    const hashes =
+      kind === 'cookie' ? { lookupHash: hash } : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
+    const use = this.#useFrom(origin);
+    const session = transaction.insert(sessions, {
+      kind,
+      userId,
+      ...hashes,
+      ...use,
+      createdAt: use.lastSeenAt,
+    });
     return { secret, session };
   }
 
-  /** The holder of the cookie with this secret, with their current role. @throws CairnError `invalid_session` */
+  /**
+   * Returns the holder of the cookie with this secret, with the current role.
+   * @throws CairnError `invalid_session`
+   */
   resume(secret: string): SessionHolder {
     const session = this.#find(secret);
     const user = session && this.#parts.users.get(session.userId);
@@ -65,13 +79,16 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for its successor. A token that was used before may be stolen, so it ends its family. The
-   * successor is durable before it is returned: after a crash it would look stolen otherwise.
-   * @throws CairnError `invalid_credentials`, and what `Store.write` throws
+   * Exchanges a refresh token for its successor. A reused token may have been stolen, so it
+   * ends its family. The successor is durable before it is returned: otherwise it would look
+   * stolen after a crash.
+   * @throws CairnError `invalid_credentials`, and the errors of `Store.write`
    */
   async refresh(token: string, origin: Origin): Promise<SignedIn> {
     const { store, users, audit } = this.#parts;
-    const { secret, session, isReused } = await store.write((transaction) => this.#rotate(transaction, token, origin));
+    const { secret, session, isReused } = await store.write((transaction) =>
+      this.#rotate(transaction, token, origin),
+    );
     const user = session && users.get(session.userId);
     if (session !== undefined && secret !== undefined && user !== undefined) return { secret, session, user };
     const { address } = origin;
@@ -80,16 +97,17 @@ export class Sessions {
   }
 
   /**
-   * Ends the family of a refresh token, also of one that was replaced. Anything else is ignored (RFC 7009 §2.2).
-   * @throws what `Store.write` throws
+   * Ends the family of a refresh token, even if the token was replaced. Ignores anything else
+   * (RFC 7009 §2.2).
+   * @throws the errors of `Store.write`
    */
   async revoke(token: string, address: string): Promise<void> {
     await this.#endOne((transaction) => this.#family(transaction, token), { address });
   }
 
   /**
-   * Ends one of the caller's sessions, or for administrators any session.
-   * @throws CairnError `not_found`, `actor_changed`, and what `Store.write` throws
+   * Ends one of the caller's sessions. Administrators can end any session.
+   * @throws CairnError `not_found`, `actor_changed`, and the errors of `Store.write`
    */
   async end(principal: Principal, sessionId: number, address: string): Promise<void> {
     const find = (transaction: Transaction): SessionRecord => {
@@ -103,8 +121,9 @@ export class Sessions {
   }
 
   /**
-   * Ends the session of the cookie with this secret, or all sessions of its user. A session that has ended is ignored.
-   * @throws what `Store.write` throws
+   * Ends the session of the cookie with this secret, or all sessions of its user. Ignores a
+   * session that has ended.
+   * @throws the errors of `Store.write`
    */
   async signOut(secret: string, everywhere: boolean, address: string): Promise<void> {
     const { store, users, sessions, clock, audit } = this.#parts;
@@ -120,19 +139,23 @@ export class Sessions {
     audit('logout', { userId, sessionId, everywhere, address });
   }
 
-  /** Ends every session of a user. */
+  /** Ends all sessions of a user. */
   endAll(transaction: Transaction, userId: number): void {
     const { sessions } = this.#parts;
     for (const { id } of transaction.members(sessions, 'user', userId)) transaction.remove(sessions, id);
   }
 
   /**
-   * The live sessions of a user, the oldest first: the caller's own, or for administrators those of any user.
+   * Returns the live sessions of the caller, the oldest first. Administrators can list those
+   * of any user.
    * @throws CairnError `insufficient_scope`
    */
   list(caller: User, userId: number): SessionRecord[] {
     if (userId !== caller.userId && caller.role !== 'admin') {
-      throw new CairnError('insufficient_scope', 'Cannot show sessions of another user: the role "admin" is required');
+      throw new CairnError(
+        'insufficient_scope',
+        'Cannot list sessions of another user: the role "admin" is required',
+      );
     }
     return this.#parts.sessions.members('user', userId).filter((session) => this.#staysLive(session));
   }
@@ -144,14 +167,17 @@ export class Sessions {
     return sessions.some((session) => networkOf(session.address) === network && this.#isLive(session));
   }
 
-  /** The JSON of `sessionFields`. `currentId` is the session of the request. */
+  /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */
   write(session: SessionRecord, currentId: number | undefined): string {
     let json = this.#written.get(session);
     if (json === undefined) {
       const { id, userId, kind, address, agent } = session;
-      const moments = [session.createdAt, session.lastSeenAt, sessionEndsAt(session)];
-      const [createdAt, lastSeenAt, expiresAt] = moments.map((moment) => new Date(moment).toISOString());
-      json = JSON.stringify({ id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent }).slice(0, -1);
+      const times = [session.createdAt, session.lastSeenAt, sessionEndsAt(session)];
+      const [createdAt, lastSeenAt, expiresAt] = times.map((time) => new Date(time).toISOString());
+      json = JSON.stringify({ id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent }).slice(
+        0,
+        -1,
+      );
       this.#written.set(session, json);
     }
     return `${json},"current":${session.id === currentId}}`;
@@ -167,47 +193,49 @@ export class Sessions {
     return isLive(session, this.#parts.clock.now());
   }
 
-  /** The same, and a session that has ended is removed: it must not come back when the clock is set back. */
+  /** Whether a session is live. Removes an ended one: setting the clock back must not revive it. */
   #staysLive(session: SessionRecord): boolean {
     if (this.#isLive(session)) return true;
-    const { store, sessions } = this.#parts;
-    const ended = store.write((transaction) => {
-      const current = transaction.get(sessions, session.id);
-      if (current !== undefined && !this.#isLive(current)) transaction.remove(sessions, session.id);
+    this.#inBackground(session, (transaction, current) => {
+      if (!this.#isLive(current)) transaction.remove(this.#parts.sessions, current.id);
     });
-    this.#inBackground(ended);
     return false;
   }
 
-  /** Lets the request go on without this write. Where it fails, the next request tries it again. */
-  #inBackground(write: Promise<void>): void {
-    write.catch(() => undefined);
-  }
-
-  /** The live session of the cookie with this secret, which is seen now. */
+  /** Returns the live session of the cookie with this secret, and records the use. */
   #find(secret: string): SessionRecord | undefined {
     const { sessions, clock } = this.#parts;
     const session = sessions.find('lookup', secretHash(secret));
     if (session?.kind !== 'cookie' || !this.#staysLive(session)) return undefined;
-    if (lastSeenIsDue(session, clock.now())) this.#touch(session.id);
+    // The time of the use, since the write may be delayed.
+    const now = clock.now();
+    if (lastSeenIsDue(session, now)) {
+      this.#inBackground(session, (transaction, current) => {
+        // Another request at the same time may have recorded its use already.
+        if (!lastSeenIsDue(current, now)) return;
+        transaction.replace(sessions, current.id, { ...current, lastSeenAt: now });
+      });
+    }
     return session;
   }
 
-  /** Writes down that a session is used. The request does not wait: after a crash it may end earlier, never later. */
-  #touch(id: number): void {
-    const { store, sessions, clock } = this.#parts;
-    // The write may wait for long.
-    const now = clock.now();
-    const seen = store.write((transaction) => {
-      const session = transaction.get(sessions, id);
-      // Another request of the same moment may have written it already.
-      if (session === undefined || !lastSeenIsDue(session, now)) return;
-      transaction.replace(sessions, id, { ...session, lastSeenAt: now });
+  /**
+   * Writes to a session while the request goes on. If the write fails, the next request tries
+   * again. After a crash the session may end earlier, but never later.
+   */
+  #inBackground(
+    { id }: SessionRecord,
+    write: (transaction: Transaction, current: SessionRecord) => void,
+  ): void {
+    const { store, sessions } = this.#parts;
+    const written = store.write((transaction) => {
+      const current = transaction.get(sessions, id);
+      if (current !== undefined) write(transaction, current);
     });
-    this.#inBackground(seen);
+    written.catch(() => undefined);
   }
 
-  /** Ends the session that `find` finds, if there is one. */
+  /** Ends the session that `find` returns, if any. */
   async #endOne(
     find: (transaction: Transaction) => SessionRecord | undefined,
     details: Parameters<Audit>[1],
@@ -218,25 +246,25 @@ export class Sessions {
       if (session !== undefined) transaction.remove(sessions, session.id);
       return session;
     });
-    if (ended !== undefined) audit('session_ended', { userId: ended.userId, sessionId: ended.id, ...details });
+    if (ended !== undefined)
+      audit('session_ended', { userId: ended.userId, sessionId: ended.id, ...details });
   }
 
-  /** Does with a family what `decideRefresh` says of the token. Without a `secret` the token is not valid. */
-  #rotate(transaction: Transaction, token: string, { address, agent }: Origin): Rotation {
+  /** Applies the decision of `decideRefresh`. The token is valid if there is a `secret`. */
+  #rotate(transaction: Transaction, token: string, origin: Origin): Rotation {
     const { sessions, clock, ring } = this.#parts;
     const session = this.#family(transaction, token);
     if (session?.tokenHash === undefined) return {};
     const tokenHash = secretHash(token);
-    const now = clock.now();
-    const decision = decideRefresh(session, tokenHash, now);
+    const decision = decideRefresh(session, tokenHash, clock.now());
     if (decision === 'repeat') return { session, secret: successorAgain(token, session.tokenHash, ring()) };
     if (decision !== 'rotate') {
       transaction.remove(sessions, session.id);
       return { session, isReused: decision === 'reuse' };
     }
     const secret = successorOf(token, ring());
-    const next = { tokenHash: secretHash(secret), previousHash: tokenHash, lastSeenAt: now };
-    const rotated = { ...session, ...next, address, agent: shortened(agent) };
+    const hashes = { tokenHash: secretHash(secret), previousHash: tokenHash };
+    const rotated = { ...session, ...hashes, ...this.#useFrom(origin) };
     return { secret, session: transaction.replace(sessions, session.id, rotated) };
   }
 
@@ -246,7 +274,7 @@ export class Sessions {
     return session?.kind === 'refresh' ? session : undefined;
   }
 
-  /** Removes ended sessions from one block of records: from another block each time, so that the work is bounded. */
+  /** Removes ended sessions from the next block of records. One block at a time bounds the work. */
   #sweep(transaction: Transaction): void {
     const { sessions } = this.#parts;
     const { blocks } = sessions.view();
@@ -256,15 +284,16 @@ export class Sessions {
       if (session !== undefined && !this.#isLive(session)) transaction.remove(sessions, id);
     }
   }
+
+  /** The fields of a session that is used now. */
+  #useFrom({ address, agent }: Origin) {
+    const lastSeenAt = this.#parts.clock.now();
+    return { lastSeenAt, address, agent: agent.slice(0, limits.sessionAgentLengthMax) };
+  }
 }
 
 interface Rotation {
   readonly session?: SessionRecord;
   readonly secret?: string | undefined;
   readonly isReused?: boolean;
-}
-
-/** Enough of a `User-Agent` to recognise a browser by. */
-function shortened(agent: string): string {
-  return agent.slice(0, limits.sessionAgentLengthMax);
 }

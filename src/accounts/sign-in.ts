@@ -4,12 +4,13 @@ import { turnOf, type AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Origin, Sessions, SignedIn } from './sessions.ts';
 
+/** What a person signs in with. */
 export interface Credentials {
   readonly email: string;
   readonly password: string;
 }
 
-/** Signs people in with their e-mail addresses and passwords. */
+/** Sign-in with an e-mail address and a password. */
 export class SignIn {
   readonly #parts: AccountParts;
   readonly #sessions: Sessions;
@@ -20,53 +21,98 @@ export class SignIn {
   }
 
   /**
-   * Starts a session of this kind for a user whose password is right, and still is when the session starts.
-   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and what `Store.write` throws
+   * Starts a session for the user with these credentials. The password must still be
+   * current in the transaction that starts the session.
+   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and the
+   *   errors of `Store.write`
    */
-  async start(credentials: Credentials, kind: SessionKind, origin: Origin): Promise<SignedIn> {
+  async start(
+    credentials: Credentials,
+    kind: SessionKind,
+    origin: Origin,
+  ): Promise<SignedIn> {
     const { store, users, clock, audit } = this.#parts;
     for (;;) {
       const known = await this.#authenticate(credentials, origin.address);
       const rehashed = await this.#rehashed(known, credentials.password);
       const started = await store.write((transaction) => {
         const user = transaction.get(users, known.id);
-        if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
-        // A clock that has gone back since then would refuse the user's tokens until that moment comes again.
+        if (user === undefined || user.passwordHash !== known.passwordHash)
+          return undefined;
+        // If the clock was set back since then, the user's new tokens would not be valid
+        // yet.
         const isAhead = user.signedOutAt !== undefined && user.signedOutAt > clock.now();
-        const changes = { ...(rehashed && { passwordHash: rehashed }), ...(isAhead && { signedOutAt: clock.now() }) };
+        const changes = {
+          ...(rehashed && { passwordHash: rehashed }),
+          ...(isAhead && { signedOutAt: clock.now() }),
+        };
         const isSame = Object.keys(changes).length === 0;
-        const current = isSame ? user : transaction.replace(users, user.id, { ...user, ...changes });
-        return { user: current, ...this.#sessions.start(transaction, kind, user.id, origin) };
+        const current = isSame
+          ? user
+          : transaction.replace(users, user.id, { ...user, ...changes });
+        return {
+          user: current,
+          ...this.#sessions.start(transaction, kind, user.id, origin),
+        };
       });
-      // The password was changed while it was compared, or another sign-in has hashed it again: compare once more.
+      // Another request changed the password or its hash in the meantime: compare again.
       if (started === undefined) continue;
       const { user, session } = started;
-      audit('login', { userId: user.id, sessionId: session.id, sessionKind: kind, address: origin.address });
+      audit('login', {
+        userId: user.id,
+        sessionId: session.id,
+        sessionKind: kind,
+        address: origin.address,
+      });
       return started;
     }
   }
 
-  /** The user with these credentials. @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded` */
-  async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
+  /**
+   * Returns the user with these credentials.
+   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`
+   */
+  async #authenticate(
+    { email, password }: Credentials,
+    address: string,
+  ): Promise<UserRecord> {
     const { store, users, audit } = this.#parts;
     const key = emailKey(email);
     await store.confirm();
     const user = users.find('email', key);
     const details = { userId: user?.id, address };
     try {
-      const hasSession = user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
-      const matches = await matchesPassword(this.#parts, user, password, `sign-in ${key}`, address, hasSession);
+      const hasSession =
+        user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
+      const matches = await matchesPassword(
+        this.#parts,
+        user,
+        password,
+        `sign-in ${key}`,
+        address,
+        hasSession,
+      );
       if (matches && user !== undefined) return user;
     } catch (error) {
-      if (error instanceof CairnError && error.code === 'too_many_requests') audit('login_throttled', details);
+      if (error instanceof CairnError && error.code === 'too_many_requests')
+        audit('login_throttled', details);
       throw error;
     }
     audit('login_failed', details);
-    throw new CairnError('invalid_credentials', 'Cannot sign in: the e-mail address or the password is wrong');
+    throw new CairnError(
+      'invalid_credentials',
+      'Cannot sign in: the e-mail address or the password is wrong',
+    );
   }
 
-  /** A hash at the configured cost, if the stored one has another; not in a busy moment. */
-  async #rehashed({ id: userId, passwordHash = '' }: UserRecord, password: string): Promise<string | undefined> {
+  /**
+   * Returns a hash at the configured cost if the stored one differs, unless the server is
+   * busy.
+   */
+  async #rehashed(
+    { id: userId, passwordHash = '' }: UserRecord,
+    password: string,
+  ): Promise<string | undefined> {
     const { passwords } = this.#parts;
     if (!passwords.needsRehash(passwordHash)) return undefined;
     try {
@@ -79,8 +125,8 @@ export class SignIn {
 }
 
 /**
- * Whether this is the user's password: one attempt on the account `key` from `address`, where it may have a session. An
- * unknown user takes as long as a wrong password.
+ * Whether this is the user's password. It counts as one attempt on the account `key` from
+ * `address`. An unknown user takes as long as a wrong password.
  * @throws CairnError `too_many_requests`, `overloaded`
  */
 export async function matchesPassword(

@@ -4,32 +4,44 @@ import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { Wrote } from '../collections/hooks.ts';
 import type { Created, Origin } from '../collections/idempotency.ts';
-import { acceptNew, Draft } from '../schema/check.ts';
-import { validationFailed, type Valid } from '../schema/check.ts';
+import { acceptNew, Draft, validationFailed, type Valid } from '../schema/check.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
-import { UniqueKeyError, type Collection, type Transaction } from '../store/store.ts';
+import {
+  UniqueKeyError,
+  type Collection,
+  type StoredRecord,
+  type Transaction,
+} from '../store/store.ts';
 import type { Turn } from '../auth/passwords.ts';
-import { checkActor, checkActorFirst, turnOf, type AccountParts } from './parts.ts';
+import { checkActor, checkActorFirst } from './actor.ts';
+import { turnOf, type AccountParts } from './parts.ts';
 import type { UserRecord } from './records.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import { matchesPassword } from './sign-in.ts';
-import { needsProof, newUserRules, proofIssue, userChangeRules, userFields } from './user-fields.ts';
+import {
+  needsProof,
+  newUserRules,
+  proofIssue,
+  userChangeRules,
+  userFields,
+} from './user-fields.ts';
 import type { NewUserFields, UserChangeFields } from './user-fields.ts';
 
-/** A user to be created: `acceptNew` makes it of a body. */
+/** A validated user to create. `acceptNew` makes it from a body. */
 export type NewUser = Valid<Input<NewUserFields>>;
 
-/** A change of a user: `draft` makes it of a body. */
+/** A change of a user. `draft` makes it from a body. */
 export type UserDraft = Draft<UserChangeFields>;
 
+/** The result of a change of a user. */
 export interface ChangedUser {
   readonly record: UserRecord;
-  /** The session that people get who have changed their own password from a session, which has ended. */
+  /** Replaces the session from which the caller changed the own password, which has ended. */
   readonly renewed: StartedSession | undefined;
 }
 
-/** The users, and what is done with them and to their sessions. Whether the caller may is decided before. */
+/** The users, and changes of them and their sessions. Callers are authorized before. */
 export class Users {
   readonly records: Collection<UserRecord>;
   readonly #parts: AccountParts;
@@ -41,77 +53,74 @@ export class Users {
     this.#sessions = sessions;
   }
 
-  /** The user that `body` describes. @throws CairnError `validation_failed` */
+  /** Validates a body that creates a user. @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
     return acceptNew(newUserRules(this.#parts.passwordLengthMin), body, principal);
   }
 
-  /** The change that `body`, a merge patch, describes. */
+  /** Returns the change that `body`, a merge patch, describes. */
   draft(principal: Principal, body: JsonValue): UserDraft {
     return new Draft('patch', userChangeRules(this.#parts.passwordLengthMin), body, principal);
   }
 
   /**
-   * Adds a user on behalf of the installation itself, as commands, tests and embedders do.
-   * @throws CairnError `validation_failed`, and what `create` throws
+   * Adds a user on behalf of the installation, for commands, tests and embedders.
+   * @throws CairnError `validation_failed`, and the errors of `create`
    */
   async add(body: JsonValue): Promise<UserRecord> {
-    return (await this.create(localAdministrator, this.acceptNew(localAdministrator, body))).created;
-  }
-
-  /** Adds a user as `add` does, unless there is one; returns whether it did. Nodes that start together add one. */
-  async addFirst(body: JsonValue): Promise<boolean> {
-    const { name, email, role, password } = this.acceptNew(localAdministrator, body);
-    const passwordHash = await this.#hash(password, turnOf(localAdministrator.userId));
-    const added = await this.#writeAs(localAdministrator, (transaction, wrote) => {
-      if (this.records.size > 0) return undefined;
-      const after = transaction.insert(this.records, { name, email, role, passwordHash });
-      wrote({ after });
-      return after;
-    });
-    if (added === undefined) return false;
-    this.#parts.audit('user_created', { userId: added.id, role, by: localAdministrator.userId });
-    return true;
+    return (await this.create(localAdministrator, this.acceptNew(localAdministrator, body)))
+      .created;
   }
 
   /**
-   * Creates a user. Callers that are no administrators are slowed down by `address`.
-   * @throws CairnError `actor_changed`, `email_taken`, `key_reused`, `too_many_requests`, `overloaded`, and what
-   *   `Store.write` throws
+   * Adds a user as `add` does, unless there is one already. Returns whether it did. Only one
+   * of several nodes that start together adds the user.
    */
-  async create(principal: Principal, input: NewUser, { address, attempt }: Origin = {}): Promise<Created<UserRecord>> {
-    const { throttle, audit, idempotencyKeys } = this.#parts;
+  async addFirst(body: JsonValue): Promise<boolean> {
+    const input = this.acceptNew(localAdministrator, body);
+    const added = await this.#insert(localAdministrator, input, undefined, (_, insert) =>
+      this.records.size > 0 ? undefined : { created: insert(), isReplay: false },
+    );
+    return added !== undefined;
+  }
+
+  /**
+   * Creates a user. Throttles callers that are not administrators by `address`.
+   * @throws CairnError `actor_changed`, `email_taken`, `key_reused`, `too_many_requests`,
+   *   `overloaded`, and the errors of `Store.write`
+   */
+  async create(
+    principal: Principal,
+    input: NewUser,
+    { address, attempt }: Origin = {},
+  ): Promise<Created<UserRecord>> {
+    const { throttle, idempotencyKeys } = this.#parts;
     await checkActorFirst(principal, this.#parts);
     if (principal.role !== 'admin') throttle.countNewEmail(address ?? '');
-    const { name, email, role, password } = input;
-    const passwordHash = await this.#hash(password, turnOf(principal.userId, address));
-    const result = await this.#writeAs(principal, (transaction, wrote) => {
-      const create = (): UserRecord => {
-        const after = transaction.insert(this.records, { name, email, role, passwordHash });
-        wrote({ after });
-        return after;
-      };
-      return idempotencyKeys.once(transaction, attempt, create, (first) => ({ ...first, name, email, role }));
-    });
-    const { created: { id: userId }, isReplay } = result;
-    if (!isReplay) audit('user_created', { userId, role, by: principal.userId, address });
-    return result;
+    const { name, email, role } = input;
+    const recall = (first: StoredRecord): UserRecord => ({ ...first, name, email, role });
+    return await this.#insert(principal, input, address, (transaction, insert) =>
+      idempotencyKeys.once(transaction, attempt, insert, recall),
+    );
   }
 
   /**
-   * Replaces or patches a user; what changes nothing is not written. A new password or role ends all sessions of the
-   * user.
-   * @throws CairnError in the order that `Precondition` tells; also `last_admin`, `email_taken`, `too_many_requests`,
-   *   `overloaded`
+   * Replaces or patches a user. A change that changes no field is not written. A new password
+   * or role ends all sessions of the user.
+   * @throws CairnError in the order that `Precondition` documents; also `last_admin`,
+   *   `email_taken`, `too_many_requests`, `overloaded`
    */
   async change(target: Target, draft: UserDraft): Promise<ChangedUser> {
     const { principal, id: userId, precondition, address } = target;
-    const seen = this.records.get(userId) ?? found(await this.#confirmed(userId));
+    // Another node may have created the user.
+    if (this.records.get(userId) === undefined) await this.#parts.store.confirm();
+    const seen = found(this.records.get(userId));
     await checkActorFirst(principal, this.#parts);
     precondition.demand();
     const asked = draft.against(seen);
     const isNewEmail = emailKey(asked.email) !== emailKey(seen.email);
-    if (isNewEmail && principal.role !== 'admin') this.#parts.throttle.countNewEmail(`signed in as ${userId}`);
+    if (isNewEmail && principal.role !== 'admin')
+      this.#parts.throttle.countNewEmail(`signed in as ${userId}`);
     const isProven = needsProof(principal, seen, asked);
     if (isProven) await this.#prove(seen, asked.currentPassword ?? '', address);
     const newHash = await this.#hash(asked.password, turnOf(principal.userId));
@@ -120,15 +129,24 @@ export class Users {
       const input = before === seen ? asked : draft.against(before);
       precondition.check(before.revision);
       if (input.role !== 'admin') this.#keepAnAdministrator(transaction, before);
-      // What was proven is the password that the user had then.
+      // The proof is of the password that the user had then.
       const isLate = !isProven || before.passwordHash !== seen.passwordHash;
       if (isLate && needsProof(principal, before, input)) throw wrongPassword();
       const { name, email, role } = input;
       if (newHash === undefined && looksSame(userFields, before, input)) {
         return { before, after: before, renewed: undefined };
       }
-      const secrets = newHash !== undefined && { passwordHash: newHash, signedOutAt: this.#parts.clock.now() };
-      const after = transaction.replace(this.records, userId, { ...before, name, email, role, ...secrets });
+      const secrets = newHash !== undefined && {
+        passwordHash: newHash,
+        signedOutAt: this.#parts.clock.now(),
+      };
+      const after = transaction.replace(this.records, userId, {
+        ...before,
+        name,
+        email,
+        role,
+        ...secrets,
+      });
       wrote({ before, after });
       return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
@@ -136,7 +154,7 @@ export class Users {
     return { record: after, renewed };
   }
 
-  /** @throws CairnError in the order that `Precondition` tells; also `last_admin` */
+  /** @throws CairnError in the order that `Precondition` documents; also `last_admin` */
   async remove({ principal, id: userId, precondition, address }: Target): Promise<void> {
     await this.#writeAs(principal, (transaction, wrote) => {
       const before = found(transaction.get(this.records, userId));
@@ -150,22 +168,52 @@ export class Users {
     this.#parts.audit('user_removed', { userId, by: principal.userId, address });
   }
 
-  /** The user as another node may have created it. */
-  async #confirmed(userId: number): Promise<UserRecord | undefined> {
-    await this.#parts.store.confirm();
-    return this.records.get(userId);
+  /** Inserts a user in a transaction, in which `work` decides whether to call `insert`. */
+  async #insert<C extends Created<UserRecord> | undefined>(
+    principal: Principal,
+    { name, email, role, password }: NewUser,
+    address: string | undefined,
+    work: (transaction: Transaction, insert: () => UserRecord) => C,
+  ): Promise<C> {
+    const passwordHash = await this.#hash(password, turnOf(principal.userId, address));
+    const result = await this.#writeAs(principal, (transaction, wrote) =>
+      work(transaction, () => {
+        const after = transaction.insert(this.records, { name, email, role, passwordHash });
+        wrote({ after });
+        return after;
+      }),
+    );
+    if (result?.isReplay === false) {
+      const userId = result.created.id;
+      this.#parts.audit('user_created', { userId, role, by: principal.userId, address });
+    }
+    return result;
   }
 
-  /** One transaction on behalf of `principal`. @throws CairnError `actor_changed`, `email_taken` */
-  async #writeAs<T>(principal: Principal, work: (transaction: Transaction, wrote: Wrote) => T): Promise<T> {
+  /**
+   * Runs a transaction on behalf of `principal`.
+   * @throws CairnError `actor_changed`, `email_taken`
+   */
+  async #writeAs<T>(
+    principal: Principal,
+    work: (transaction: Transaction, wrote: Wrote) => T,
+  ): Promise<T> {
     try {
-      return await this.#parts.writes.write({ name: 'users', fields: userFields }, principal, (transaction, wrote) => {
-        checkActor(transaction, principal, this.#parts);
-        return work(transaction, wrote);
-      });
+      return await this.#parts.writes.write(
+        { name: 'users', fields: userFields },
+        principal,
+        (transaction, wrote) => {
+          checkActor(transaction, principal, this.#parts);
+          return work(transaction, wrote);
+        },
+      );
     } catch (cause) {
       if (!(cause instanceof UniqueKeyError)) throw cause;
-      throw new CairnError('email_taken', 'Cannot store the user: another user has this e-mail address', { cause });
+      throw new CairnError(
+        'email_taken',
+        'Cannot store the user: another user has this e-mail address',
+        { cause },
+      );
     }
   }
 
@@ -173,15 +221,21 @@ export class Users {
     return password === undefined ? undefined : await this.#parts.passwords.hash(password, turn);
   }
 
-  /** Guesses from an open session are counted apart from sign-ins. @throws `validation_failed`, `too_many_requests` */
+  /**
+   * Checks the current password. Failures are counted separately from sign-ins.
+   * @throws CairnError `validation_failed`, `too_many_requests`
+   */
   async #prove(user: UserRecord, password: string, address: string | undefined): Promise<void> {
     const { id: userId } = user;
-    if (await matchesPassword(this.#parts, user, password, `user ${userId}`, `user ${userId}`, true)) return;
+    if (
+      await matchesPassword(this.#parts, user, password, `user ${userId}`, `user ${userId}`, true)
+    )
+      return;
     this.#parts.audit('login_failed', { userId, address });
     throw wrongPassword();
   }
 
-  /** Ends the sessions that a change of password or role ends. */
+  /** Ends the user's sessions after a new password or role. */
   #endSessions(
     transaction: Transaction,
     principal: Principal,
@@ -190,22 +244,37 @@ export class Users {
   ): StartedSession | undefined {
     const isNewPassword = after.passwordHash !== before.passwordHash;
     if (!isNewPassword && after.role === before.role) return undefined;
-    const currentId = principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
+    const currentId =
+      principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
     const current = transaction.get(this.#parts.sessions, currentId);
     this.#sessions.endAll(transaction, after.id);
     if (!isNewPassword || current === undefined) return undefined;
     return this.#sessions.start(transaction, 'cookie', after.id, current);
   }
 
-  /** @throws CairnError `last_admin` if no other administrator could do what `leaving` can: sign in */
+  /** @throws CairnError `last_admin` if `leaving` is the only administrator who can sign in */
   #keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
     if (leaving.role !== 'admin') return;
-    const others = transaction.members(this.records, 'administrators', 'admin').filter(({ id }) => id !== leaving.id);
-    if (others.some(({ passwordHash }) => passwordHash !== undefined || leaving.passwordHash === undefined)) return;
-    throw new CairnError('last_admin', 'Cannot remove the last administrator: add another one with a password first');
+    const others = transaction
+      .members(this.records, 'administrators', 'admin')
+      .filter(({ id }) => id !== leaving.id);
+    if (
+      others.some(
+        ({ passwordHash }) => passwordHash !== undefined || leaving.passwordHash === undefined,
+      )
+    )
+      return;
+    throw new CairnError(
+      'last_admin',
+      'Cannot remove the last administrator: add another administrator with a password first',
+    );
   }
 
-  #auditChange(before: UserRecord, after: UserRecord, details: Parameters<AccountParts['audit']>[1]): void {
+  #auditChange(
+    before: UserRecord,
+    after: UserRecord,
+    details: Parameters<AccountParts['audit']>[1],
+  ): void {
     const { audit } = this.#parts;
     if (after.passwordHash !== before.passwordHash) audit('password_changed', details);
     if (emailKey(after.email) !== emailKey(before.email)) audit('email_changed', details);

@@ -1,12 +1,12 @@
 import { CairnError } from '../base/errors.ts';
 
-/** What a user may do. `admin` looks after the installation, `member` uses it. */
+/** The role of a user. `admin` manages the installation, `member` uses it. */
 export type Role = 'admin' | 'member';
 
 /** The two roles, for checks of untrusted input. */
 export const roles: readonly Role[] = ['admin', 'member'];
 
-/** A user known by a bearer token. Nothing was looked up, so the user may have changed since it was signed. */
+/** A user identified by a bearer token. The user may have changed since it was signed. */
 export interface TokenBearer {
   readonly kind: 'bearer';
   readonly userId: number;
@@ -15,7 +15,7 @@ export interface TokenBearer {
   readonly issuedAt: number;
 }
 
-/** A user known by the `sid` cookie. The session was looked up. */
+/** A user identified by the `sid` cookie. The session was looked up. */
 export interface SessionHolder {
   readonly kind: 'session';
   readonly userId: number;
@@ -23,34 +23,35 @@ export interface SessionHolder {
   readonly sessionId: number;
 }
 
-/** A caller that has authenticated. */
+/** An authenticated caller. */
 export type User = TokenBearer | SessionHolder;
 
-/** A caller without credentials, or of a route that ignores them. */
+/** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;
 
-/** The authenticated caller of a request, or `anonymous`. */
+/** The caller of a request. */
 export type Principal = User | typeof anonymous;
 
-/** The caller where authentication is switched off, and of commands. No user and no token has its id. */
+/** The caller of commands, and of all requests with `auth=none`. No user or token has its id. */
 export const localAdministrator: TokenBearer = { kind: 'bearer', userId: 0, role: 'admin', issuedAt: 0 };
 
 /**
- * Who may use a route.
+ * The access to a route.
  *
- * - `public`: everyone. Credentials are never looked at, so an expired token does no harm.
- * - `optional`: everyone, but credentials that are sent must be valid
- * - `user`: signed-in users
+ * - `public`: everyone. Credentials are ignored, so an expired token does no harm.
+ * - `optional`: everyone, but credentials must be valid if they are sent
+ * - `user`: authenticated users
  * - `admin`: administrators
- * - `self`: the user whose id is in the path, and administrators. For others that user does not exist.
- * - `owner`: signed-in users; ownership is decided inside the transaction by `requireOwner`
- * - `session`: users who have signed in with a session cookie
+ * - `self`: administrators and the user whose id is in the path; others get 404
+ * - `owner`: authenticated users; `requireOwner` checks ownership inside the transaction
+ * - `session`: users with a session cookie
  */
 export type Access = 'public' | 'optional' | 'user' | 'admin' | 'self' | 'owner' | 'session';
 
 /**
- * Returns if `principal` may use a route with this access. `id` is the one in the path, for `self`.
- * @throws CairnError `authentication_required`, `insufficient_scope`, `session_required`, `not_found`
+ * Checks the access of `principal` to a route. `id` is the id in the path, for `self`.
+ * @throws CairnError `authentication_required`, `insufficient_scope`, `session_required`,
+ *   `not_found`
  */
 export function authorize(access: Access, principal: Principal, id: number): void {
   if (access === 'public' || access === 'optional') return;
@@ -65,18 +66,18 @@ export function authorize(access: Access, principal: Principal, id: number): voi
   if (access === 'self' && user.userId !== id) throw notFound();
 }
 
-/** Returns if `principal` may change a record of `ownerId`. @throws CairnError `not_owner` */
+/** Checks that `principal` may change a record of this owner. @throws CairnError `not_owner` */
 export function requireOwner(access: Access, principal: Principal, ownerId: number): void {
   if (access !== 'owner' || principal.role === 'admin' || principal.userId === ownerId) return;
   throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
 }
 
-/** The answer for an absent record, and for one that the caller may not know of. Both look the same. */
+/** Returns the error for an absent record, and for a record hidden from the caller. */
 export function notFound(): CairnError {
-  return new CairnError('not_found', 'Cannot find the record: there is none with this id');
+  return new CairnError('not_found', 'Cannot find the record: no record has this id');
 }
 
-/** The user who calls. @throws CairnError `authentication_required` for an anonymous caller */
+/** Returns the caller. @throws CairnError `authentication_required` if it is anonymous */
 export function requireUser(principal: Principal): User {
   if (principal.kind !== 'anonymous') return principal;
   throw new CairnError('authentication_required', 'Cannot authorize the request: no credentials were sent');

@@ -1,6 +1,7 @@
 /**
- * Common passwords, and the words and sequences that they are built on, in lower case. `password-rules.ts` compares a
- * password with them as it is and without what is usually added: repetition, digits, signs, digits for letters.
+ * Common passwords, and the words and sequences that they contain, in lower case. A password
+ * is compared with them as it is, and without common additions (`password-rules.ts`):
+ * repetition, digits, signs, and digits in place of letters.
  */
 export const commonPasswords: ReadonlySet<string> = new Set(
   `

@@ -1,12 +1,13 @@
 /**
- * HS256 in the compact serialization of JSON Web Signature (RFC 7515 §7.1, RFC 7518 §3.2). Claims are read elsewhere
- * (`claims.ts`), after the signature has been verified.
+ * HS256 in the compact serialization of JSON Web Signature (RFC 7515 §7.1, RFC 7518 §3.2).
+ * `claims.ts` parses the claims after the signature has been verified.
  *
  *     BASE64URL(header) "." BASE64URL(payload) "." BASE64URL(HMAC-SHA-256(key, header "." payload))
  *
- * The header has the member `alg` ("HS256"), may have `typ` ("JWT") and `kid`, and has no others. RFC 7515 §4 would
- * ignore unknown ones, but every signer shares a key with this server, so a token with another member (`crit`, `b64`,
- * `jku`, `jwk`, `x5c`, `zip`, `enc`) was made for another reader. There is no choice of algorithm, so none to confuse.
+ * The header must have `alg` ("HS256"), may have `typ` ("JWT") and `kid`, and no other
+ * members. RFC 7515 §4 would ignore unknown members, but all signers share a key with this
+ * server: a token with another member (`crit`, `b64`, `jku`, `jwk`, `x5c`, `zip`, `enc`) is
+ * not for it. There is only one algorithm, so algorithms cannot be confused.
  */
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { parseJsonObject } from '../base/json.ts';
@@ -16,26 +17,27 @@ import { limits } from '../base/limits.ts';
 export interface JwsKey {
   /** The key's public id. */
   readonly kid: string;
-  /** The first part of the tokens that this key signs: `jwsHeader(kid)`. */
+  /** The first part of all tokens that this key signs: `jwsHeader(kid)`. */
   readonly header: string;
   /** HMAC-SHA-256 under the secret, in base64url. */
   readonly mac: (signed: string) => string;
 }
 
-/** The first part of the tokens that the key with this id signs. */
+/** Returns the first part of all tokens that the key with this id signs. */
 export function jwsHeader(kid: string): string {
   return encoded(JSON.stringify({ alg: 'HS256', typ: 'JWT', kid }));
 }
 
-/** The compact serialization of `payload`, signed by `key`. */
+/** Returns the compact serialization of `payload`, signed by `key`. */
 export function signJws(payload: string, key: JwsKey): string {
   const signed = `${key.header}.${encoded(payload)}`;
   return `${signed}.${key.mac(signed)}`;
 }
 
 /**
- * The payload of a token and the key that signed it; `undefined` if none of `keys` did. The payload is not decoded
- * before the signature has been verified. A token with a `kid` is verified by that key alone, one without by any key.
+ * Returns the payload of a token and the key that signed it; `undefined` if none of `keys`
+ * did. The signature is verified before the payload is decoded. A `kid` selects the key;
+ * without one, all keys are tried.
  */
 export function verifyJws<K extends JwsKey>(
   token: string,
@@ -48,7 +50,7 @@ export function verifyJws<K extends JwsKey>(
   const signature = Buffer.from(token.slice(signedEnd + 1), 'utf8');
   if (signature.length !== signatureLength) return undefined;
   for (const key of candidates(token.slice(0, headerEnd), keys)) {
-    // Both sides are canonical base64url of 32 bytes, so only an equal signature has an equal text.
+    // The encoding is canonical: equal signatures have equal texts.
     if (!timingSafeEqual(Buffer.from(key.mac(signed), 'utf8'), signature)) continue;
     const payload = decoded(token.slice(headerEnd + 1, signedEnd));
     return payload && { key, payload };
@@ -56,10 +58,10 @@ export function verifyJws<K extends JwsKey>(
   return undefined;
 }
 
-/** Length of 32 bytes in base64url. */
+/** The length of 32 bytes in base64url. */
 const signatureLength = 43;
 
-/** The keys that may have signed a token with this header; none if the header is not acceptable. */
+/** Returns the keys that may have signed a token with this header; none if it is not allowed. */
 function candidates<K extends JwsKey>(header: string, keys: readonly K[]): readonly K[] {
   const own = keys.find((key) => key.header === header);
   if (own !== undefined) return [own];
@@ -73,13 +75,13 @@ function encoded(text: string): string {
   return Buffer.from(text, 'utf8').toString('base64url');
 }
 
-/** Decodes canonical base64url (RFC 4648 §5, §3.5); `undefined` for text that only a lenient decoder accepts. */
+/** Decodes base64url (RFC 4648 §5); `undefined` if it is not canonical (§3.5). */
 function decoded(segment: string): Buffer | undefined {
   const bytes = Buffer.from(segment, 'base64url');
   return bytes.toString('base64url') === segment ? bytes : undefined;
 }
 
-/** HMAC-SHA-256 (RFC 2104) under one key, of a text's UTF-8; the result is base64url. */
+/** Returns HMAC-SHA-256 (RFC 2104) with this key, of UTF-8 text, in base64url. */
 export function hmacSha256(secret: Buffer): (text: string) => string {
   const key = createSecretKey(secret);
   return (text) => createHmac('sha256', key).update(text).digest('base64url');

@@ -1,11 +1,15 @@
 /**
- * Passwords as they are hashed and verified. Hashes are scrypt (RFC 7914) in PHC string format:
+ * Hashes and verifies passwords. Hashes are scrypt (RFC 7914) in PHC string format:
  *
  *     $scrypt$ln=<log2 N>,r=<block size>,p=<parallelization>$<salt>$<hash>
  *
- * Salt and hash are base64 without padding (RFC 4648 §4): 16 and 32 bytes where Cairn makes them.
+ * Salt and hash are base64 without padding (RFC 4648 §4). Cairn makes 16 and 32 bytes.
  */
-import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
+import {
+  scrypt as scryptCallback,
+  timingSafeEqual,
+  type ScryptOptions,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -14,11 +18,15 @@ import { normalisePassword } from './password-rules.ts';
 
 export interface PasswordOptions {
   readonly random: Random;
-  /** N is 2 to this power, with r=8 and p=3. OWASP recommends 15, which takes some 240 ms and 32 MiB. */
+  /**
+   * The binary logarithm of N; r=8, p=3. OWASP recommends 15: about 240 ms and 32 MiB.
+   */
   readonly scryptCost: number;
 }
 
-/** What a PHC string says. N is 2 to the power of `exponent`, and memory is 128 · N · r bytes. */
+/**
+ * A parsed PHC string. N is 2 to the power of `exponent`; scrypt uses 128 · N · r bytes.
+ */
 interface ScryptHash {
   readonly cost: { readonly exponent: number; readonly r: number; readonly p: number };
   readonly salt: Buffer;
@@ -27,10 +35,13 @@ interface ScryptHash {
 
 const [saltBytes, hashBytes] = [16, 32];
 
-/** The caller that a hash is made for. Callers whose hashes wait take turns. */
+/** The caller that requests a hash. Callers with waiting hashes take turns. */
 export interface Turn {
   readonly caller: string;
-  /** Whether the caller has signed in before. Some places of the queue are kept for those. */
+  /**
+   * Whether the caller has signed in before. Part of the queue is reserved for such
+   * callers.
+   */
   readonly isKnown: boolean;
 }
 
@@ -39,13 +50,15 @@ interface Waiter extends Turn {
   readonly reject: (error: CairnError) => void;
 }
 
-/** Hashes and verifies passwords. A process has one of these, because it bounds how many hashes run at once. */
+/**
+ * Hashes and verifies passwords. It bounds concurrent hashes, so a process has only one.
+ */
 export class Passwords {
   readonly #random: Random;
   readonly #head: string;
-  /** What a password is compared with where there is no hash: no password matches it, and it takes as long. */
+  /** Stands in for a missing hash: no password matches it, in the same time. */
   readonly #nobody: ScryptHash;
-  /** The hashes that wait, by caller. The first caller is the next one. */
+  /** Waiting hashes by caller. The first caller is next. */
   readonly #waiting = new Map<string, Waiter[]>();
   #running = 0;
 
@@ -56,7 +69,10 @@ export class Passwords {
     this.#nobody = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   }
 
-  /** The PHC string of a new password. @throws CairnError `overloaded` with `retryAfterSeconds` */
+  /**
+   * Returns the PHC string of a new password.
+   * @throws CairnError `overloaded` with `retryAfterSeconds`
+   */
   async hash(password: string, turn: Turn): Promise<string> {
     const salt = this.#random(saltBytes);
     const hash = await this.#inTurn(turn, password, { ...this.#nobody, salt });
@@ -64,8 +80,9 @@ export class Passwords {
   }
 
   /**
-   * Whether `phc` is a hash of `password`, in constant time for one cost. Without a hash that can be read (an unknown
-   * user, a user without a password) the result is false, after the time that a wrong password takes.
+   * Whether `phc` is a hash of `password`. The time depends only on the cost. Without a
+   * valid hash (an unknown user, a user without a password) the result is false, after
+   * the time that a wrong password takes.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
   async verify(password: string, phc: string | undefined, turn: Turn): Promise<boolean> {
@@ -74,18 +91,25 @@ export class Passwords {
     return timingSafeEqual(hash, expected.hash) && expected !== this.#nobody;
   }
 
-  /** Whether `phc` was made at another cost than the configured one. */
+  /** Whether `phc` has a different cost than the configured one. */
   needsRehash(phc: string): boolean {
     return !phc.startsWith(this.#head);
   }
 
-  async #inTurn(turn: Turn, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
+  async #inTurn(
+    turn: Turn,
+    password: string,
+    { salt, cost, hash }: ScryptHash,
+  ): Promise<Buffer> {
     if (this.#running < limits.passwordHashesMax) this.#running += 1;
-    else await new Promise<void>((resolve, reject) => this.#enqueue({ ...turn, resolve, reject }));
+    else
+      await new Promise<void>((resolve, reject) =>
+        this.#enqueue({ ...turn, resolve, reject }),
+      );
     try {
       return await scrypt(normalisePassword(password), salt, cost, hash.length);
     } finally {
-      // A hash that ends hands its place to the next that waits, so that no other can take it.
+      // Hands the place to the next waiting hash, so that no other can take it.
       const next = this.#dequeue();
       if (next === undefined) this.#running -= 1;
       else next.resolve();
@@ -93,18 +117,24 @@ export class Passwords {
   }
 
   /**
-   * Where the queue is full, the caller with the most hashes in it loses its last one to a caller with fewer: so nobody
-   * keeps the others out. @throws CairnError `overloaded`
+   * Adds a hash to the queue. If the queue is full, the caller with the most waiting
+   * hashes loses its last one to a caller with fewer, so that no caller can block the
+   * others.
+   * @throws CairnError `overloaded`
    */
   #enqueue(waiter: Waiter): void {
     const own = this.#waiting.get(waiter.caller) ?? [];
     const queues = [...this.#waiting.values()];
     const strangers = queues.filter(([first]) => first?.isKnown === false);
     const isFull = queues.flat().length >= limits.passwordQueueLengthMax;
-    const isFullOfStrangers = !waiter.isKnown && strangers.flat().length >= limits.passwordQueueStrangersMax;
+    const isFullOfStrangers =
+      !waiter.isKnown && strangers.flat().length >= limits.passwordQueueStrangersMax;
     if (isFull || isFullOfStrangers) {
       const rivals = isFullOfStrangers ? strangers : queues;
-      const longest = rivals.reduce((most, queue) => (queue.length > most.length ? queue : most), own);
+      const longest = rivals.reduce(
+        (most, queue) => (queue.length > most.length ? queue : most),
+        own,
+      );
       if (longest.length <= own.length + 1) throw tooManyHashes;
       longest.pop()?.reject(tooManyHashes);
     }
@@ -112,7 +142,7 @@ export class Passwords {
     this.#waiting.set(waiter.caller, own);
   }
 
-  /** The next hash that may run: callers take turns. */
+  /** Removes the next hash from the queue. Callers take turns. */
   #dequeue(): Waiter | undefined {
     const [first] = this.#waiting;
     if (first === undefined) return undefined;
@@ -124,32 +154,52 @@ export class Passwords {
   }
 }
 
-const tooManyHashes = new CairnError('overloaded', 'Cannot check the password: too many are being checked', {
-  retryAfterSeconds: 5,
-});
+const tooManyHashes = new CairnError(
+  'overloaded',
+  'Cannot check the password: too many passwords are being checked',
+  {
+    retryAfterSeconds: 5,
+  },
+);
 
-const promisedScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scryptCallback);
+const promisedScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(
+  scryptCallback,
+);
 
 /** Hashes on a thread of libuv's pool, which also syncs files. */
-export function scrypt(password: string, salt: Buffer, cost: ScryptHash['cost'], bytes: number): Promise<Buffer> {
+export function scrypt(
+  password: string,
+  salt: Buffer,
+  cost: ScryptHash['cost'],
+  bytes: number,
+): Promise<Buffer> {
   const { exponent, r, p } = cost;
   const N = 2 ** exponent;
-  // OpenSSL needs a little more than 128 · N · r.
-  return promisedScrypt(password, salt, bytes, { N, r, p, maxmem: 128 * r * (N + p + 2) });
+  // OpenSSL requires slightly more than 128 · N · r.
+  return promisedScrypt(password, salt, bytes, {
+    N,
+    r,
+    p,
+    maxmem: 128 * r * (N + p + 2),
+  });
 }
 
-/** Up to N = 2^20, r = 32 and p = 16: a hash that takes longer would hold up all sign-ins. */
+/** Up to N = 2^20, r = 32 and p = 16: more expensive hashes would delay all sign-ins. */
 const phcForm = new RegExp(
   String.raw`^\$scrypt\$ln=([1-9]|1\d|20),r=([1-9]|[12]\d|3[0-2]),p=([1-9]|1[0-6])` +
     String.raw`\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$`,
 );
 
-/** Parses a PHC string; `undefined` for other functions, and for parameters that are out of bounds. */
+/** Parses a PHC string; `undefined` for other functions and parameters out of bounds. */
 export function parsePhc(text: string): ScryptHash | undefined {
   const [, exponent, r, p, saltText = '', hashText = ''] = phcForm.exec(text) ?? [];
   const cost = { exponent: Number(exponent), r: Number(r), p: Number(p) };
   const [salt, hash] = [Buffer.from(saltText, 'base64'), Buffer.from(hashText, 'base64')];
-  const isWhole = salt.length >= 8 && hash.length >= 16 && unpadded(salt) === saltText && unpadded(hash) === hashText;
+  const isWhole =
+    salt.length >= 8 &&
+    hash.length >= 16 &&
+    unpadded(salt) === saltText &&
+    unpadded(hash) === hashText;
   return isWhole ? { cost, salt, hash } : undefined;
 }
 

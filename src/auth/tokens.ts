@@ -12,13 +12,15 @@ export interface TokenOptions {
   readonly random: Random;
 }
 
-/** Issues and verifies access tokens: JWTs (RFC 7519) that need no look-up, and so cannot be revoked. */
+/**
+ * Issues and verifies access tokens: JWTs (RFC 7519), which need no look-up and cannot be revoked.
+ */
 export class Tokens {
   readonly #options: TokenOptions;
   #ring: KeyRing;
   /**
-   * Claims of tokens whose signature has been verified, by the whole token; they are compared with the clock at each
-   * use. The map is emptied when it is full, so that a token in use is verified once more among thousands.
+   * Claims of tokens with a verified signature, by the whole token. Each use compares them
+   * with the clock. A full map is cleared, which rarely costs a token a second verification.
    */
   readonly #verified = new Map<string, Claims>();
 
@@ -28,8 +30,9 @@ export class Tokens {
   }
 
   /**
-   * Issues a token for this user; `expiresIn` is its lifetime in seconds. `signedOutAt`: when all sessions of the user
-   * were ended, in milliseconds since the epoch. The token counts as issued after it, also in the same second.
+   * Issues a token; `expiresIn` is its lifetime in seconds. `signedOutAt`: when all sessions of
+   * the user were ended, in milliseconds since the epoch. The token is issued after that time,
+   * even in the same second.
    */
   issue(
     { userId, role }: { readonly userId: number; readonly role: Role },
@@ -43,15 +46,15 @@ export class Tokens {
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };
   }
 
-  /** Returns the bearer of a valid token. @throws CairnError `invalid_token`, which never says why */
+  /** Returns the user of a valid token. @throws CairnError `invalid_token`, which never says why */
   verify(token: string): TokenBearer {
     const now = this.#options.clock.now() / 1000;
     const claims = this.#verified.get(token) ?? this.#verifyNew(token);
     if (claims !== undefined && claims.from <= now && now < claims.until) return claims.bearer;
-    throw new CairnError('invalid_token', 'Cannot accept the access token: it is not valid, or has expired');
+    throw new CairnError('invalid_token', 'Cannot accept the access token: it is not valid or has expired');
   }
 
-  /** Signs and verifies with `ring` from now on; tokens that the former ring verified are verified again. */
+  /** Signs and verifies with `ring` from now on. All tokens are verified again. */
   setRing(ring: KeyRing): void {
     this.#ring = ring;
     this.#verified.clear();
@@ -61,7 +64,7 @@ export class Tokens {
     const signed = verifyJws(token, this.#ring.keys);
     const claimed = signed && parseClaims(signed.payload);
     if (signed === undefined || claimed === undefined) return undefined;
-    // A remembered token must not outlive the key that signed it.
+    // A cached token must not outlive the key that signed it.
     const until = Math.min(claimed.until, verifiesUntil(signed.key) / 1000);
     const claims = { ...claimed, until };
     if (this.#verified.size >= limits.verifiedTokensMax) this.#verified.clear();

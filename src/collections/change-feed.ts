@@ -22,7 +22,9 @@ export interface FeedRequest {
   readonly caller: string;
   /** Aborted when the connection has closed. */
   readonly signal: AbortSignal;
-  /** Id of the last event that the caller received. Absent: only new changes are reported. */
+  /**
+   * Id of the last event that the caller received. Absent: only new changes are reported.
+   */
   readonly since: string | undefined;
   /** Whether the caller still has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
@@ -61,10 +63,11 @@ const comment = ':\n\n';
 const listenersPerTurn = 32;
 
 /**
- * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit order.
- * The latest events are kept once for all listeners. A listener is a position among them:
- * when its connection has room, it is sent the events after its position, so nothing is
- * queued per listener. A listener whose position has been forgotten is disconnected.
+ * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit
+ * order. The latest events are kept once for all listeners. A listener is a position
+ * among them: when its connection has room, it is sent the events after its position, so
+ * nothing is queued per listener. A listener whose position has been forgotten is
+ * disconnected.
  *
  * The id of an event is `<epoch>-<sequence>` for the last change of a commit, with
  * `.<index>` appended for the changes before it.
@@ -84,7 +87,9 @@ export class ChangeFeed {
   #forgottenSequence: number;
   /** Sequence number of the last published commit. */
   #sequence: number;
-  /** Position up to which events are sent. It advances when listeners are woken, to batch. */
+  /**
+   * Position up to which events are sent. It advances when listeners are woken, to batch.
+   */
   #horizon = 0;
   #timer: NodeJS.Timeout | undefined;
   #wokenAt = -Infinity;
@@ -101,7 +106,11 @@ export class ChangeFeed {
     this.#forgottenSequence = this.#sequence;
     for (const { records, shape, access } of sources) {
       const [{ id: highestId } = { id: 0 }] = records.latest(1);
-      this.#sources.set(records.name, { access, write: representationWriter(shape), highestId });
+      this.#sources.set(records.name, {
+        access,
+        write: representationWriter(shape),
+        highestId,
+      });
     }
     store.onPublished((changes) => this.#remember(changes));
   }
@@ -141,10 +150,16 @@ export class ChangeFeed {
     void this.#wakeAll();
   }
 
-  async *#stream(request: FeedRequest, listener: Listener, end: () => void): AsyncGenerator<string> {
+  async *#stream(
+    request: FeedRequest,
+    listener: Listener,
+    end: () => void,
+  ): AsyncGenerator<string> {
     const { principal, since, signal, isAdmitted } = request;
     try {
-      const visible = [...this.#sources].filter(([, { access }]) => mayList(access, principal));
+      const visible = [...this.#sources].filter(([, { access }]) =>
+        mayList(access, principal),
+      );
       const names = new Set(visible.map(([name]) => name));
       const known = since === undefined ? this.#end : this.#positionAfter(since);
       let position = known ?? this.#end;
@@ -159,7 +174,11 @@ export class ChangeFeed {
           return;
         }
         let text = '';
-        for (; position < this.#horizon && text.length < limits.pieceLengthMax; position += 1) {
+        for (
+          ;
+          position < this.#horizon && text.length < limits.pieceLengthMax;
+          position += 1
+        ) {
           const event = this.#events[position - this.#forgotten];
           if (event !== undefined && names.has(event.collection)) text += event.text;
         }
@@ -183,7 +202,9 @@ export class ChangeFeed {
   }
 
   #remember(changes: readonly PublishedChange[]): void {
-    const reported = changes.filter(({ collection }) => this.#sources.has(collection.name));
+    const reported = changes.filter(({ collection }) =>
+      this.#sources.has(collection.name),
+    );
     let index = 0;
     for (const [at, change] of reported.entries()) {
       const isLast = reported[at + 1]?.sequence !== change.sequence;
@@ -223,7 +244,10 @@ export class ChangeFeed {
     this.#forgotten += count;
   }
 
-  /** The position after the event with this id; `undefined` if later events may be missing. */
+  /**
+   * The position after the event with this id; `undefined` if later events may be
+   * missing.
+   */
   #positionAfter(id: string): number | undefined {
     let index = this.#events.findLastIndex((event) => event.id === id);
     if (index === -1) {
@@ -237,14 +261,20 @@ export class ChangeFeed {
     return this.#forgotten + index + 1;
   }
 
-  /** Wakes all listeners: at once, or later, so that serving them takes a bounded share of time. */
+  /**
+   * Wakes all listeners: at once, or later, so that serving them takes a bounded share of
+   * time.
+   */
   #wakeSoon(): void {
     if (this.#listeners.size === 0 || this.#timer !== undefined || this.#isClosed) return;
     const due = this.#wokenAt + this.#listeners.size * limits.msPerListener;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.#wakeAll();
-    }, Math.max(0, due - this.#clock.elapsed()));
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        void this.#wakeAll();
+      },
+      Math.max(0, due - this.#clock.elapsed()),
+    );
   }
 
   async #wakeAll(): Promise<void> {

@@ -1,10 +1,20 @@
 import type { Access } from '../auth/access.ts';
 import { InvariantError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
-import { defaulted, id, readOnly, timestamp, type Field, type Shape } from '../schema/field.ts';
+import {
+  defaulted,
+  id,
+  readOnly,
+  timestamp,
+  type Field,
+  type Shape,
+} from '../schema/field.ts';
 import { declarationProblem } from '../schema/rules.ts';
 
-/** Who may do what with a collection's records. Only the operations that change a record look at its owner. */
+/**
+ * The access of each operation. Only operations that change a record can depend on its
+ * owner.
+ */
 export interface CollectionAccess {
   readonly list: AnyAccess;
   readonly create: AnyAccess;
@@ -14,33 +24,45 @@ export interface CollectionAccess {
   readonly remove: AnyAccess | 'owner';
 }
 
-/** Only users can be `self`. */
-const anyAccess = ['public', 'optional', 'user', 'admin', 'session'] as const satisfies readonly Access[];
+/** `self` is left out: it is only for users. */
+const anyAccess = [
+  'public',
+  'optional',
+  'user',
+  'admin',
+  'session',
+] as const satisfies readonly Access[];
 type AnyAccess = (typeof anyAccess)[number];
 
-/** A collection as data. Routes, validation, storage and the OpenAPI document are all derived from it. */
+/**
+ * A collection as data. Routes, validation, storage and the OpenAPI document are derived
+ * from it.
+ */
 export interface CollectionDeclaration {
   /** The plural in lower case, as in the path `/<name>` and the file `<name>.json`. */
   readonly name: string;
-  /** One record of it, for operation ids and messages. */
+  /** The name of one record, for operation ids and messages. */
   readonly singular: string;
-  /** In the order in which they are shown, after `id`. */
+  /** The fields after `id`, in the order in which they are shown. */
   readonly fields: Shape;
   readonly access: CollectionAccess;
-  /** Whether the server keeps `createdAt` and `updatedAt`, the last two fields. */
+  /** Whether the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
 }
 
-/** What `defineCollection` is given. */
-export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name' | 'singular' | 'fields'> {
-  /** Operations that are left out keep their standard: users list, create and read, and owners change. */
+/** The arguments of `defineCollection`. */
+export interface CollectionDefinition extends Pick<
+  CollectionDeclaration,
+  'name' | 'singular' | 'fields'
+> {
+  /** By default users can list, create and read, and owners can change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
 }
 
-/** A collection that contradicts itself. */
+/** A declaration that breaks a rule of declarations. */
 export class DeclarationError extends InvariantError {
-  /** The place as a JSON Pointer into the declaration. */
+  /** The place in the declaration, as a JSON Pointer. */
   readonly pointer: string;
   readonly problem: string;
 
@@ -60,7 +82,10 @@ const standardAccess: CollectionAccess = {
   remove: 'owner',
 };
 
-/** A record that is older than its collection's timestamps has the beginning of the Unix epoch. */
+/**
+ * A record written before its collection had timestamps shows the start of the Unix
+ * epoch.
+ */
 const serverTime = (description: string): Field =>
   readOnly(defaulted(timestamp({ description }), new Date(0).toISOString()));
 const timestampFields = {
@@ -70,56 +95,99 @@ const timestampFields = {
 
 const declared = new WeakSet<CollectionDeclaration>();
 
-/** Whether `defineCollection` has made this declaration, and so has checked it. */
+/** Whether `defineCollection` made, and so checked, this declaration. */
 export function isDeclared(declaration: CollectionDeclaration): boolean {
   return declared.has(declaration);
 }
 
 /**
- * Declares a collection of your own with the paths `/<name>` and `/<name>/{id}`. `items` is declared by this function,
- * too.
- * @throws DeclarationError for a name that no path or file can have, for access that does not exist, and for a field
- *   that contradicts its own rule
+ * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
+ * declared.
+ * @throws DeclarationError for a name that no path or file can have, for unknown access,
+ *   and for a field that contradicts its own rule
  */
-export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
+export function defineCollection(
+  definition: CollectionDefinition,
+): CollectionDeclaration {
   const { name, singular, fields, access = {}, timestamps = false } = definition;
   checkNames(definition);
   for (const [field, declaration] of Object.entries(fields)) {
     const problem = fieldProblem(field, declaration, timestamps);
     if (problem === undefined) continue;
-    throw new DeclarationError(`"${field}" in "${name}"`, `/fields${pointerTo(field)}`, problem);
+    throw new DeclarationError(
+      `"${field}" in "${name}"`,
+      `/fields${pointerTo(field)}`,
+      problem,
+    );
   }
   checkAccess(name, access);
   const shape = { id: id(), ...fields, ...(timestamps && timestampFields) };
-  const checked = { name, singular, fields: shape, access: { ...standardAccess, ...access }, timestamps };
+  const checked = {
+    name,
+    singular,
+    fields: shape,
+    access: { ...standardAccess, ...access },
+    timestamps,
+  };
   declared.add(checked);
   return checked;
 }
 
-/** @throws DeclarationError for an operation that does not exist, and for callers that it cannot be for */
-export function checkAccess(name: string, access: object): asserts access is Partial<CollectionAccess> {
-  for (const [operation, who] of Object.entries(access)) {
+/**
+ * @throws DeclarationError for an unknown operation, and for access that it cannot have
+ */
+export function checkAccess(
+  name: string,
+  given: object,
+): asserts given is Partial<CollectionAccess> {
+  for (const [operation, access] of Object.entries(given)) {
     const allowed = accessOf(operation);
-    if (allowed.includes(who)) continue;
-    const problem = allowed.length === 0 ? 'is no operation' : `cannot be for "${who}": it is for ${listed(allowed)}`;
-    throw new DeclarationError(`"${operation}" in "${name}"`, `/access${pointerTo(operation)}`, problem);
+    if (allowed.includes(access)) continue;
+    const problem =
+      allowed.length === 0
+        ? 'is no operation'
+        : `cannot be for "${access}": it is for ${listed(allowed)}`;
+    throw new DeclarationError(
+      `"${operation}" in "${name}"`,
+      `/access${pointerTo(operation)}`,
+      problem,
+    );
   }
 }
 
-/** Who an operation may be for; nobody where there is no such operation. */
+/** The access that an operation can have. Empty for an unknown operation. */
 function accessOf(operation: string): readonly string[] {
-  const standard = Object.entries(standardAccess).find(([name]) => name === operation)?.[1];
-  return standard === undefined ? [] : standard === 'owner' ? [...anyAccess, standard] : anyAccess;
+  const standard = Object.entries(standardAccess).find(
+    ([name]) => name === operation,
+  )?.[1];
+  return standard === undefined
+    ? []
+    : standard === 'owner'
+      ? [...anyAccess, standard]
+      : anyAccess;
 }
 
-const listed = (words: readonly string[]): string => new Intl.ListFormat('en', { type: 'disjunction' }).format(words);
+const listed = (words: readonly string[]): string =>
+  new Intl.ListFormat('en', { type: 'disjunction' }).format(words);
 
-/** Singulars whose schemas or operations the OpenAPI document has already. */
+/** Singulars whose schemas or operations are already in the OpenAPI document. */
 const reservedSingulars = [
-  'user', 'session', 'startedSession', 'token', 'tokens', 'credentials', 'refreshToken', 'logout', 'dashboard',
-  'counts', 'health', 'status', 'issue', 'problem',
+  'user',
+  'session',
+  'startedSession',
+  'token',
+  'tokens',
+  'credentials',
+  'refreshToken',
+  'logout',
+  'dashboard',
+  'counts',
+  'health',
+  'status',
+  'issue',
+  'problem',
 ];
-/** Names of schemas that are derived from another collection. */
+/** Names of schemas derived from other collections. */
 const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch)$/;
 
 /** @throws DeclarationError */
@@ -130,11 +198,27 @@ function checkNames({ name, singular, fields }: CollectionDefinition): void {
   for (const [part, value] of Object.entries({ name, singular, fields })) {
     demand(value !== undefined, '', `needs "${part}"`);
   }
-  demand(/^[a-z][a-z0-9-]{0,62}$/.test(name), '/name', 'needs a name of lower-case letters, digits and "-"');
-  demand(!reservedNames.includes(name), '/name', 'has a name that is reserved for a file of keys');
-  demand(/^[a-z][A-Za-z0-9]{0,62}$/.test(singular), '/singular', `needs a singular of one word, not "${singular}"`);
+  demand(
+    /^[a-z][a-z0-9-]{0,62}$/.test(name),
+    '/name',
+    'needs a name of lower-case letters, digits and "-"',
+  );
+  demand(
+    !reservedNames.includes(name),
+    '/name',
+    'has a name that is reserved for a file of keys',
+  );
+  demand(
+    /^[a-z][A-Za-z0-9]{0,62}$/.test(singular),
+    '/singular',
+    `needs a singular of one word, not "${singular}"`,
+  );
   const isReserved = reservedSingulars.includes(singular) || derivedTitle.test(singular);
-  demand(!isReserved, '/singular', `cannot have the singular "${singular}", which the API uses for something else`);
+  demand(
+    !isReserved,
+    '/singular',
+    `cannot have the singular "${singular}", which the API uses for something else`,
+  );
 }
 
 /** Names of other files in the data directory. */
@@ -142,11 +226,18 @@ const reservedNames = ['keys', 'idempotency-keys'];
 
 const reservedFields = ['id', 'revision', 'ownerId'];
 
-/** What is wrong with a field, to follow its name. */
-function fieldProblem(field: string, declaration: Field, timestamps: boolean): string | undefined {
-  const reserved = timestamps ? [...reservedFields, ...Object.keys(timestampFields)] : reservedFields;
+/** The problem of a field, to follow its name; `undefined` if there is none. */
+function fieldProblem(
+  field: string,
+  declaration: Field,
+  timestamps: boolean,
+): string | undefined {
+  const reserved = timestamps
+    ? [...reservedFields, ...Object.keys(timestampFields)]
+    : reservedFields;
   if (reserved.includes(field)) return 'has a name that every record uses already';
-  if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field)) return 'needs a name of letters and digits';
+  if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field))
+    return 'needs a name of letters and digits';
   const { access } = declaration;
   if (access !== 'read-write') return `is ${access}, so nothing would set it or show it`;
   const contradiction = declarationProblem(declaration);

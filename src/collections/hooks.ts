@@ -17,35 +17,46 @@ export interface Change {
   readonly after: JsonObject | undefined;
 }
 
-/** An embedder's own rules and reactions. */
+/** Rules and reactions of an embedder. */
 export interface Hooks {
   /**
-   * Runs inside the transaction, so it is synchronous, changes nothing and returns nothing. Where several servers share
-   * a store, it may run more than once for a write. What it throws refuses the write with 422: a CairnError
-   * `validation_failed` or `write_refused` as it is, with its issues; any other error as `write_refused` with its
-   * message. A TypeError, ReferenceError or RangeError is a bug: it is answered with 500, and logged.
+   * Runs inside the transaction. It must be synchronous, change nothing and return
+   * nothing. With several servers on one store, it may run more than once for a write. An
+   * error that it throws refuses the write with 422: a CairnError `validation_failed` or
+   * `write_refused` with its issues, any other error as `write_refused` with its message.
+   * A TypeError, ReferenceError or RangeError is treated as a bug: the response is 500,
+   * and it is logged.
    */
   readonly beforeWrite?: ((change: Change) => undefined) | undefined;
-  /** Runs once the write is durable and visible. It cannot undo the write: what it throws is logged. */
+  /**
+   * Runs when the write is durable and visible. It cannot undo the write; errors are
+   * logged.
+   */
   readonly afterWrite?: ((change: Change) => void | Promise<void>) | undefined;
 }
 
-/** A record before and after a write. One of them is absent where it was created or removed. */
+/**
+ * A record before and after a write. `before` is absent for a new record, `after` for a
+ * removed one.
+ */
 export interface Written<R extends StoredRecord> {
   readonly before?: R | undefined;
   readonly after?: R | undefined;
 }
 
-/** Tells of a record that a transaction has written. @throws what refuses the write */
+/** Reports a record that a transaction wrote. @throws the error that refuses the write */
 export type Wrote = (written: Written<StoredRecord>) => void;
 
-/** The writes of a store, with the hooks around each. */
+/** Writes to a store, with the hooks before and after each. */
 export class HookedWrites {
   readonly #store: Store;
   readonly #hooks: Hooks;
   readonly #onError: (error: unknown) => void;
 
-  /** `onError` is called with what `afterWrite` throws. @throws RangeError for a hook that is no function */
+  /**
+   * `onError` receives the errors of `afterWrite`.
+   * @throws RangeError for a hook that is not a function
+   */
   constructor(store: Store, hooks: Hooks, onError: (error: unknown) => void) {
     for (const name of ['beforeWrite', 'afterWrite'] as const) {
       if (hooks[name] === undefined || typeof hooks[name] === 'function') continue;
@@ -57,8 +68,9 @@ export class HookedWrites {
   }
 
   /**
-   * Runs `work` as one transaction. It tells `wrote` of each record that it has written.
-   * @throws CairnError `write_refused`, what `beforeWrite` throws, and what `work` and `Store.write` throw
+   * Runs `work` as one transaction. `work` calls `wrote` for each record that it writes.
+   * @throws CairnError `write_refused`, and the errors of `beforeWrite`, `work` and
+   *   `Store.write`
    */
   async write<T>(
     collection: { readonly name: string; readonly fields: Shape },
@@ -66,14 +78,13 @@ export class HookedWrites {
     work: (transaction: Transaction, wrote: Wrote) => T,
   ): Promise<T> {
     const { beforeWrite, afterWrite } = this.#hooks;
-    if (beforeWrite === undefined && afterWrite === undefined) {
-      return await this.#store.write((transaction) => work(transaction, () => undefined));
-    }
+    const isHooked = beforeWrite !== undefined || afterWrite !== undefined;
     const { result, changes } = await this.#store.write((transaction) => {
       const changes: Change[] = [];
       const result = work(transaction, (written) => {
+        if (!isHooked) return;
         const change = changeOf(collection, principal, written);
-        this.#ask(change);
+        this.#beforeWrite(change);
         changes.push(change);
       });
       return { result, changes };
@@ -86,19 +97,26 @@ export class HookedWrites {
     return result;
   }
 
-  /** Lets `beforeWrite` refuse the write. @throws what refuses it */
-  #ask(change: Change): void {
+  /** Runs `beforeWrite`. @throws the error that refuses the write */
+  #beforeWrite(change: Change): void {
     let returned: unknown;
     try {
       returned = this.#hooks.beforeWrite?.(change);
     } catch (error) {
       if (bugs.some((bug) => error instanceof bug)) throw error;
       if (error instanceof CairnError && refusals.includes(error.code)) throw error;
-      const reason = (error instanceof Error && error.message) || 'a rule of this installation refuses it';
-      throw new CairnError('write_refused', `Cannot write to ${change.collection}: ${reason}`, { cause: error });
+      const reason =
+        (error instanceof Error && error.message) ||
+        'a rule of this installation refuses it';
+      throw new CairnError(
+        'write_refused',
+        `Cannot write to ${change.collection}: ${reason}`,
+        { cause: error },
+      );
     }
     if (returned === undefined) return;
-    // A hook in plain JavaScript may be asynchronous. Its rejection must not end the process.
+    // A hook in plain JavaScript may return a promise. Its rejection must not end the
+    // process.
     Promise.resolve(returned).catch(() => undefined);
     throw new InvariantError('beforeWrite must be synchronous and return nothing');
   }
@@ -114,7 +132,8 @@ function changeOf(
 ): Change {
   return {
     collection: name,
-    operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
+    operation:
+      before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
     id: (before ?? after)?.id ?? 0,
     principal,
     before: before && representationOf(fields, before),

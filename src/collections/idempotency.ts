@@ -6,7 +6,10 @@ import { storedRecordParser } from '../schema/check.ts';
 import { integer, text, type Input } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 
-/** One attempt at a request that may be repeated (draft-ietf-httpapi-idempotency-key-header). */
+/**
+ * One attempt at a request that may be repeated
+ * (draft-ietf-httpapi-idempotency-key-header).
+ */
 export interface Attempt {
   /** The key of the caller's share. Each caller has its own idempotency keys. */
   readonly caller: string;
@@ -35,19 +38,24 @@ const keptFields = {
   /** Hash of the caller and the key. Results are found by it. */
   lookupHash: text(),
   contentHash: text(),
-  /** Id of the first record. The others follow it, and all have the revision of this result. */
+  /**
+   * Id of the first record. The others follow it, and all have the revision of this
+   * result.
+   */
   firstId: integer({ min: 1 }),
   /** Milliseconds since the epoch. */
   createdAt: integer(),
 };
 
-/** What is stored about a request. Its response follows from the request and these ids. */
+/**
+ * What is stored about a request. Its response follows from the request and these ids.
+ */
 type KeptResult = StoredRecord & Input<typeof keptFields>;
 
 /**
- * Results of requests with an `Idempotency-Key`. Each result is committed together with the
- * records of the request, and is looked up in the transaction that would create them. So the
- * records are created once, even after a crash, and on any node.
+ * Results of requests with an `Idempotency-Key`. Each result is committed together with
+ * the records of the request, and is looked up in the transaction that would create them.
+ * So the records are created once, even after a crash, and on any node.
  */
 export class IdempotencyKeys {
   readonly #results: Collection<KeptResult>;
@@ -66,9 +74,9 @@ export class IdempotencyKeys {
   }
 
   /**
-   * Runs `create`, unless an earlier attempt did. Then `recall` returns the earlier result
-   * from the id and revision of its first record and the time of that attempt. Without an
-   * `attempt` nothing is stored.
+   * Runs `create`, unless an earlier attempt did. Then `recall` returns the earlier
+   * result from the id and revision of its first record and the time of that attempt.
+   * Without an `attempt` nothing is stored.
    * @throws CairnError `key_reused`
    */
   once<R extends StoredRecord | StoredRecord[]>(
@@ -89,7 +97,8 @@ export class IdempotencyKeys {
     }
     if (kept !== undefined) {
       if (!this.#isExpired(kept)) {
-        const message = 'Cannot create the record: the Idempotency-Key was used with another body';
+        const message =
+          'Cannot create the record: the Idempotency-Key was used with another body';
         throw new CairnError('key_reused', message);
       }
       transaction.remove(this.#results, kept.id);
@@ -103,14 +112,15 @@ export class IdempotencyKeys {
   }
 
   /**
-   * Removes expired results. Where there are too many, also removes the caller's oldest one,
-   * or the oldest of all if the caller has none.
+   * Removes expired results. Where there are too many, also removes the caller's oldest
+   * one, or the oldest of all if the caller has none.
    */
   #makeRoom(transaction: Transaction, caller: string): void {
     const own = transaction.oldest(this.#results, 'caller', caller);
     const oldest = transaction.oldest(this.#results, 'all', '');
     const count = transaction.countAtMost(this.#results, 'caller', caller);
-    const isFull = count >= limits.keysPerCallerMax || this.#results.size >= limits.keysMax;
+    const isFull =
+      count >= limits.keysPerCallerMax || this.#results.size >= limits.keysMax;
     const surplus = isFull ? (own ?? oldest) : undefined;
     for (const kept of [own, oldest]) {
       if (kept !== undefined && (kept === surplus || this.#isExpired(kept))) {

@@ -2,7 +2,12 @@ import { notFound, requireOwner, type Access, type Principal } from '../auth/acc
 import { invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
-import { atElement, storedRecordParser, type Draft, type Valid } from '../schema/check.ts';
+import {
+  atElement,
+  storedRecordParser,
+  type Draft,
+  type Valid,
+} from '../schema/check.ts';
 import { integer, type Field, type Input, type Shape } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
@@ -19,7 +24,10 @@ export interface Entry extends StoredRecord {
   readonly [field: string]: Scalar;
 }
 
-/** A validated entry to create, and a change of an entry. The pipeline makes them from a body. */
+/**
+ * A validated entry to create, and a change of an entry. The pipeline makes them from a
+ * body.
+ */
 export type NewEntry = Valid<Input<Shape>>;
 export type EntryDraft = Draft<Shape>;
 
@@ -30,11 +38,13 @@ export type EntryDraft = Draft<Shape>;
  */
 export interface Precondition {
   /**
-   * @throws CairnError `precondition_required` if the installation requires a precondition
-   *   and the request has none
+   * @throws CairnError `precondition_required` if the installation requires a
+   *   precondition and the request has none
    */
   demand(): void;
-  /** @throws CairnError `precondition_failed` if the request names a different revision */
+  /**
+   * @throws CairnError `precondition_failed` if the request names a different revision
+   */
   check(revision: number): void;
 }
 
@@ -73,8 +83,13 @@ export class CollectionResource {
   constructor(declaration: CollectionDeclaration, parts: ResourceParts) {
     const { name, fields } = declaration;
     invariant(isDeclared(declaration), `"${name}" was not declared by defineCollection`);
-    const stored: Shape & { readonly ownerId: Field<number> } = { ...fields, ownerId: integer() };
-    const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
+    const stored: Shape & { readonly ownerId: Field<number> } = {
+      ...fields,
+      ownerId: integer(),
+    };
+    const parse = storedRecordParser(stored, ({ ownerId }) =>
+      Number.isSafeInteger(ownerId),
+    );
     this.declaration = declaration;
     this.#parts = parts;
     this.records = parts.store.collection<Entry>({ name, parse });
@@ -91,7 +106,11 @@ export class CollectionResource {
   ): Promise<Created<Entry | Entry[]>> {
     const ownerId = principal.userId ?? 0;
     const { writes, keys } = this.#parts;
-    const record = (values: NewEntry, now: number) => ({ ownerId, ...values, ...this.#timestamps(now) });
+    const record = (values: NewEntry, now: number) => ({
+      ownerId,
+      ...values,
+      ...this.#timestamps(now),
+    });
     const each = (make: (values: NewEntry, index: number) => Entry): Entry | Entry[] =>
       Array.isArray(input)
         ? input.map((values, index) => atElement(index, () => make(values, index)))
@@ -113,23 +132,35 @@ export class CollectionResource {
    * Replaces or patches a record. A change that changes no field is not written.
    * @throws CairnError in the order that `Precondition` documents
    */
-  async change({ principal, id, precondition }: Target, draft: EntryDraft): Promise<{ readonly record: Entry }> {
+  async change(
+    { principal, id, precondition }: Target,
+    draft: EntryDraft,
+  ): Promise<{ readonly record: Entry }> {
     const { access, fields, timestamps } = this.declaration;
     const { writes, clock } = this.#parts;
-    const record = await writes.write(this.declaration, principal, (transaction, wrote) => {
-      const before = this.#changeable(transaction, principal, access[draft.kind], id);
-      precondition.demand();
-      // A change by another caller changes `updatedAt` too: 412 is then a better answer than 422.
-      if (timestamps) precondition.check(before.revision);
-      const input = draft.against(before);
-      precondition.check(before.revision);
-      if (looksSame(fields, before, input)) return before;
-      const { ownerId, createdAt } = before;
-      const times = this.#timestamps(clock.now(), createdAt);
-      const after = transaction.replace(this.records, id, { ownerId, ...input, ...times });
-      wrote({ before, after });
-      return after;
-    });
+    const record = await writes.write(
+      this.declaration,
+      principal,
+      (transaction, wrote) => {
+        const before = this.#changeable(transaction, principal, access[draft.kind], id);
+        precondition.demand();
+        // A change by another caller changes `updatedAt` too: 412 is then a better answer
+        // than 422.
+        if (timestamps) precondition.check(before.revision);
+        const input = draft.against(before);
+        precondition.check(before.revision);
+        if (looksSame(fields, before, input)) return before;
+        const { ownerId, createdAt } = before;
+        const times = this.#timestamps(clock.now(), createdAt);
+        const after = transaction.replace(this.records, id, {
+          ownerId,
+          ...input,
+          ...times,
+        });
+        wrote({ before, after });
+        return after;
+      },
+    );
     return { record };
   }
 
@@ -145,7 +176,10 @@ export class CollectionResource {
     });
   }
 
-  /** The timestamps of a record that is written now. `createdAt` is absent for a new record. */
+  /**
+   * The timestamps of a record that is written now. `createdAt` is absent for a new
+   * record.
+   */
   #timestamps(now: number, createdAt?: Scalar): { readonly [field: string]: Scalar } {
     if (!this.declaration.timestamps) return {};
     const updatedAt = new Date(now).toISOString();
@@ -153,7 +187,12 @@ export class CollectionResource {
   }
 
   /** @throws CairnError `not_found`, `not_owner` */
-  #changeable(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
+  #changeable(
+    transaction: Transaction,
+    principal: Principal,
+    access: Access,
+    id: number,
+  ): Entry {
     const entry = found(transaction.get(this.records, id));
     requireOwner(access, principal, entry.ownerId);
     return entry;

@@ -9,7 +9,7 @@ import { textSearch } from './text-search.ts';
 
 /** One filter of a list, such as `price:gte=10`. */
 export interface Filter {
-  /** The fields of which one has to pass. */
+  /** A record passes if one of these fields passes. */
   readonly names: readonly string[];
   readonly operator: Operator;
   /** One value, or several for `in`. */
@@ -24,24 +24,49 @@ export interface QueryParameter {
   readonly schema: JsonObject;
 }
 
-type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
+/** Makes the test of a field's value. `operand` is the first of `operands`. */
+type MakeTest = (
+  operand: Scalar,
+  operands: ReadonlySet<Scalar>,
+) => (value: Scalar) => boolean;
 
-/** Each operator, with its words in the OpenAPI document and the test that it makes of its operands. */
+/** Each operator, with its description in the OpenAPI document and its test. */
 const operators = {
-  eq: { words: 'is this value', test: (operand) => (value) => value === operand },
-  ne: { words: 'is not this value', test: (operand) => (value) => value !== operand },
-  lt: { words: 'is less', test: (operand) => (value) => value < operand },
-  lte: { words: 'is this value or less', test: (operand) => (value) => value <= operand },
-  gt: { words: 'is greater', test: (operand) => (value) => value > operand },
-  gte: { words: 'is this value or greater', test: (operand) => (value) => value >= operand },
+  eq: { words: 'equals this value', test: (operand) => (value) => value === operand },
+  ne: {
+    words: 'does not equal this value',
+    test: (operand) => (value) => value !== operand,
+  },
+  lt: { words: 'is less than this value', test: (operand) => (value) => value < operand },
+  lte: { words: 'is at most this value', test: (operand) => (value) => value <= operand },
+  gt: {
+    words: 'is greater than this value',
+    test: (operand) => (value) => value > operand,
+  },
+  gte: {
+    words: 'is at least this value',
+    test: (operand) => (value) => value >= operand,
+  },
   in: {
-    words: 'is one of these; in a value, a comma is written "\\," and a backslash "\\\\"',
+    words:
+      'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
     test: (_, operands) => (value) => operands.has(value),
   },
-  contains: { words: 'contains this text', test: (operand) => (value) => String(value).includes(String(operand)) },
-  starts: { words: 'starts with this text', test: (operand) => (value) => String(value).startsWith(String(operand)) },
-  search: { words: 'contains this text in upper or lower case', test: (operand) => textSearch(String(operand)) },
-} as const satisfies { readonly [name: string]: { readonly words: string; readonly test: MakeTest } };
+  contains: {
+    words: 'contains this text',
+    test: (operand) => (value) => String(value).includes(String(operand)),
+  },
+  starts: {
+    words: 'starts with this text',
+    test: (operand) => (value) => String(value).startsWith(String(operand)),
+  },
+  search: {
+    words: 'contains this text in upper or lower case',
+    test: (operand) => textSearch(String(operand)),
+  },
+} as const satisfies {
+  readonly [name: string]: { readonly words: string; readonly test: MakeTest };
+};
 
 type Operator = keyof typeof operators;
 
@@ -58,50 +83,77 @@ const operatorsByKind: { readonly [kind in Rule['kind']]: readonly Operator[] } 
   choice: ['eq', 'ne', 'in'],
 };
 
-/** The error for a query parameter. `problem` follows its name, such as "is given more than once". */
+/** Returns the error for a query parameter. `problem` follows its name. */
 export function invalidParameter(parameter: string, problem: string): CairnError {
   const name = parameter.length > 64 ? `${parameter.slice(0, 64)}…` : parameter;
-  return new CairnError('invalid_query', `Cannot read the query: ${JSON.stringify(name)} ${problem}`);
+  return new CairnError(
+    'invalid_query',
+    `Cannot read the query: ${JSON.stringify(name)} ${problem}`,
+  );
 }
 
 /**
- * Reads a filter; `undefined` where the parameter names no field that can be read.
- * @throws CairnError `invalid_query`
+ * Parses a filter. `others` are the parameters of the list that are no filters.
+ * @throws CairnError `invalid_query` for a parameter that names no readable field, too
  */
-export function readFilter(shape: Shape, parameter: string, value: string): Filter | undefined {
+export function readFilter(
+  shape: Shape,
+  parameter: string,
+  value: string,
+  others: readonly string[],
+): Filter {
   const [, name, written = 'eq'] = /^(\w+)(?::(\w+))?$/.exec(parameter) ?? [];
-  const [, field] = readableFields(shape).find(([known]) => known === name) ?? [];
-  if (name === undefined || field === undefined) return undefined;
+  const fields = readableFields(shape);
+  const [, field] = fields.find(([known]) => known === name) ?? [];
+  if (name === undefined || field === undefined) {
+    const filters = `filters by ${fields.map(([known]) => known).join(', ')}`;
+    const known = `${others.join(', ')}, and ${filters}`;
+    throw invalidParameter(
+      parameter,
+      `is not a known parameter; this list takes ${known}`,
+    );
+  }
   const { rule } = field;
-  const operator = operatorsByKind[rule.kind].find((known) => known === written);
+  const allowed = operatorsByKind[rule.kind];
+  const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
-    const known = operatorsByKind[rule.kind].join(', ');
-    throw invalidParameter(parameter, `is not a parameter here; ${name} can be filtered by ${known}`);
+    const known = `${name} can be filtered by ${allowed.join(', ')}`;
+    throw invalidParameter(parameter, `is not a known parameter; ${known}`);
   }
   const values = operator === 'in' ? splitValues(value) : [value];
-  return { names: [name], operator, operands: values.map((one) => readOperand(rule, parameter, one)) };
+  const operands = values.map((one) => readOperand(rule, parameter, one));
+  return { names: [name], operator, operands };
 }
 
-/** Splits at commas, but not where an odd number of backslashes stands before one. */
+/** Splits at commas, except at those after an odd number of backslashes. */
 function splitValues(list: string): string[] {
-  return list.split(/(?<=(?<!\\)(?:\\\\)*),/).map((value) => value.replaceAll(/\\([,\\])/g, '$1'));
+  return list
+    .split(/(?<=(?<!\\)(?:\\\\)*),/)
+    .map((value) => value.replaceAll(/\\([,\\])/g, '$1'));
 }
 
-/** Reads an operand as a value of the field, within the bounds of its rule or not: a price below 0 can be asked for. */
+/**
+ * Parses an operand as a value of the field. A number may be outside the bounds of its
+ * rule.
+ */
 function readOperand(rule: Rule, parameter: string, text: string): Scalar {
   if (rule.kind === 'text' || rule.kind === 'email') return text;
   if (rule.kind === 'number' || rule.kind === 'integer') {
     const number = parseJsonNumber(text);
     if (Number.isFinite(number)) return number;
-    throw invalidParameter(parameter, 'must be a number, as JSON and a double can hold it');
+    throw invalidParameter(
+      parameter,
+      'must be a number in JSON that a double can represent exactly',
+    );
   }
-  const value = rule.kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
+  const value =
+    rule.kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
   const violation = ruleViolation(rule, value);
   if (violation !== undefined) throw invalidParameter(parameter, violation.detail);
   return value;
 }
 
-/** All filters that a list of records of this shape takes. */
+/** Returns the descriptions of all filters of a list of records of this shape. */
 export function filterParameters(shape: Shape): QueryParameter[] {
   return readableFields(shape).flatMap(([name, { rule }]) =>
     operatorsByKind[rule.kind].map((operator) => {
@@ -109,19 +161,26 @@ export function filterParameters(shape: Shape): QueryParameter[] {
       return {
         name: operator === 'eq' ? name : `${name}:${operator}`,
         description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,
-        schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
+        schema:
+          operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
       };
     }),
   );
 }
 
 const notes: { readonly [kind in Rule['kind']]?: string } = {
-  text: ' Texts are compared by UTF-16 code units: case counts, and nothing is normalised.',
-  email: ' Case does not count.',
+  text: ' Texts are compared by UTF-16 code units, case-sensitively and without normalisation.',
+  email: ' Upper and lower case are equal.',
 };
 
-/** Makes a test of whether a record passes all of `filters`. A record without the field passes `ne` alone. */
-export function matcher(shape: Shape, filters: readonly Filter[]): (record: object) => boolean {
+/**
+ * Returns a test of whether a record passes all `filters`. A record without the field
+ * passes only `ne`.
+ */
+export function matcher(
+  shape: Shape,
+  filters: readonly Filter[],
+): (record: object) => boolean {
   const tests = filters.map(({ names, operator, operands }) => {
     const ofFields = names.map((name) => {
       const read = comparedValue(shape, name);

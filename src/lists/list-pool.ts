@@ -4,26 +4,30 @@ import { Shares } from '../base/shares.ts';
 import { createSlices } from '../base/slices.ts';
 import type { Clock } from '../base/system.ts';
 
-/** The caller of a list; a `Request` names its own. */
+/** The caller of a list. A `Request` has these members. */
 export interface ListCaller {
   /** The key of the caller's share. */
   readonly caller: string;
-  /** Aborted when nobody waits for the list any more. */
+  /** Aborted when the caller no longer waits for the list. */
   readonly signal: AbortSignal;
 }
 
 /** The work on one list. */
 export interface ListWork {
   /**
-   * Gives way to other work if that is due. Called after each step.
-   * @throws CairnError `overloaded` where the list needs a place and there is none; `draining` where it is to stop
+   * Yields to the event loop if that is due. Called after each step.
+   * @throws CairnError `overloaded` if the list needs a place and there is none,
+   *   `draining` if the caller no longer waits
    */
   readonly pause: () => Promise<void>;
-  /** Gives the place back. Calling it again does nothing. */
+  /** Gives the place back. Further calls do nothing. */
   readonly end: () => void;
 }
 
-/** The lists of all collections. They share the event loop, and there is a bounded number of places for long ones. */
+/**
+ * The places for long lists, shared by all collections, and their slices of the event
+ * loop.
+ */
 export class ListPool {
   readonly #yieldToEventLoop;
   readonly #places = new Shares(limits.listsMax, limits.listsPerCallerMax);
@@ -33,15 +37,15 @@ export class ListPool {
   }
 
   /**
-   * Begins a list, which takes a place when it goes on after `freeSteps` steps.
-   * @throws CairnError `overloaded` where that is at once and there is no place
+   * Starts a list. It takes a place when it continues after `freeSteps` steps.
+   * @throws CairnError `overloaded` if that is immediately and there is no place
    */
-  begin(request: ListCaller, freeSteps: number): ListWork {
+  begin({ caller, signal }: ListCaller, freeSteps: number): ListWork {
     let hasPlace = false;
     let steps = 0;
     const takePlace = (): void => {
       if (hasPlace || steps < freeSteps) return;
-      hasPlace = this.#places.take(request.caller, 1);
+      hasPlace = this.#places.take(caller, 1);
       if (!hasPlace) throw tooManyLists;
     };
     takePlace();
@@ -49,17 +53,22 @@ export class ListPool {
       steps += 1;
       takePlace();
       await this.#yieldToEventLoop();
-      if (request.signal.aborted) throw abandoned;
+      if (signal.aborted) throw abandoned;
     };
     const end = (): void => {
-      if (hasPlace) this.#places.give(request.caller, 1);
+      if (hasPlace) this.#places.give(caller, 1);
       hasPlace = false;
     };
     return { pause, end };
   }
 }
 
-const tooManyLists = new CairnError('overloaded', 'Cannot make the list: too many long lists are under way', {
-  retryAfterSeconds: 1,
-});
-const abandoned = new CairnError('draining', 'Cannot make the list: the caller has gone or the server stops');
+const tooManyLists = new CairnError(
+  'overloaded',
+  'Cannot read the list: too many long lists are in progress',
+  { retryAfterSeconds: 1 },
+);
+const abandoned = new CairnError(
+  'draining',
+  'Cannot read the list: the caller disconnected or the server is stopping',
+);

@@ -5,15 +5,22 @@ import type { Collection, StoredRecord } from '../store/store.ts';
 import { matcher } from './filters.ts';
 import type { ListCaller, ListPool, ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
-import { comparator, firstInOrder, sorted, type Block, type Compare, type SortTerm } from './order.ts';
+import {
+  comparator,
+  firstInOrder,
+  sorted,
+  type Block,
+  type Compare,
+  type SortTerm,
+} from './order.ts';
 
-/** The records that are listed. They hold the fields of `shape` under the names that callers know. */
+/** The records to list. They have the fields of `shape`. */
 export interface ListSource extends ListSubject {
   readonly records: Pick<Collection<StoredRecord>, 'view'>;
   readonly pool: ListPool;
 }
 
-/** A list as it is asked for. */
+/** A request for a list. */
 export interface ListRequest {
   readonly query: ListQuery;
   /** Whether to count all records that pass the filters. */
@@ -21,50 +28,65 @@ export interface ListRequest {
   readonly caller: ListCaller;
 }
 
-/** A list as it is answered. */
+/** A list in response to a request. */
 export interface List {
-  /** A JSON array. A long one comes in pieces; a reader that does not take all of them has to call `return`. */
+  /**
+   * A JSON array. A long one comes in pieces; a reader that stops early must call
+   * `return`.
+   */
   readonly body: string | AsyncIterable<string>;
-  /** The cursor of the next page, if there is one. */
+  /** Cursor of the next page, if there is one. */
   readonly next?: string | undefined;
-  /** The cursor with which the page before ends (`until`), if there is one and this page was asked for in that way. */
+  /**
+   * Cursor at which the previous page ends, if there is one and the query has `until`.
+   */
   readonly previous?: string | undefined;
-  /** The number of records that pass the filters, on this page or not, if it was asked for. */
+  /**
+   * The number of records that pass the filters, on all pages, if the request asks for
+   * it.
+   */
   readonly total: number | undefined;
 }
 
 type Test = (record: StoredRecord) => boolean;
 
-/** So many records are looked at between two pauses; a search in long texts takes 0.1 ms for each of them. */
+/** Records tested between two pauses. A search takes 0.1 ms for each long text. */
 const stepLength = 64;
 
-/** A page that is found in so many steps needs no place in the pool, and neither does a list of no more records. */
+/**
+ * Steps that need no place in the pool: for a page found early, or a small collection.
+ */
 const freeSteps = 128;
 
-/** A long body comes in pieces of about this many UTF-16 code units. */
+/** The approximate length of a piece of a long body, in UTF-16 code units. */
 const pieceLength = 56 * 1024;
 
 /**
- * Makes a list of the records as they are in the turn of the event loop in which this is called. It is made in slices,
- * so that other requests are served however many records there are.
+ * Reads a list of the records as they are when this is called. It works in slices, so
+ * that other requests are served however many records there are.
  * @throws CairnError `overloaded` with `retryAfterSeconds`; `draining`
  */
-export async function readList({ shape, records, pool }: ListSource, request: ListRequest): Promise<List> {
-  const { query, withTotal, caller } = request;
+export async function readList(
+  { shape, records, pool }: ListSource,
+  { query, withTotal, caller }: ListRequest,
+): Promise<List> {
   const { size, blocks } = records.view();
-  const { limit = size <= limits.pageRecordsMax ? limits.pageRecordsMax : Infinity } = query;
+  const isReversed = query.until !== undefined;
+  const { limit = size <= limits.pageRecordsMax ? limits.pageRecordsMax : Infinity } =
+    query;
   const isFree = size <= freeSteps * stepLength;
   const work = pool.begin(caller, isFree ? Infinity : limit === Infinity ? 0 : freeSteps);
   let isStreamed = false;
   try {
     const passes = matcher(shape, query.filters);
     const write = representationWriter(shape, query.fields);
-    const counted = () => (query.filters.length === 0 ? size : countOf(blocks, passes, work));
+    const counted = () =>
+      query.filters.length === 0 ? size : countOf(blocks, passes, work);
     const total = withTotal ? await counted() : undefined;
     const found = inOrder(blocks, passes, routeOf(shape, query), limit + 1, work);
     if (limit === Infinity) {
       const body = pieces(found, write, work);
-      // From its first step on, the generator ends the work itself.
+      // After its first step, the generator ends the work itself.
       await body.next();
       isStreamed = true;
       return { body, total };
@@ -75,43 +97,58 @@ export async function readList({ shape, records, pool }: ListSource, request: Li
       if (page.length > limit) break;
     }
     const shown = page.slice(0, limit);
-    if (query.until !== undefined) shown.reverse();
+    if (isReversed) shown.reverse();
     const body = `[${shown.map(write).join(',')}]`;
-    if (page.length <= limit) return { body, total };
-    // The record behind a page that was made from its end is the one before it.
-    const last = page[query.until === undefined ? limit - 1 : limit];
+    // A cursor names the last record of this page, or in reverse the record before the
+    // page.
+    const last = page.length > limit ? page[isReversed ? limit : limit - 1] : undefined;
     const cursor = last && writeCursor(query, last);
-    return query.until === undefined ? { body, next: cursor, total } : { body, previous: cursor, total };
+    return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
   } finally {
     if (!isStreamed) work.end();
   }
 }
 
-async function countOf(blocks: readonly Block[], passes: Test, work: ListWork): Promise<number> {
+async function countOf(
+  blocks: readonly Block[],
+  passes: Test,
+  work: ListWork,
+): Promise<number> {
   let count = 0;
   for await (const block of matching(blocks, passes, work)) count += block.length;
   return count;
 }
 
-/** How a list goes through its records: in this order, and from the first one on for which `isPast` holds. */
+/** The order in which a list visits its records, and the test for where it starts. */
 interface Route {
   readonly sort: readonly SortTerm[];
   readonly compare: Compare;
   readonly isPast: Test;
 }
 
-/** A page that has an end is made from there, in the reverse order. */
+/**
+ * Returns the route of a list. A page with `until` is made from its end, in reverse
+ * order.
+ */
 function routeOf(shape: Shape, { sort, after, until }: ListQuery): Route {
-  if (until === undefined) {
-    const compare = comparator(shape, sort);
-    return { sort, compare, isPast: (record) => after === undefined || compare(record, after) > 0 };
-  }
-  const reversed = sort.map(({ name, descending }) => ({ name, descending: !descending }));
-  const compare = comparator(shape, reversed);
-  return { sort: reversed, compare, isPast: (record) => until === 'end' || compare(record, until) >= 0 };
+  const isReversed = until !== undefined;
+  const reverse = (term: SortTerm): SortTerm => ({
+    ...term,
+    descending: !term.descending,
+  });
+  const order = isReversed ? sort.map(reverse) : sort;
+  const compare = comparator(shape, order);
+  const start = until === 'end' ? undefined : (until ?? after);
+  // A page contains the record at which it ends, but not the one after which it starts.
+  const least = isReversed ? 0 : 1;
+  const isPast: Test = (record) => start === undefined || compare(record, start) >= least;
+  return { sort: order, compare, isPast };
 }
 
-/** The records that pass, on their route: all of them, or at least `wanted`. */
+/**
+ * Yields the records that pass, in the order of the route: all of them, or at least
+ * `wanted`.
+ */
 async function* inOrder(
   blocks: readonly Block[],
   passes: Test,
@@ -123,13 +160,21 @@ async function* inOrder(
     yield* matching(startingAt(blocks, first.descending, isPast), passes, work);
     return;
   }
-  const candidates = matching(scattered(blocks), (record) => isPast(record) && passes(record), work);
+  const candidates = matching(
+    scattered(blocks),
+    (record) => isPast(record) && passes(record),
+    work,
+  );
   if (wanted === Infinity) yield* sorted(candidates, compare);
   else yield await firstInOrder(candidates, wanted, compare);
 }
 
-/** The records that pass, step by step. */
-async function* matching(blocks: Iterable<Block>, passes: Test, work: ListWork): AsyncGenerator<Block> {
+/** Yields the records that pass, step by step. */
+async function* matching(
+  blocks: Iterable<Block>,
+  passes: Test,
+  work: ListWork,
+): AsyncGenerator<Block> {
   for (const block of blocks) {
     for (let start = 0; start < block.length; start += stepLength) {
       yield block.slice(start, start + stepLength).filter(passes);
@@ -138,8 +183,15 @@ async function* matching(blocks: Iterable<Block>, passes: Test, work: ListWork):
   }
 }
 
-/** The records in order of id, or `reversed`, from the first one on for which `isPast` holds. */
-function* startingAt(blocks: readonly Block[], reversed: boolean, isPast: Test): Generator<Block> {
+/**
+ * Yields the records by ascending or descending id, from the first for which `isPast`
+ * holds.
+ */
+function* startingAt(
+  blocks: readonly Block[],
+  reversed: boolean,
+  isPast: Test,
+): Generator<Block> {
   for (const block of reversed ? blocks.toReversed() : blocks) {
     const last = block.at(reversed ? 0 : -1);
     if (last === undefined || !isPast(last)) continue;
@@ -149,16 +201,24 @@ function* startingAt(blocks: readonly Block[], reversed: boolean, isPast: Test):
 }
 
 /**
- * The same blocks in another order. Values often grow with the ids; a search for the largest ones would then find still
- * larger ones in each block, and sort nearly all records.
+ * Returns the blocks in another order. Values often grow with the ids: a search for the
+ * largest values would then find larger ones in each block, and sort nearly all records.
  */
 function scattered(blocks: readonly Block[]): Block[] {
   const stride = 32;
-  return Array.from({ length: stride }, (_, start) => blocks.filter((_, index) => index % stride === start)).flat();
+  return Array.from({ length: stride }, (_, start) =>
+    blocks.filter((_, index) => index % stride === start),
+  ).flat();
 }
 
-/** Writes the JSON array of `blocks` in pieces, after an empty one. It ends the work however it is left. */
-async function* pieces(blocks: AsyncIterable<Block>, write: (record: StoredRecord) => string, work: ListWork) {
+/**
+ * Yields the JSON array of `blocks` in pieces, after an empty one. Always ends the work.
+ */
+async function* pieces(
+  blocks: AsyncIterable<Block>,
+  write: (record: StoredRecord) => string,
+  work: ListWork,
+) {
   try {
     yield '';
     let piece = '[';

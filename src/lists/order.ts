@@ -9,10 +9,13 @@ export interface SortTerm {
   readonly descending: boolean;
 }
 
-/** Compares two records, or positions that have the fields of the sort, as `Array.prototype.sort` expects. */
+/** Compares two records, or values of the sort fields. Returns -1, 0 or 1. */
 export type Compare = (a: object, b: object) => number;
 
-/** The order of `sort`: texts by UTF-16 code units, false before true, and absent values after all others. */
+/**
+ * Returns the comparator of `sort`: texts by UTF-16 code units, false before true, and
+ * absent values after all others.
+ */
 export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   const terms = sort.map(({ name, descending }) => ({
     read: comparedValue(shape, name),
@@ -29,8 +32,14 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   };
 }
 
-/** Returns a reader of the value that is compared. E-mail addresses are compared by the key that makes them unique. */
-export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
+/**
+ * Returns a reader of the compared value of a field. E-mail addresses are compared by
+ * `emailKey`.
+ */
+export function comparedValue(
+  shape: Shape,
+  name: string,
+): (record: object) => Scalar | undefined {
   if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
   return (record) => {
     const value = fieldValue(record, name);
@@ -38,19 +47,29 @@ export function comparedValue(shape: Shape, name: string): (record: object) => S
   };
 }
 
-/** Some records, up to 1,024 of them. */
+/** Up to 1,024 records. */
 export type Block = readonly StoredRecord[];
 
-/** As many records as can be sorted in a millisecond. */
+/** Records that can be sorted in about a millisecond. */
 const runLength = 1024;
 
-/** Finds the `count` records that come first in the order, in memory for a few times as many. */
-export async function firstInOrder(blocks: AsyncIterable<Block>, count: number, compare: Compare): Promise<Block> {
+/**
+ * Finds the first `count` records in the order. It keeps a few times as many in memory.
+ */
+export async function firstInOrder(
+  blocks: AsyncIterable<Block>,
+  count: number,
+  compare: Compare,
+): Promise<Block> {
   let found: StoredRecord[] = [];
   let last: StoredRecord | undefined;
   for await (const block of blocks) {
     const bound = last;
-    found.push(...(bound === undefined ? block : block.filter((record) => compare(record, bound) < 0)));
+    found.push(
+      ...(bound === undefined
+        ? block
+        : block.filter((record) => compare(record, bound) < 0)),
+    );
     if (found.length < 2 * count + runLength) continue;
     found = found.sort(compare).slice(0, count);
     last = found[count - 1];
@@ -58,8 +77,11 @@ export async function firstInOrder(blocks: AsyncIterable<Block>, count: number, 
   return found.sort(compare).slice(0, count);
 }
 
-/** Sorts all records in runs. The runs are merged as the result is read, and no faster. */
-export async function* sorted(blocks: AsyncIterable<Block>, compare: Compare): AsyncGenerator<Block> {
+/** Sorts all records in runs, and merges the runs only as fast as the result is read. */
+export async function* sorted(
+  blocks: AsyncIterable<Block>,
+  compare: Compare,
+): AsyncGenerator<Block> {
   const runs: IterableIterator<StoredRecord, undefined>[] = [];
   let unsorted: StoredRecord[] = [];
   for await (const block of blocks) {
@@ -69,7 +91,7 @@ export async function* sorted(blocks: AsyncIterable<Block>, compare: Compare): A
     unsorted = [];
   }
   runs.push(unsorted.sort(compare).values());
-  // A balanced tree of merges: a record passes as many of them as the number of runs has binary digits.
+  // A balanced tree: each record passes log2(number of runs) merges.
   while (runs.length > 1) {
     const [left, right] = runs.splice(0, 2);
     if (left !== undefined && right !== undefined) runs.push(merge(left, right, compare));
@@ -102,4 +124,3 @@ function* merge(
   }
   return undefined;
 }
-

@@ -1,8 +1,9 @@
 import type { Scalar } from '../base/json.ts';
 
 /**
- * Makes a test of whether a text contains `wanted`, both in Normalization Form C, without regard to case. A regular
- * expression with the flags `i` and `u` compares by Unicode simple case folding (ECMA-262, Canonicalize).
+ * Returns a test of whether a text contains `wanted`, ignoring case, with both in
+ * Normalization Form C. A regular expression with the flags `i` and `u` compares by
+ * Unicode simple case folding (ECMA-262, Canonicalize).
  */
 export function textSearch(wanted: string): (value: Scalar) => boolean {
   const literal = wanted.normalize('NFC').replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
@@ -14,8 +15,9 @@ export function textSearch(wanted: string): (value: Scalar) => boolean {
 }
 
 /**
- * Texts of characters that Normalization Form C leaves as they are wherever they stand: most Latin, Greek, Cyrillic,
- * Japanese, Chinese and Korean ones. To normalise them all the same would take most of the time of a search.
+ * Matches texts that Normalization Form C does not change: most Latin, Greek, Cyrillic,
+ * Japanese, Chinese and Korean ones. Normalising every text would take most of the time
+ * of a search.
  */
 const isNormalized =
   /^[\0-\u02ff\u0388-\u0482\u048a-\u052f\u2010-\u2027\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3]*$/;

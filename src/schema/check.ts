@@ -19,13 +19,17 @@ export interface BodyRules<S extends Shape> {
    * Finds issues beyond the rules of the fields. `stored` is the current record, or an
    * empty object for a new one.
    */
-  readonly furtherIssues?: (sent: JsonObject, stored: object, sender: Sender) => readonly Issue[];
+  readonly furtherIssues?: (
+    sent: JsonObject,
+    stored: object,
+    sender: Sender,
+  ) => readonly Issue[];
 }
 
 /**
- * What a body does: it creates a record, replaces the record `stored` (PUT), or is a merge
- * patch for it (PATCH, RFC 7396). Only the members of `stored` that the shape shows are
- * part of the resource.
+ * What a body does: it creates a record, replaces the record `stored` (PUT), or is a
+ * merge patch for it (PATCH, RFC 7396). Only the members of `stored` that the shape shows
+ * are part of the resource.
  */
 export type Mode =
   | { readonly kind: 'create' }
@@ -47,7 +51,9 @@ export function acceptNew<S extends Shape>(
   body: JsonValue,
   sender: Sender,
 ): Valid<Input<S>> {
-  return validateBody(shape, body, { kind: 'create' }, (sent) => furtherIssues?.(sent, {}, sender));
+  return validateBody(shape, body, { kind: 'create' }, (sent) =>
+    furtherIssues?.(sent, {}, sender),
+  );
 }
 
 /**
@@ -62,7 +68,12 @@ export class Draft<S extends Shape> {
   readonly #body: JsonValue;
   readonly #sender: Sender;
 
-  constructor(kind: 'replace' | 'patch', rules: BodyRules<S>, body: JsonValue, sender: Sender) {
+  constructor(
+    kind: 'replace' | 'patch',
+    rules: BodyRules<S>,
+    body: JsonValue,
+    sender: Sender,
+  ) {
     this.kind = kind;
     this.#rules = rules;
     this.#body = body;
@@ -102,7 +113,9 @@ export function validateBody<S extends Shape>(
   const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
-    throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
+    throw validationFailed([
+      { pointer: '', code: 'wrong_type', detail: 'must be an object' },
+    ]);
   }
   const issues: Issue[] = [];
   const value: { [name: string]: Scalar } = {};
@@ -114,7 +127,8 @@ export function validateBody<S extends Shape>(
     const field: Field | undefined = shape[name];
     if (field === undefined) continue;
     const before = mode.kind === 'create' ? field.fallback : member(stored, name);
-    // A write-only field is not part of the stored resource: null in a patch cannot remove it.
+    // A write-only field is not part of the stored resource: null in a patch cannot
+    // remove it.
     const sent = member(field.access === 'write-only' ? body : document, name);
     if (field.access === 'read-only') {
       if (Object.hasOwn(body, name) && sent !== before) {
@@ -122,8 +136,10 @@ export function validateBody<S extends Shape>(
       }
       continue;
     }
-    // An absent field with a default keeps its value, except in a patch, which removed it.
-    const isKept = sent === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
+    // An absent field with a default keeps its value, except in a patch, which removed
+    // it.
+    const isKept =
+      sent === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
     const next = isKept ? before : sent;
     const isUnchanged = next === before || next === undefined;
     const violation = isUnchanged ? undefined : ruleViolation(field.rule, next);
@@ -137,12 +153,19 @@ export function validateBody<S extends Shape>(
     }
   }
   const further = furtherIssues(body) ?? [];
-  issues.push(...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)));
+  issues.push(
+    ...further.filter(({ pointer }) =>
+      issues.every((issue) => issue.pointer !== pointer),
+    ),
+  );
   if (!isInput<S, object>(value, issues)) throw validationFailed(issues);
   return value;
 }
 
-/** Whether the check of a value, which found these issues, has shown that it fits the shape. */
+/**
+ * Whether the check of a value, which found these issues, has shown that it fits the
+ * shape.
+ */
 function isInput<S extends Shape, V>(
   _checked: V,
   issues: readonly Issue[],
@@ -152,15 +175,20 @@ function isInput<S extends Shape, V>(
 
 /** Returns the error for a body with these issues. */
 export function validationFailed(issues: readonly Issue[]): CairnError {
-  const fields = issues.length === 1 ? '1 field breaks a rule' : `${issues.length} fields break a rule`;
+  const fields =
+    issues.length === 1
+      ? '1 field breaks a rule'
+      : `${issues.length} fields break a rule`;
   const shown = issues.slice(0, issuesMax);
-  return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, { issues: shown });
+  return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, {
+    issues: shown,
+  });
 }
 
 /**
  * Validates each element of an array body.
- * @throws CairnError `validation_failed` with the issues of all elements; also for an empty
- *   array and for more elements than `limits.elementsMax`
+ * @throws CairnError `validation_failed` with the issues of all elements; also for an
+ *   empty array and for more elements than `limits.elementsMax`
  */
 export function validateElements<T>(
   body: readonly JsonValue[],
@@ -168,7 +196,9 @@ export function validateElements<T>(
 ): T[] {
   if (body.length === 0 || body.length > limits.elementsMax) {
     const detail = `must have 1 to ${limits.elementsMax} elements`;
-    throw validationFailed([{ pointer: '', code: body.length === 0 ? 'too_short' : 'too_long', detail }]);
+    throw validationFailed([
+      { pointer: '', code: body.length === 0 ? 'too_short' : 'too_long', detail },
+    ]);
   }
   const issues: Issue[] = [];
   const values: T[] = [];
@@ -185,13 +215,19 @@ export function validateElements<T>(
   return values;
 }
 
-/** Runs `work` for one element of an array body, and adds its index to the pointers of issues. */
+/**
+ * Runs `work` for one element of an array body, and adds its index to the pointers of
+ * issues.
+ */
 export function atElement<T>(index: number, work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-    const issues = error.issues.map((issue) => ({ ...issue, pointer: `/${index}${issue.pointer}` }));
+    const issues = error.issues.map((issue) => ({
+      ...issue,
+      pointer: `/${index}${issue.pointer}`,
+    }));
     throw new CairnError(error.code, error.message, { issues, cause: error.cause });
   }
 }
@@ -211,8 +247,10 @@ export function storedRecordParser<S extends Shape>(
     // Every start runs this for every record. An inherited member is never a scalar.
     for (const [name, field] of fields) {
       if (hasType(field, record[name])) continue;
-      if (Object.hasOwn(record, name)) return `has a "${name}" that is not a ${field.rule.kind}: correct it by hand`;
-      if (field.presence === 'required') return `has no "${name}": a new field must be optional or defaulted`;
+      if (Object.hasOwn(record, name))
+        return `has a "${name}" that is not a ${field.rule.kind}: correct it by hand`;
+      if (field.presence === 'required')
+        return `has no "${name}": a new field must be optional or defaulted`;
       if (field.fallback !== undefined) Object.assign(record, { [name]: field.fallback });
     }
     return isInput<S, typeof record>(record, []) && isSound(record) ? record : undefined;
@@ -224,5 +262,8 @@ const member = (object: JsonObject, name: string): JsonValue | undefined =>
 
 function hasType({ rule, example }: Field, value: unknown): boolean {
   if (typeof value === 'number' && !Number.isFinite(value)) return false;
-  return typeof value === typeof example && (rule.kind !== 'choice' || rule.values.some((one) => one === value));
+  return (
+    typeof value === typeof example &&
+    (rule.kind !== 'choice' || rule.values.some((one) => one === value))
+  );
 }

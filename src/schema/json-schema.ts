@@ -3,20 +3,42 @@ import { limits } from '../base/limits.ts';
 import type { Field, Rule, Shape } from './field.ts';
 import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
 
-/** `representation`: what is shown; the others: bodies that are sent. */
+/** What a schema is for: a response (`representation`) or a body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
 
-/** JSON Schema 2020-12 for a resource of this shape. Lengths there are code points too (Validation §6.3.1). */
-export function resourceSchema(title: string, shape: Shape, purpose: Purpose = 'representation'): JsonObject {
-  const leftOut = purpose === 'representation' ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
+/**
+ * Returns JSON Schema 2020-12 for a resource. Its lengths are code points (Validation
+ * §6.3.1).
+ */
+export function resourceSchema(
+  title: string,
+  shape: Shape,
+  purpose: Purpose = 'representation',
+): JsonObject {
+  const leftOut =
+    purpose === 'representation'
+      ? 'write-only'
+      : purpose === 'create'
+        ? 'read-only'
+        : undefined;
   const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut);
-  const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
-  const properties = Object.fromEntries(members.map(([name, field]) => [name, fieldSchema(field, purpose)]));
+  const optional = members
+    .filter(([, field]) => !isRequired(field, purpose))
+    .map(([name]) => name);
+  const properties = Object.fromEntries(
+    members.map(([name, field]) => [name, fieldSchema(field, purpose)]),
+  );
   return objectSchema(title, properties, optional);
 }
 
-/** An object with exactly these members. Those that `optional` names may be absent. */
-export function objectSchema(title: string, properties: JsonObject, optional: readonly string[] = []): JsonObject {
+/**
+ * Returns the schema of an object with exactly these members, of which some are optional.
+ */
+export function objectSchema(
+  title: string,
+  properties: JsonObject,
+  optional: readonly string[] = [],
+): JsonObject {
   const required = Object.keys(properties).filter((name) => !optional.includes(name));
   return {
     title,
@@ -27,16 +49,22 @@ export function objectSchema(title: string, properties: JsonObject, optional: re
   };
 }
 
-/** What `schema` describes, or an array of as many as one request may create. */
+/** Returns the schema of one such value, or of an array for one request. */
 export function oneOrManySchema(schema: JsonObject): JsonObject {
-  return { oneOf: [schema, { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax }] };
+  return {
+    oneOf: [
+      schema,
+      { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax },
+    ],
+  };
 }
 
-/** The schema of one field's value, as a body or a representation has it. */
+/** Returns the schema of a field's value in a body or response. */
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   const { rule, presence, access, description, fallback, example } = field;
   const { type, enum: values, ...others } = typeSchema(rule);
-  const isRemovable = purpose === 'patch' && presence === 'optional' && access === 'read-write';
+  const isRemovable =
+    purpose === 'patch' && presence === 'optional' && access === 'read-write';
   const none = isRemovable ? [null] : [];
   return {
     type: isRemovable ? [type, 'null'] : type,
@@ -51,7 +79,9 @@ function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   };
 }
 
-/** The type of a value, without its bounds. An `enum` always stands beside a `type`: code generators need both. */
+/**
+ * Returns the type without bounds. An `enum` always has a `type`, for code generators.
+ */
 export function typeSchema(rule: Rule): {
   readonly type: string;
   readonly format?: string;

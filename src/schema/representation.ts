@@ -1,18 +1,22 @@
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import type { Field, Shape } from './field.ts';
 
-/** The fields that are shown, by name and in order. */
+/** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
   return Object.entries(shape).filter(([, field]) => field.access !== 'write-only');
 }
 
-export const readableNames = (shape: Shape): string[] => readableFields(shape).map(([name]) => name);
+export const readableNames = (shape: Shape): string[] =>
+  readableFields(shape).map(([name]) => name);
 
 /**
- * The one place that turns a record into the JSON text that callers see: exactly the fields of `names`, in the
- * shape's order, and nothing else that the record may hold.
+ * Returns a function that writes a record as JSON for callers: exactly the fields
+ * `names`, in the order of the shape. All responses with records are written here.
  */
-export function representationWriter(shape: Shape, names: readonly string[] = readableNames(shape)) {
+export function representationWriter(
+  shape: Shape,
+  names: readonly string[] = readableNames(shape),
+) {
   const members = readableNames(shape)
     .filter((name) => names.includes(name))
     .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
@@ -27,7 +31,7 @@ export function representationWriter(shape: Shape, names: readonly string[] = re
   };
 }
 
-/** The same as a value. */
+/** Returns the fields of a record that are shown, as a value. */
 export function representationOf(shape: Shape, record: object): JsonObject {
   const shown: { [name: string]: Scalar } = {};
   for (const [name] of readableFields(shape)) {
@@ -37,18 +41,23 @@ export function representationOf(shape: Shape, record: object): JsonObject {
   return shown;
 }
 
-/** Whether both have the same values in all fields that callers set and see. */
+/** Whether both have equal values in all fields that callers can set and see. */
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(
-    ([name, { access }]) => access !== 'read-write' || fieldValue(one, name) === fieldValue(other, name),
+    ([name, { access }]) =>
+      access !== 'read-write' || fieldValue(one, name) === fieldValue(other, name),
   );
 }
 
-/** The value of a field of a record; `undefined` where an optional one is absent. What is inherited is no scalar. */
+/**
+ * Returns the value of a field; `undefined` if it is absent. Inherited members are not
+ * scalars.
+ */
 export function fieldValue(record: object, name: string): Scalar | undefined {
   const value = isReadable(record) ? record[name] : undefined;
   return isScalar(value) ? value : undefined;
 }
 
-/** Every object can be read by name, which an interface does not tell; `Reflect.get` is many times as slow. */
-const isReadable = (record: object): record is { readonly [name: string]: unknown } => typeof record === 'object';
+/** Lets any object be read by name. `Reflect.get` is many times slower. */
+const isReadable = (record: object): record is { readonly [name: string]: unknown } =>
+  typeof record === 'object';

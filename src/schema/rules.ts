@@ -2,66 +2,102 @@ import { unreachable, type Issue } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Field, Rule } from './field.ts';
 
-/** Why a value breaks a rule: an issue without its place. */
+/** How a value violates a rule: an issue without a pointer. */
 type Violation = Omit<Issue, 'pointer'>;
 
 /** The longest address that SMTP carries (RFC 5321 §4.5.3.1.3). */
 export const emailLengthMax = 254;
 
 const label = '[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?';
-/** HTML, "valid e-mail address": ASCII alone, no quoting, no comments; labels by RFC 1034 §3.5. */
+/**
+ * HTML, "valid e-mail address": only ASCII, no quoting, no comments; labels by RFC 1034
+ * §3.5.
+ */
 export const emailPattern = `^[a-zA-Z0-9.!#$%&'*+/=?^_\`{|}~-]+@${label}(?:\\.${label})*$`;
 const emailGrammar = new RegExp(emailPattern);
 
-/** What has no place in one line of text: control characters and the separators of lines and paragraphs. */
+/** Control characters, and the separators of lines and paragraphs. */
 const controls = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
-/** The marks, embeddings, overrides and isolates of UAX #9, which can make a text look like another one. */
+/** The controls of UAX #9, which can make a text look like a different one. */
 const bidiControls = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
 
 const plainAscii = /^[\x20-\x7e]*$/;
-const lone = { code: 'lone_surrogate', what: 'half of a surrogate pair', pattern: /\p{Surrogate}/u };
+const lone = {
+  code: 'lone_surrogate',
+  what: 'unpaired surrogates',
+  pattern: /\p{Surrogate}/u,
+};
 const forbidden = [
-  { code: 'control_character', what: 'control characters or line separators', pattern: new RegExp(`[${controls}]`) },
-  { code: 'bidi_character', what: 'bidirectional control characters', pattern: new RegExp(`[${bidiControls}]`) },
+  {
+    code: 'control_character',
+    what: 'control characters or line separators',
+    pattern: new RegExp(`[${controls}]`),
+  },
+  {
+    code: 'bidi_character',
+    what: 'bidirectional control characters',
+    pattern: new RegExp(`[${bidiControls}]`),
+  },
   lone,
 ];
 
-/** A mark that combines with nothing does not count as visible, nor do two symbols that look like spaces. */
-const visibleCharacter = /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
+/**
+ * Combining marks alone are not visible, nor are the two symbols that look like spaces.
+ */
+const visibleCharacter =
+  /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
 
 /**
- * The rule about the characters of a text as a regular expression of JSON Schema. It is written for the engines of many
- * languages, so white space stands for everything that cannot be seen.
+ * Returns the rule for the characters of a text as a regular expression for JSON Schema.
+ * It must work in many languages, so it approximates invisible characters by white space.
  */
 export function textPattern(min: number): string {
   const allowed = `[^${controls}${bidiControls}]*`;
-  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${controls}${bidiControls}]${allowed}$`;
+  return min === 0
+    ? `^${allowed}$`
+    : `^${allowed}[^\\s${controls}${bidiControls}]${allowed}$`;
 }
 
-/** How `value` breaks `rule`; `undefined` where it does not. No value is coerced, and no detail quotes one. */
+/**
+ * Returns how `value` violates `rule`, if it does. Values are never coerced, and no
+ * detail quotes a value.
+ */
 export function ruleViolation(rule: Rule, value: JsonValue): Violation | undefined {
   switch (rule.kind) {
     case 'number':
     case 'integer':
-      return typeof value === 'number' ? numberViolation(rule, value) : notA(numberNames[rule.kind]);
+      return typeof value === 'number'
+        ? numberViolation(rule, value)
+        : notA(numberNames[rule.kind]);
     case 'boolean':
-      return typeof value === 'boolean' ? undefined : violation('wrong_type', 'must be true or false');
+      return typeof value === 'boolean'
+        ? undefined
+        : violation('wrong_type', 'must be true or false');
     default:
       return typeof value === 'string' ? stringViolation(rule, value) : notA('string');
   }
 }
 
-/** How a declared field breaks its own rule, to follow "the field has"; `undefined` where it does not. */
-export function declarationProblem({ rule, presence, example, fallback }: Field): string | undefined {
+/** Returns how a declared field contradicts its own rule, to follow "the field has". */
+export function declarationProblem({
+  rule,
+  presence,
+  example,
+  fallback,
+}: Field): string | undefined {
   if ('max' in rule) {
-    const counted = rule.kind !== 'text' || [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
+    const counted =
+      rule.kind !== 'text' ||
+      [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
     const lowest = rule.kind === 'text' ? 0 : -Infinity;
-    if (!counted || !(rule.min >= lowest && rule.max >= rule.min)) return 'bounds that no value can keep';
+    if (!counted || !(rule.min >= lowest && rule.max >= rule.min))
+      return 'bounds that no value can satisfy';
   }
   const ofExample = ruleViolation(rule, example);
   if (ofExample !== undefined) return `an example that ${ofExample.detail}`;
-  const ofFallback = presence === 'defaulted' ? ruleViolation(rule, fallback ?? null) : undefined;
-  return ofFallback && `a fallback that ${ofFallback.detail}`;
+  const ofFallback =
+    presence === 'defaulted' ? ruleViolation(rule, fallback ?? null) : undefined;
+  return ofFallback && `a default that ${ofFallback.detail}`;
 }
 
 function violation(code: string, detail: string): Violation {
@@ -73,14 +109,19 @@ const notA = (type: string): Violation => violation('wrong_type', `must be a ${t
 type NumberRule = Extract<Rule, { readonly kind: 'number' | 'integer' }>;
 const numberNames = { number: 'number', integer: 'whole number' } as const;
 
-function numberViolation({ kind, min, max }: NumberRule, value: number): Violation | undefined {
+function numberViolation(
+  { kind, min, max }: NumberRule,
+  value: number,
+): Violation | undefined {
   if (Number.isNaN(value)) {
-    return violation('inexact', 'must have no more digits than a double-precision number keeps');
+    return violation('inexact', 'must have no more digits than a double can represent');
   }
   if (!Number.isFinite(value)) return violation('not_finite', 'must be a finite number');
   if (value < min) return violation('too_small', `must be at least ${min}`);
   if (value > max) return violation('too_large', `must be at most ${max}`);
-  return kind === 'number' || Number.isInteger(value) ? undefined : notA(numberNames[kind]);
+  return kind === 'number' || Number.isInteger(value)
+    ? undefined
+    : notA(numberNames[kind]);
 }
 
 type StringRule = Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>;
@@ -88,18 +129,23 @@ type StringRule = Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>;
 function stringViolation(rule: StringRule, value: string): Violation | undefined {
   switch (rule.kind) {
     case 'text':
-      return lengthViolation(value, rule.min, rule.max) ?? characterViolation(value, rule.min);
+      return (
+        lengthViolation(value, rule.min, rule.max) ?? characterViolation(value, rule.min)
+      );
     case 'email':
       if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
-      return emailGrammar.test(value) ? undefined : violation('not_an_email', 'must be an e-mail address');
+      return emailGrammar.test(value)
+        ? undefined
+        : violation('not_an_email', 'must be an e-mail address');
     case 'password':
-      if (Buffer.byteLength(value) > rule.bytesMax) return tooLong(`${rule.bytesMax} bytes`);
+      if (Buffer.byteLength(value) > rule.bytesMax)
+        return tooLong(`${rule.bytesMax} bytes`);
       return lengthViolation(value, rule.min, Infinity) ?? forbiddenIn(value, [lone]);
     case 'choice':
       if (rule.values.includes(value)) return undefined;
       return violation('not_allowed', `must be one of ${rule.values.join(', ')}`);
     case 'timestamp':
-      // Only the form that `Date.toISOString` gives, so that the order of the texts is the order of the moments.
+      // Only the form of `Date.toISOString`, so that texts are ordered by time.
       if (value.length === 24 && new Date(value).toJSON() === value) return undefined;
       return violation('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
     default:
@@ -107,15 +153,18 @@ function stringViolation(rule: StringRule, value: string): Violation | undefined
   }
 }
 
-const tooLong = (most: string): Violation => violation('too_long', `must be at most ${most} long`);
-const characters = (count: number): string => (count === 1 ? '1 character' : `${count} characters`);
+const tooLong = (most: string): Violation =>
+  violation('too_long', `must be at most ${most} long`);
+const characters = (count: number): string =>
+  count === 1 ? '1 character' : `${count} characters`;
 
 function lengthViolation(value: string, min: number, max: number): Violation | undefined {
-  if (isShorter(value, min)) return violation('too_short', `must be at least ${characters(min)} long`);
+  if (isShorter(value, min))
+    return violation('too_short', `must be at least ${characters(min)} long`);
   return isShorter(value, max + 1) ? undefined : tooLong(characters(max));
 }
 
-/** Whether `value` has fewer than `points` code points. It counts them only where the code units leave it open. */
+/** Whether `value` has fewer than `points` code points. Counts them only if necessary. */
 function isShorter(value: string, points: number): boolean {
   if (value.length < points) return true;
   if (value.length >= 2 * points) return false;
@@ -129,7 +178,10 @@ function characterViolation(value: string, min: number): Violation | undefined {
   return found ?? (min === 0 || visibleCharacter.test(value) ? undefined : invisible);
 }
 
-const invisible: Violation = { code: 'invisible', detail: 'must have at least one character that can be seen' };
+const invisible: Violation = {
+  code: 'invisible',
+  detail: 'must have at least one visible character',
+};
 
 function forbiddenIn(value: string, characters: typeof forbidden): Violation | undefined {
   const found = characters.find(({ pattern }) => pattern.test(value));

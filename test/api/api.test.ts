@@ -295,7 +295,7 @@ test('404 tells an unknown path, with the nearest one, from an absent record', a
     assert.ok(answer.json instanceof Object && 'detail' in answer.json);
     return answer.json.detail;
   };
-  const absent = 'Cannot find the record: there is none with this id';
+  const absent = 'Cannot find the record: no record has this id';
   for (const target of ['/items/99', '/users/99', '/users/1', '/items/x']) assert.equal(await detailOf(target), absent);
   const unknown = 'Cannot find the path: no route has it';
   for (const [target, meant] of [

@@ -124,7 +124,7 @@ test('Authorization decides alone, also beside a good cookie', async (t) => {
         assert.equal(answer.status, status);
         if (status === 200) continue;
         const scheme = 'the authorization scheme must be "Bearer"';
-        const problem = /^bearer /i.test(value) ? 'it is not valid, or has expired' : scheme;
+        const problem = /^bearer /i.test(value) ? 'it is not valid or has expired' : scheme;
         assert.equal(Object(answer.json).detail, `Cannot accept the access token: ${problem}`);
         assert.equal(answer.field('www-authenticate'), 'Bearer error="invalid_token"');
       }

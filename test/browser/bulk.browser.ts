@@ -133,7 +133,7 @@ visitTest('an import shows a preview and names every refused line', {
   ]);
   assert.match((await text('#preview table')).replaceAll(/\s+/g, ' '), /Name Price =SUM\(A1:A9\) 1\.5 /);
   await browser.click('#create-all');
-  await says('Created 2 of 4. Not created: line 4 must have at least one character that can be seen; ' +
+  await says('Created 2 of 4. Not created: line 4 must have at least one visible character; ' +
     'line 5 must be at least 0');
   assert.deepEqual(
     await items(visit),

@@ -189,7 +189,7 @@ visitTest('a refused field shows its problem beside the control and keeps the in
   assert.equal(await value('price'), '2000000000000');
   await fill('name', '   ');
   await save(visit);
-  await visit.shows('Name must have at least one character that can be seen.');
+  await visit.shows('Name must have at least one visible character.');
   await browser.run('document.querySelector("#close").click()');
   await browser.click('#leave [value=discard]');
   await browser.until('return location.hash === "#items"');
@@ -353,7 +353,7 @@ visitTest('a form keeps its input when someone else removes the record', {
   await fill('name', 'Still here');
   await server.as('ada', 'DELETE', '/items/2');
   await save(visit);
-  await visit.shows('there is none with this id', '.record');
+  await visit.shows('no record has this id', '.record');
   assert.equal(await value('name'), 'Still here');
 });
 

@@ -107,10 +107,10 @@ describe('the query of a list', () => {
   test('is refused with the parameter and what is allowed', () => {
     assert.equal(
       refusalOf('colour=red'),
-      '"colour" is not a parameter here; there are limit, cursor, until, sort, fields, q, owner, ' +
+      '"colour" is not a known parameter; this list takes limit, cursor, until, sort, fields, q, owner, ' +
         'and filters by id, name, email, price, on, role, at, note, limit',
     );
-    assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a parameter here; on can be filtered by eq, ne');
+    assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
     assert.equal(refusalOf('limit=0'), '"limit" must be a whole number from 1 to 1000');
     assert.equal(refusalOf('price=1&price=2'), '"price" is given more than once');
     assert.equal(refusalOf('role=owner'), '"role" must be one of admin, member');
