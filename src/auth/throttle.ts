@@ -161,7 +161,6 @@ class Rate {
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
     this.#forgottenAt = new Float64Array(places);
     this.#pending = new Uint16Array(places);
-    this.#pending = new Uint16Array(places);
   }
 
   /**

@@ -9,7 +9,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
 
-test('a change of an e-mail address is a security event, told without the address', async (t) => {
+test('a change of an e-mail address is logged as a security event, without the address', async (t) => {
   const events: [SecurityEvent, unknown][] = [];
   const log = { ...silentLog, security: (...event: [SecurityEvent, unknown]) => void events.push(event) };
   const { as } = await openTestApp(t, { log });
@@ -22,7 +22,7 @@ test('a change of an e-mail address is a security event, told without the addres
   assert.deepEqual(events, [['email_changed', { userId: 2, by: 1, address: '127.0.0.1' }]]);
 });
 
-test('every security event that somebody causes names the address that they called from', async (t) => {
+test('every security event caused by a request has the network address of the caller', async (t) => {
   const events: [SecurityEvent, LogDetails][] = [];
   const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
   const { ask, as, browserOf, credentials } = await openTestApp(t, { log });
@@ -52,7 +52,7 @@ test('every security event that somebody causes names the address that they call
   assert.deepEqual(events.filter(([, details]) => details['address'] !== address), []);
 });
 
-test('a session of nobody, or with a time that no date can be, is no session: the start stops at it', async (t) => {
+test('a session without a valid user id or time is refused at the start', async (t) => {
   const session = { kind: 'cookie', lookupHash: 'x', address: '', agent: '' } as const;
   const starts = async (createdAt: number, userId = 1): Promise<string> => {
     const directory = temporaryDirectory(t);

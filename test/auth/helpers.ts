@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto';
 import type { Clock, Random } from '../../src/base/system.ts';
 
-/** A clock that stands still until it is moved. */
+/** A clock that only advances when a test moves it. */
 export class TestClock implements Clock {
   time = Date.UTC(2026, 0, 2, 3, 4, 5);
   #stepMs = 0;
   readonly now = () => this.time + this.#stepMs;
   readonly elapsed = () => this.time;
-  /** Lets time pass. */
+  /** Advances the time. */
   advance(seconds: number): void {
     this.time += seconds * 1000;
   }
-  /** Sets the wall clock forward or back, while no time passes. */
+  /** Sets the wall clock forward or back, without advancing the elapsed time. */
   step(seconds: number): void {
     this.#stepMs += seconds * 1000;
   }
 }
 
-/** Bytes that look random and are the same in every run. */
+/** Returns reproducible random bytes. */
 export function testRandom(seed: string): Random {
   let counter = 0;
   return (size) => {

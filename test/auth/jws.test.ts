@@ -20,7 +20,7 @@ test('RFC 7515 appendix A.1: the token is verified', () => {
   assert.equal(verifyJws(token, [keyOf(Buffer.alloc(64))]), undefined);
 });
 
-/** RFC 4231 §4: key, data and HMAC-SHA-256, of the cases whose data are ASCII and whose hash is whole. */
+/** RFC 4231 §4: key, data and HMAC-SHA-256 of the cases with ASCII data and a complete hash. */
 const rfc4231 = [
   ['case 1', '0b'.repeat(20), 'Hi There', 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7'],
   ['case 2', '4a656665', 'what do ya want for nothing?',
@@ -39,14 +39,14 @@ for (const [name, key, data, expected] of rfc4231) {
   });
 }
 
-test('a text beyond ASCII is signed as its UTF-8', () => {
+test('a text that is not ASCII is signed as UTF-8', () => {
   const key = Buffer.alloc(32, 1);
   for (const text of ['é', '\u{1f984}', '€'.repeat(4096), '']) {
     assert.equal(hmacSha256(key)(text), createHmac('sha256', key).update(Buffer.from(text)).digest('base64url'));
   }
 });
 
-test('a token is verified by the key that signed it alone', () => {
+test('a token is verified only by the key that signed it', () => {
   const [first, second] = [keyOf(Buffer.alloc(32, 1), 'first'), keyOf(Buffer.alloc(32, 2), 'second')];
   const token = signJws('{"é":1}', second);
   assert.equal(verifyJws(token, [first, second])?.payload.toString(), '{"é":1}');
@@ -54,7 +54,7 @@ test('a token is verified by the key that signed it alone', () => {
   assert.equal(verifyJws(token, []), undefined);
 });
 
-test('a token without kid is tried against all keys', () => {
+test('a token without kid is verified by any key', () => {
   const secret = Buffer.alloc(32, 2);
   const signed = `${base64url('{"alg":"HS256"}')}.${base64url('{}')}`;
   const token = `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;

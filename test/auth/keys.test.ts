@@ -8,7 +8,7 @@ const created = Date.UTC(2026, 0, 2);
 const hour = 3_600_000;
 const ringOf = (seed: string) => newKeyRing(testRandom(seed), created);
 
-test('a configured secret is its UTF-8 bytes, of 32 at least', () => {
+test('a configured secret is used as UTF-8, and has at least 32 bytes', () => {
   const secret = 'ä'.repeat(16);
   const [key] = keyRingOfSecret(secret, created).keys;
   assert.equal(key.secret.export().toString('utf8'), secret);
@@ -20,7 +20,7 @@ test('a configured secret is its UTF-8 bytes, of 32 at least', () => {
   }
 });
 
-test('a key id follows from the secret, and the other key is not the secret', () => {
+test('the key id is derived from the secret, and the second key differs from it', () => {
   const [key] = ringOf('a').keys;
   assert.equal(ringOf('a').keys[0].kid, key.kid);
   assert.notEqual(ringOf('b').keys[0].kid, key.kid);
@@ -28,7 +28,7 @@ test('a key id follows from the secret, and the other key is not the secret', ()
   assert.notEqual(key.successorMac('a'), key.mac('a'));
 });
 
-test('a ring comes back from its file as it was', () => {
+test('a ring is unchanged after writing and parsing its file', () => {
   const second = rotateKeyRing(ringOf('a'), testRandom('b'), created + hour);
   const ring = rotateKeyRing(second, testRandom('c'), created + 2 * hour);
   const read = parseKeyRing(Buffer.from(serialiseKeyRing(ring)));
@@ -38,7 +38,7 @@ test('a ring comes back from its file as it was', () => {
   assert.deepEqual(read.keys.map((key) => key.retiredAt), [undefined, created + 2 * hour, created + hour]);
 });
 
-test('printing a ring shows no secret', () => {
+test('printing a ring does not reveal a secret', () => {
   const ring = ringOf('a');
   const shown = inspect(ring, { depth: 10, showHidden: true }) + JSON.stringify(ring);
   const secret = ring.keys[0].secret.export();
@@ -73,7 +73,7 @@ const damaged: Readonly<Record<string, string>> = {
   'a member twice': file({ secret, createdAt }).replace('"secret"', '"secret":"","secret"'),
 };
 for (const [name, text] of Object.entries(damaged)) {
-  test(`a ring file with ${name} is refused without a word of it`, () => {
+  test(`a ring file with ${name} is refused, without quoting it`, () => {
     assert.throws(() => parseKeyRing(Buffer.from(text)), (error) => {
       assert.ok(error instanceof Error && error.name === 'KeyRingError');
       assert.match(error.message, /^Cannot (read the key ring|use the secret): /);

@@ -24,7 +24,7 @@ for (const [password, salt, exponent, r, p, expected] of rfc7914) {
   });
 }
 
-test('a hash is a PHC string with a salt of its own, and verifies its password only', async () => {
+test('a hash is a PHC string with a random salt, and verifies only its password', async () => {
   const passwords = setUp();
   const hash = () => passwords.hash('ein gutes Passwort', turn);
   const [one, two] = await Promise.all([hash(), hash()]);
@@ -35,13 +35,13 @@ test('a hash is a PHC string with a salt of its own, and verifies its password o
   assert.equal(await passwords.verify('', one, turn), false);
 });
 
-test('there is no password that an unknown user could have', async () => {
+test('no password matches an unknown user', async () => {
   const passwords = setUp();
   assert.equal(await passwords.verify('', undefined, turn), false);
   assert.equal(await passwords.verify('anything', 'not a hash', turn), false);
 });
 
-test('a password is the same whichever way its characters were typed', async () => {
+test('a password is normalised before it is hashed', async () => {
   const passwords = setUp();
   const phc = await passwords.hash('Zoe\u0308s Bru\u0308cke\u00a0am Fluss', turn);
   assert.equal(await passwords.verify('Zo\u00ebs Br\u00fccke am\u2003Fluss', phc, turn), true);
@@ -49,7 +49,7 @@ test('a password is the same whichever way its characters were typed', async () 
   assert.equal(await passwords.verify('ﬁ', await passwords.hash('fi', turn), turn), false, 'no compatibility mapping');
 });
 
-test('a hash of another cost is verified and asks for a new one', async () => {
+test('a hash with a different cost is verified and needs a rehash', async () => {
   const phc = await setUp(2).hash('ein gutes Passwort', turn);
   assert.equal(await setUp(3).verify('ein gutes Passwort', phc, turn), true);
   assert.equal(setUp(3).needsRehash(phc), true);
@@ -60,7 +60,7 @@ test('a hash of another cost is verified and asks for a new one', async () => {
   assert.equal(setUp(2).needsRehash('not a hash'), true);
 });
 
-test('hashes that cannot be read, or would take too long, are none', () => {
+test('hashes that are malformed or too expensive match no password', () => {
   const [salt, hash] = ['A'.repeat(22), 'A'.repeat(43)];
   assert.ok(parsePhc(`$scrypt$ln=15,r=8,p=3$${salt}$${hash}`));
   for (const text of [
@@ -73,7 +73,7 @@ test('hashes that cannot be read, or would take too long, are none', () => {
   ]) assert.equal(parsePhc(text), undefined, text);
 });
 
-/** Compares passwords that nobody has. `done` has the callers in the order in which they were served. */
+/** Compares passwords of unknown users. `done` lists the callers in the order of completion. */
 function queue(passwords: Passwords) {
   const done: string[] = [];
   const refused: string[] = [];
@@ -88,20 +88,20 @@ function queue(passwords: Passwords) {
   return { done, refused, ask };
 }
 
-test('two hashes run at once, 32 wait in turn, and one more is refused at once', async () => {
+test('two hashes run at a time, 32 wait, and one more is refused immediately', async () => {
   const passwords = setUp(10);
   const { done, refused, ask } = queue(passwords);
   const asked = Array.from({ length: 34 }, (_, index) => ask(`${index}`));
   await ask('one more');
   assert.deepEqual(refused, ['one more']);
   await Promise.all(asked);
-  // Two at once may overtake each other, and a busy machine may hold one up; a stack would be out by 16.
+  // Two concurrent hashes may overtake each other, also on a busy machine; a stack would be off by 16.
   const out = done.reduce((sum, caller, place) => sum + Math.abs(place - Number(caller)), 0) / done.length;
   assert.ok(out < 6, `${done}`);
   assert.equal(await passwords.verify('x', undefined, turn), false, 'there is room again');
 });
 
-test('callers take turns, and who asks for more than others loses it to them when the queue is full', async () => {
+test('callers take turns, and in a full queue the caller with the most hashes loses one to the others', async () => {
   const { done, refused, ask } = queue(setUp(10));
   const asked = Array.from({ length: 34 }, (_, index) => ask(`attacker ${index % 2}`));
   asked.push(ask('late'), ask('later'));
@@ -111,7 +111,7 @@ test('callers take turns, and who asks for more than others loses it to them whe
   assert.ok(places.every((place) => place > 0 && place < 10), `${done}`);
 });
 
-test('callers that have not signed in before have half of the queue, and keep no known caller out', async () => {
+test('unknown callers have half of the queue, and do not block known callers', async () => {
   const { done, refused, ask } = queue(setUp(10));
   const strangers = Array.from({ length: 30 }, (_, index) => ask(`stranger ${index}`, false));
   const known = Array.from({ length: 16 }, (_, index) => ask(`known ${index}`));
@@ -120,7 +120,7 @@ test('callers that have not signed in before have half of the queue, and keep no
   assert.equal(done.filter((caller) => caller.startsWith('known')).length, 16);
 });
 
-test('a hash that fails leaves its place to the next', async () => {
+test('a failed hash hands its place to the next one', async () => {
   const passwords = new Passwords({ random: testRandom('x'), scryptCost: 60 });
   for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x', turn));
 });
@@ -154,7 +154,7 @@ for (const password of common) {
   });
 }
 
-test('own names and addresses, in any order', () => {
+test('a password must not be made of the name and e-mail address of its user', () => {
   for (const password of ['Anna Maria Sorglos', 'sorglossorglossorglos', 'a.sorglos@meadowlark.example',
     'Sorglos12345678', 'Anna.Sorglos.2024', 'ANNAMARIASORGLOS!']) {
     assert.deepEqual(codesOf(password), ['too_common'], password);
@@ -162,7 +162,7 @@ test('own names and addresses, in any order', () => {
   }
 });
 
-test('the length counts characters, as they are kept', () => {
+test('the length counts characters after normalisation', () => {
   assert.deepEqual(codesOf('xK9#mQ2pLw7@vB', 15), ['too_short']);
   assert.deepEqual(codesOf('🦄🌵🎻🧲🪁🛶🧭🪐🦉🍋🔭🪶🥁🧵', 15), ['too_short']);
   assert.deepEqual(codesOf('xK9#mQ2', 8), ['too_short']);
@@ -172,7 +172,7 @@ test('the length counts characters, as they are kept', () => {
   assert.deepEqual(codesOf('password', 8), ['too_common']);
 });
 
-test('1,024 bytes at most, and no password takes long to check', () => {
+test('a password has at most 1,024 bytes, and is checked quickly', () => {
   let seed = 1;
   const letters = Array.from({ length: 1025 }, () => {
     seed = (seed * 48271) % 2147483647;
@@ -189,7 +189,7 @@ test('1,024 bytes at most, and no password takes long to check', () => {
   assert.ok(user < 200_000, `${user} µs for 50 passwords`);
 });
 
-test('accents out of order, which take the square of their number to put in order, are too many first', async () => {
+test('a password with very many combining marks is refused before it is normalised', async () => {
   const marks = `a${'\u0300'.repeat(30_000)}${'\u0316'.repeat(30_000)}`;
   const passwords = setUp();
   const started = process.cpuUsage();
@@ -201,7 +201,7 @@ test('accents out of order, which take the square of their number to put in orde
   assert.ok(user < 300_000, `${user} µs`);
 });
 
-test('an issue says where the password stands, and never what it is', () => {
+test('an issue points to the password and does not quote it', () => {
   const [issue] = passwordIssues('hunter2', owner, 15);
   assert.equal(issue?.pointer, '/password');
   assert.doesNotMatch(JSON.stringify(issue), /hunter2/);

@@ -16,16 +16,16 @@ const table = [
   ['the current one', state, 'current', 0, 'rotate'],
   ['the current one, late', state, 'current', endsAfter - 1, 'rotate'],
   ['the current one, at the end', state, 'current', endsAfter, 'ended'],
-  ['the one before, at once', state, 'previous', 0, 'repeat'],
-  ['the one before, after 30 s', state, 'previous', 30_000, 'repeat'],
-  ['the one before, after more than 30 s', state, 'previous', 30_001, 'reuse'],
-  ['the one before, by a clock that went back', state, 'previous', -5000, 'repeat'],
-  ['the one before, at the end', state, 'previous', endsAfter, 'ended'],
-  ['the current one, by a clock that went far back', state, 'current', -60_001, 'ended'],
+  ['the previous one, immediately', state, 'previous', 0, 'repeat'],
+  ['the previous one, after 30 s', state, 'previous', 30_000, 'repeat'],
+  ['the previous one, after more than 30 s', state, 'previous', 30_001, 'reuse'],
+  ['the previous one, after the clock was set back', state, 'previous', -5000, 'repeat'],
+  ['the previous one, at the end', state, 'previous', endsAfter, 'ended'],
+  ['the current one, after the clock was set far back', state, 'current', -60_001, 'ended'],
   ['an older one', state, 'older', 0, 'reuse'],
   ['an older one, at the end', state, 'older', endsAfter, 'ended'],
   ['the first one', unused, 'current', 0, 'rotate'],
-  ['one made up', unused, 'other', 0, 'reuse'],
+  ['an invented one', unused, 'other', 0, 'reuse'],
 ] as const;
 for (const [name, family, presented, after, expected] of table) {
   test(`refresh with ${name}: ${expected}`, () => {
@@ -33,7 +33,7 @@ for (const [name, family, presented, after, expected] of table) {
   });
 }
 
-test('a token is 67 characters, of a family that its successors keep', () => {
+test('a token has 67 characters, and its successors have the same family', () => {
   const random = testRandom('refresh');
   const ring = newKeyRing(random, 0);
   const first = newRefreshToken(random);
@@ -47,13 +47,13 @@ test('a token is 67 characters, of a family that its successors keep', () => {
   assert.notEqual(familyHash(newRefreshToken(random)), familyHash(first));
 });
 
-test('a text that is no refresh token has no family', () => {
+test('a text that is not a refresh token has no family', () => {
   const token = newRefreshToken(testRandom('form'));
   for (const text of ['', token.slice(1), `${token}A`]) assert.equal(familyHash(text), undefined);
   for (const last of ['=', 'é', '\n', '+', ' ']) assert.equal(familyHash(token.slice(1) + last), undefined);
 });
 
-test('the successor is the same again, also after the keys were rotated, until the key has left', () => {
+test('the same successor is derived again, even after a rotation, until the key leaves the ring', () => {
   const random = testRandom('again');
   const ring = newKeyRing(random, 0);
   const token = newRefreshToken(random);

@@ -11,31 +11,31 @@ test('FIPS 180-4 example "abc": a secret is stored as its SHA-256', () => {
   assert.equal(Buffer.from(secretHash('abc'), 'base64url').toString('hex'), expected);
 });
 
-test('a session id is 256 bits that nobody else gets', () => {
+test('a session id has 256 random bits', () => {
   const random = testRandom('sid');
   const [one, two] = [newSessionId(random), newSessionId(random)];
   assert.match(one, /^[\w-]{43}$/);
   assert.notEqual(one, two);
 });
 
-test('a session ends by the earlier of idleness and age', () => {
+test('a session ends at the earlier of its idle and absolute limits', () => {
   assert.equal(sessionEndsAt({ kind, createdAt: 0, lastSeenAt: 0 }), 12 * hour);
   assert.equal(sessionEndsAt({ kind, createdAt: 0, lastSeenAt: 156 * hour }), 168 * hour);
   assert.equal(sessionEndsAt({ kind, createdAt: 0, lastSeenAt: 167 * hour }), 168 * hour);
   assert.equal(sessionEndsAt({ kind: 'refresh', createdAt: 0, lastSeenAt: 0 }), 14 * 24 * hour);
 });
 
-test('a session is live from its beginning to its end, give or take the skew of a clock', () => {
+test('a session is live from its start to its end, within the allowed clock skew', () => {
   const times = { kind, createdAt: hour, lastSeenAt: 2 * hour } as const;
   const liveAt = (now: number) => isLive(times, now);
   assert.deepEqual([2 * hour - 60_000, 2 * hour, 14 * hour - 1].map(liveAt), [true, true, true]);
   assert.deepEqual([2 * hour - 60_001, 14 * hour].map(liveAt), [false, false]);
 });
 
-test('a use is written down once in a twelfth of the idle time', () => {
+test('a use is recorded at most once in a twelfth of the idle time', () => {
   const seenAt = (now: number) => lastSeenIsDue({ kind, createdAt: 0, lastSeenAt: 1000 }, now);
   assert.equal(seenAt(1000), false);
   assert.equal(seenAt(hour + 999), false);
   assert.equal(seenAt(hour + 1000), true);
-  assert.equal(seenAt(0), false, 'a clock that went back');
+  assert.equal(seenAt(0), false, 'the clock was set back');
 });

@@ -9,7 +9,7 @@ function setUp() {
   return { clock, throttle: new Throttle({ clock, random: testRandom('throttle') }) };
 }
 
-/** Seconds to wait, or 0 when the attempt was let through; it then fails. */
+/** Makes an attempt that fails. Returns the seconds to wait if it was refused, or 0. */
 function fail(throttle: Throttle, account: string, address: string): number {
   try {
     throttle.attempt(account, address).settle('failed');
@@ -22,13 +22,13 @@ function fail(throttle: Throttle, account: string, address: string): number {
   }
 }
 
-/** How many attempts in a row are let through before one is refused. */
+/** Returns how many attempts are admitted before one is refused. */
 function failuresUntilRefused(attempt: (index: number) => number): number {
   for (let index = 0; index < 10_000; index += 1) if (attempt(index) > 0) return index;
   throw new Error('never refused');
 }
 
-test('an account from one address: 5 failures, then one a minute, and refused attempts do not count', () => {
+test('an account from one address: 5 failures, then one per minute; refused attempts do not count', () => {
   const { clock, throttle } = setUp();
   const attempt = () => fail(throttle, 'a@example.org', '192.0.2.1');
   assert.equal(failuresUntilRefused(attempt), 5);
@@ -42,13 +42,13 @@ test('an account from one address: 5 failures, then one a minute, and refused at
   assert.equal(failuresUntilRefused(attempt), 5, 'an hour later all is forgotten');
 });
 
-test('capitals make no other account', () => {
+test('accounts are compared without regard to case', () => {
   const { throttle } = setUp();
   const names = ['a@example.org', 'A@example.org', 'a@EXAMPLE.org'];
   assert.equal(failuresUntilRefused((index) => fail(throttle, names[index % 3] ?? '', '192.0.2.1')), 5);
 });
 
-test('one address: 30 failures on whatever accounts', () => {
+test('one address: 30 failures on any accounts', () => {
   const { throttle } = setUp();
   assert.equal(failuresUntilRefused((index) => fail(throttle, `${index}@example.org`, '192.0.2.1')), 30);
   assert.equal(fail(throttle, 'z@example.org', '192.0.2.2'), 0, 'another address');
@@ -61,19 +61,19 @@ test('one IPv6 network of 64 bits is one address', () => {
   assert.equal(fail(throttle, 'z@example.org', '2001:db8:0:2::1'), 0);
 });
 
-test('one account: 30 failures from whatever addresses', () => {
+test('one account: 30 failures from any addresses', () => {
   const { throttle } = setUp();
   assert.equal(failuresUntilRefused((index) => fail(throttle, 'a@example.org', `192.0.2.${index}`)), 30);
   assert.equal(fail(throttle, 'b@example.org', '192.0.2.200'), 0, 'another account');
 });
 
-test('all together: 600 failures', () => {
+test('in total: 600 failures', () => {
   const { throttle } = setUp();
   const attempt = (index: number) => fail(throttle, `${index}@example.org`, `10.0.${index >> 8}.${index & 255}`);
   assert.equal(failuresUntilRefused(attempt), 600);
 });
 
-/** 1,000 failures of others, on this account and from this address. */
+/** Makes 1,000 failures on this account from elsewhere, and on other accounts from this address. */
 function attack(throttle: Throttle): void {
   for (let index = 0; index < 1000; index += 1) {
     const elsewhere = `10.0.${index >> 8}.${index & 255}`;
@@ -83,7 +83,7 @@ function attack(throttle: Throttle): void {
   }
 }
 
-test('where an account has signed in before, nothing that others do holds it up, also behind the same address', () => {
+test('failures of others do not delay an account from a network where it has signed in before', () => {
   const { throttle } = setUp();
   throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
   attack(throttle);
@@ -92,7 +92,7 @@ test('where an account has signed in before, nothing that others do holds it up,
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5, 'but by its own failures');
 });
 
-test('where an account has a session, it is the same after a restart', () => {
+test('failures of others do not delay an account with a session, even after a restart', () => {
   const { throttle } = setUp();
   attack(throttle);
   assert.throws(() => throttle.attempt('a@example.org', '192.0.2.1'), { code: 'too_many_requests' });
@@ -101,17 +101,17 @@ test('where an account has a session, it is the same after a restart', () => {
   assert.equal(turn.isKnown, true);
 });
 
-test('a good login forgets the failures of its account from its address, and no others', () => {
+test('a successful sign-in clears only the failures of its account from its address', () => {
   const { throttle } = setUp();
   const attempt = (account: string) => () => fail(throttle, account, '192.0.2.1');
   for (let index = 0; index < 4; index += 1) attempt('a@example.org')();
   throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
   assert.equal(failuresUntilRefused(attempt('a@example.org')), 5);
-  // The address has failed 4 times; what came after the good login counts for the pair alone.
+  // The address has 4 failures; those after the sign-in count only for the pair.
   assert.equal(failuresUntilRefused((index) => attempt(`${index}@example.org`)()), 26);
 });
 
-test('an account signs in 60 times at once, then every 5 seconds; attempts that were withdrawn do not count', () => {
+test('an account can sign in 60 times at once, then every 5 seconds; withdrawn attempts do not count', () => {
   const { clock, throttle } = setUp();
   const signIn = (): void => throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
   for (let index = 0; index < 60; index += 1) {
@@ -125,7 +125,7 @@ test('an account signs in 60 times at once, then every 5 seconds; attempts that 
   assert.throws(signIn, { code: 'too_many_requests' });
 });
 
-test('callers whose passwords are compared are told apart: pairs that signed in before, and networks', () => {
+test('the caller of a hash is a pair that signed in before, or a network', () => {
   const { throttle } = setUp();
   const turnOf = (account: string, address: string, hasSession = false) => {
     const { turn, settle } = throttle.attempt(account, address, hasSession);
@@ -137,7 +137,7 @@ test('callers whose passwords are compared are told apart: pairs that signed in 
   assert.deepEqual([one.isKnown, two.isKnown, one.caller === two.caller], [true, true, false]);
 });
 
-test('attempts at the same time are no more than may fail; the next one waits for them, and no longer', () => {
+test('concurrent attempts count as failures until they are decided', () => {
   const { throttle } = setUp();
   assert.equal(fail(throttle, 'a@example.org', '192.0.2.1'), 0);
   const begin = () => throttle.attempt('a@example.org', '192.0.2.1');
@@ -149,7 +149,7 @@ test('attempts at the same time are no more than may fail; the next one waits fo
   assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 60, message: /attempts have failed/ });
 });
 
-test('no number of good logins at the same time holds up the one after them', () => {
+test('concurrent successful sign-ins do not delay later ones', () => {
   const { clock, throttle } = setUp();
   for (let round = 0; round < 100; round += 1) {
     const running = Array.from({ length: 5 }, () => throttle.attempt('a@example.org', '192.0.2.1'));
@@ -158,7 +158,7 @@ test('no number of good logins at the same time holds up the one after them', ()
   }
 });
 
-test('30 e-mail addresses may be asked for from one place, then one in 10 seconds; sign-in goes on', () => {
+test('one address: 30 new e-mail addresses, then one per 10 seconds; sign-ins are not affected', () => {
   const { clock, throttle } = setUp();
   for (let index = 0; index < 30; index += 1) throttle.countNewEmail('192.0.2.1');
   assert.throws(() => throttle.countNewEmail('192.0.2.1'), { code: 'too_many_requests', retryAfterSeconds: 10 });
@@ -168,7 +168,7 @@ test('30 e-mail addresses may be asked for from one place, then one in 10 second
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5);
 });
 
-test('600 e-mail addresses may be asked for in all, then one a second', () => {
+test('in total: 600 new e-mail addresses, then one per second', () => {
   const { clock, throttle } = setUp();
   const ask = (index: number): void => throttle.countNewEmail(`10.0.${index >> 8}.${index & 255}`);
   for (let index = 0; index < 600; index += 1) ask(index);
@@ -177,7 +177,7 @@ test('600 e-mail addresses may be asked for in all, then one a second', () => {
   ask(600);
 });
 
-test('many names take no more memory and hold up few others', () => {
+test('many names need no more memory, and delay few others', () => {
   const { clock, throttle } = setUp();
   const before = process.memoryUsage().arrayBuffers;
   for (let index = 0; index < 20_000; index += 1) {

@@ -16,7 +16,7 @@ function setUp(ring = keyRingOfSecret(secret, 0)) {
   return { clock, ring, tokens: new Tokens({ ring, clock, random: testRandom('tokens') }) };
 }
 
-/** Signs with the right key whatever is given: text as it is, all else as JSON. */
+/** Signs any header and payload with the right key: text as it is, other values as JSON. */
 function sign(header: unknown, payload: unknown, hash = 'sha256', key = secret): string {
   const part = (value: unknown) =>
     base64url(typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value));
@@ -31,7 +31,7 @@ const withHeader = (members: object) => sign({ ...goodHeader, ...members }, good
 const withClaims = (members: object) => sign(goodHeader, { ...good, ...members });
 const without = (name: string) => withClaims({ [name]: undefined });
 const withText = (from: string | RegExp, to: string) => sign(goodHeader, JSON.stringify(good).replace(from, to));
-/** Good claims in as many bytes as leave `rest` when divided by 3. */
+/** Returns valid claims whose length in bytes is `rest` modulo 3. */
 const paddedClaims = (rest: number) => JSON.stringify(good).padEnd(300 + rest);
 const withSignature = (signature: string) => `${headerPart}.${payloadPart}.${signature}`;
 const signatureBytes = Buffer.from(signaturePart, 'base64url');
@@ -183,7 +183,7 @@ const refused: Readonly<Record<string, string>> = {
   'a refresh token in its place': base64url(Buffer.alloc(50, 7)),
 };
 
-/** Changes the last letter so that the lenient decoder does not see a difference. */
+/** Changes the last letter in a way that a lenient decoder ignores. */
 function nextLetter(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return text.slice(0, -1) + (alphabet[alphabet.indexOf(text.slice(-1)) + 1] ?? '');
@@ -210,7 +210,7 @@ for (const [name, token] of Object.entries(refused)) {
   });
 }
 
-test('the tokens of the table that are only badly written have good claims', () => {
+test('the malformed tokens in the table have valid claims', () => {
   for (const rest of [0, 1, 2]) setUp().tokens.verify(sign(goodHeader, paddedClaims(rest)));
   setUp().tokens.verify(withClaims({ jti: '???>>>~~~' }));
 });
@@ -226,7 +226,7 @@ test('refused: each bit of a good signature flipped', () => {
   tokens.verify(goodToken);
 });
 
-test('an issued token has the members of the description, a kid, and an id of its own', () => {
+test('an issued token has the documented claims, a kid and a unique id', () => {
   const { tokens, ring } = setUp();
   const { token, expiresIn } = tokens.issue({ userId: 3, role: 'admin' });
   const [header, payload] = token.split('.').map((part) => Buffer.from(part, 'base64url').toString());
@@ -239,7 +239,7 @@ test('an issued token has the members of the description, a kid, and an id of it
   assert.deepEqual(tokens.verify(token), { kind: 'bearer', userId: 3, role: 'admin', issuedAt: now });
 });
 
-test('a token seen before is held against the clock each time', () => {
+test('a cached token is compared with the clock at each use', () => {
   const { tokens, clock } = setUp();
   const { token } = tokens.issue({ userId: 3, role: 'member' });
   tokens.verify(token);
@@ -251,7 +251,7 @@ test('a token seen before is held against the clock each time', () => {
   assert.throws(() => tokens.verify(token), { code: 'invalid_token' }, 'issued in the future');
 });
 
-test('a token that is not good yet becomes so', () => {
+test('a token that is not yet valid becomes valid', () => {
   const { tokens, clock } = setUp();
   const token = withClaims({ nbf: now + 100 });
   assert.throws(() => tokens.verify(token), { code: 'invalid_token' });
@@ -259,7 +259,7 @@ test('a token that is not good yet becomes so', () => {
   tokens.verify(token);
 });
 
-test('a retired key verifies for 24 hours, and then no longer, not even a token that was verified before', () => {
+test('a retired key verifies for 24 hours, and then not even cached tokens', () => {
   const random = testRandom('rotation');
   const clock = new TestClock();
   const first = newKeyRing(random, clock.now());
@@ -280,7 +280,7 @@ test('a retired key verifies for 24 hours, and then no longer, not even a token 
   assert.equal(rotateKeyRing(second, random, clock.now()).keys.length, 2, 'the retired key is left out');
 });
 
-test('a server that hears late of a rotation cuts off no token that it signed until then', () => {
+test('tokens signed by a server that learns late of a rotation stay valid', () => {
   const random = testRandom('late');
   const clock = new TestClock();
   const first = newKeyRing(random, clock.now());
@@ -295,14 +295,14 @@ test('a server that hears late of a rotation cuts off no token that it signed un
   assert.throws(() => tokens.verify(token), { code: 'invalid_token' });
 });
 
-test('a new ring forgets what the one before has verified', () => {
+test('a new ring clears the cache of verified tokens', () => {
   const { tokens } = setUp();
   tokens.verify(goodToken);
   tokens.setRing(keyRingOfSecret('another secret of at least 32 bytes', 0));
   assert.throws(() => tokens.verify(goodToken), { code: 'invalid_token' });
 });
 
-test('many tokens are verified, of which some come again', () => {
+test('many tokens are verified, some of them repeatedly', () => {
   const { tokens } = setUp();
   const often = tokens.issue({ userId: 1, role: 'admin' }).token;
   for (let userId = 2; userId < 12_000; userId += 1) {

@@ -9,7 +9,7 @@ import {
 
 const books = { name: 'books', singular: 'book', fields: { title: { kind: 'text' } } };
 
-test('a file of declarations says what defineCollection says', () => {
+test('a file of declarations gives the same collections as defineCollection', () => {
   const { items, collections } = parseDeclarations({
     items: false,
     collections: [{
@@ -47,12 +47,12 @@ test('a file of declarations says what defineCollection says', () => {
   assert.deepEqual(parseDeclarations({}, []), { items: true, collections: [] });
 });
 
-test('a collection called items takes the place of the one that is left out', () => {
+test('a collection named items can replace the built-in one', () => {
   const own = { ...books, name: 'items', singular: 'item' };
   assert.equal(parseDeclarations({ items: false, collections: [own] }, []).collections[0]?.name, 'items');
 });
 
-test('a mistake is told with its place', () => {
+test('an error names its place in the file', () => {
   const field = (declared: JsonValue) => ({ collections: [{ ...books, fields: { a: declared } }] });
   const cases: readonly (readonly [json: JsonValue, message: string | RegExp])[] = [
     [[], 'the whole must be an object'],

@@ -33,7 +33,7 @@ function refusalOf(query: string): string {
 }
 
 describe('the query of a list', () => {
-  test('is everything by id when nothing is asked', () => {
+  test('without parameters is all records by id', () => {
     assert.deepEqual(parse(''), {
       limit: undefined,
       sort: [{ name: 'id', descending: false }],
@@ -45,7 +45,7 @@ describe('the query of a list', () => {
     });
   });
 
-  test('has a limit, fields, and a sort that id completes', () => {
+  test('has a limit, fields, and a sort that ends with id', () => {
     const { limit, sort, fields: names } = parse('limit=1000&sort=-price,name&fields=name,id');
     assert.equal(limit, 1000);
     assert.deepEqual(names, ['name', 'id']);
@@ -104,7 +104,7 @@ describe('the query of a list', () => {
     test(`refuses ${query}`, () => assert.notEqual(refusalOf(query), 'accepted'));
   }
 
-  test('is refused with the parameter and what is allowed', () => {
+  test('is refused with the parameter and the allowed values', () => {
     assert.equal(
       refusalOf('colour=red'),
       '"colour" is not a known parameter; this list takes limit, cursor, until, sort, fields, q, owner, ' +
@@ -119,7 +119,7 @@ describe('the query of a list', () => {
 });
 
 describe('the parameters q and owner', () => {
-  test('are filters of their own', () => {
+  test('are additional filters', () => {
     assert.deepEqual(parse('q=Lamp+shade&owner=me').filters, [
       { names: ['name', 'email', 'note'], operator: 'search', operands: ['Lamp shade'] },
       { names: ['ownerId'], operator: 'eq', operands: [7] },
@@ -127,19 +127,19 @@ describe('the parameters q and owner', () => {
     assert.equal(refusalOf(`q=${'é'.repeat(64)}`), 'accepted');
   });
 
-  test('are parameters only of records that have texts and owners', () => {
+  test('are parameters only for records with texts and owners', () => {
     const numbers = { id: fields.id(), price: fields.number(), secret: fields.writeOnly(fields.text()) };
     for (const query of ['q=a', 'owner=me']) {
       assert.throws(() => parseListQuery({ shape: numbers }, parseQuery(query), 7), { code: 'invalid_query' });
     }
     assert.ok(listParameters({ shape: numbers }).every(({ name }) => name !== 'q' && name !== 'owner'));
-    // A field of this name can still be filtered by.
+    // A field with this name can still be used as a filter.
     const named = { id: fields.id(), q: fields.text(), owner: fields.text() };
     const { filters } = parseListQuery({ shape: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
     assert.deepEqual(filters.map(({ names: [name] }) => name), ['q', 'owner']);
   });
 
-  test('need a caller who is known for owner=me', () => {
+  test('need an authenticated caller for owner=me', () => {
     assert.throws(() => parseListQuery(subject, parseQuery('owner=me')), { code: 'authentication_required' });
   });
 });
@@ -151,7 +151,7 @@ describe('a cursor', () => {
     return `${query}&cursor=${writeCursor(parse(query), record)}`;
   };
 
-  test('carries a position through the query', () => {
+  test('contains a position', () => {
     assert.deepEqual(parse(withCursor('sort=-price', [9.5, 12])).after, { price: 9.5, id: 12 });
     assert.deepEqual(parse(withCursor('sort=name,on', ['Größe "😀"', true, 3])).after, {
       name: 'Größe "😀"',
@@ -162,7 +162,7 @@ describe('a cursor', () => {
     assert.match(writeCursor(parse('sort=name'), { name: '>>>???', id: 1 }), /^[\w-]+$/);
   });
 
-  test('fits the same sort and filters, whatever else changes', () => {
+  test('is valid with the same sort and filters, even if other parameters change', () => {
     const query = withCursor('sort=price&price:gt=1&name=a', [2, 12]);
     assert.equal(refusalOf(query), 'accepted');
     assert.equal(refusalOf(query.replace('price:gt=1&name=a', 'name=a&price:gt=1.0')), 'accepted');
@@ -177,7 +177,7 @@ describe('a cursor', () => {
     assert.throws(() => parseListQuery(subject, parseQuery(own), 8), /must come from the Link field/);
   });
 
-  test('can be where a page ends, which then has a limit and no other place', () => {
+  test('can be the end of a page, which requires a limit and no other cursor', () => {
     const cursor = writeCursor(parse('sort=-price'), { price: 9.5, id: 12 });
     assert.deepEqual(parse(`sort=-price&limit=5&until=${cursor}`).until, { price: 9.5, id: 12 });
     assert.equal(parse('limit=5&until=end').until, 'end');
@@ -189,7 +189,7 @@ describe('a cursor', () => {
     assert.equal(refusalOf('limit=5&until=last'), misfit);
   });
 
-  test('that was made up is refused', () => {
+  test('that was not issued is refused', () => {
     for (const position of [['2', 12], [2, '12'], [null, 12], [2, null], [2], [], [true, 12]]) {
       assert.notEqual(refusalOf(withCursor('sort=price', position)), 'accepted', JSON.stringify(position));
     }
@@ -199,7 +199,7 @@ describe('a cursor', () => {
   });
 });
 
-test('every parameter of the OpenAPI document is accepted, with a value of its schema', () => {
+test('every parameter in the OpenAPI document is accepted with a value of its schema', () => {
   const parameters = listParameters(subject);
   const names = parameters.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
@@ -218,7 +218,7 @@ test('every parameter of the OpenAPI document is accepted, with a value of its s
   }
 });
 
-test('a single record takes "fields" and nothing else', () => {
+test('a single record has only the parameter "fields"', () => {
   assert.equal(parseFieldsQuery(shape, parseQuery('')), undefined);
   assert.deepEqual(parseFieldsQuery(shape, parseQuery('fields=id,name')), ['id', 'name']);
   for (const query of ['fields=id&fields=id', 'fields=', 'fields=password', 'limit=1', 'name=x']) {

@@ -27,13 +27,13 @@ interface Thing extends StoredRecord {
   readonly secret: string;
 }
 
-/** A clock on which each look takes a whole slice, so that work is interrupted wherever it may be. */
+/** Returns a clock that advances by a slice at each call, so that work is interrupted wherever possible. */
 function restlessClock(): Clock {
   let now = 0;
   return { now: () => now, elapsed: () => (now += limits.sliceMs) };
 }
 
-/** Bytes from a seed. */
+/** Returns reproducible random bytes. */
 const bytes = (random: Generator) => (size: number) =>
   Buffer.from(Array.from({ length: size }, () => random.below(256)));
 
@@ -76,7 +76,7 @@ function recordsIn(things: Collection<Thing>): Thing[] {
   return things.view().blocks.flat();
 }
 
-/** Inserts, replaces and removes some records, but none of `spared`. */
+/** Inserts, replaces and removes some records, except those in `spared`. */
 async function change({ store, things, random }: World, count: number, spared: ReadonlySet<number>): Promise<void> {
   await store.write((transaction) => {
     for (let step = 0; step < count; step += 1) {
@@ -89,7 +89,7 @@ async function change({ store, things, random }: World, count: number, spared: R
   });
 }
 
-/** What a list must say, worked out in the plainest way. */
+/** Returns the expected list, computed in the simplest way. */
 function expected(records: readonly Thing[], query: string): unknown[] {
   const { sort, limit, filters } = parseListQuery({ shape }, parseQuery(query));
   const keyOf = (record: Thing, name: string): string | number | undefined => {
@@ -124,7 +124,7 @@ function expected(records: readonly Thing[], query: string): unknown[] {
   return records.filter(passes).sort(compare).slice(0, limit).map(shown);
 }
 
-/** A record as callers see it, in the order of the shape. */
+/** Returns a record as callers see it, in the order of the shape. */
 function shown({ id, name, price, size, email }: Thing): unknown {
   return { id, name, price, ...(size !== undefined && { size }), email };
 }
@@ -151,8 +151,20 @@ const filters = [
 ];
 const bounds = ['', 'limit=1', 'limit=20', 'limit=1000'];
 
+/** Chooses records that stay unchanged, and a query. `check` verifies that pages contain them once. */
+function sparedIn({ things, random }: World, sort: string) {
+  const records = recordsIn(things).filter(() => random.below(2) === 0);
+  const ids = new Set(records.map(({ id }) => id));
+  const query = [sort, random.pick(filters)].filter(Boolean).join('&');
+  const check = (seen: readonly unknown[]): void => {
+    const kept = seen.filter((record) => ids.has(Number(Object(record).id)));
+    assert.deepEqual(kept, expected(records, query), query);
+  };
+  return { ids, query, check };
+}
+
 for (const size of [0, 1, 900, 5600]) {
-  test(`lists of ${size} records say what a plain model says, while records are written`, async () => {
+  test(`lists of ${size} records agree with a simple model while records are written`, async () => {
     const all = await world(`lists of ${size}`, size);
     const { things, read, random, store } = all;
     const reads: Promise<void>[] = [];
@@ -173,13 +185,11 @@ for (const size of [0, 1, 900, 5600]) {
     await store.close();
   });
 
-  test(`pages of ${size} records are all of them once, whatever changes beside`, async () => {
+  test(`pages of ${size} records contain each unchanged record once while others change`, async () => {
     const all = await world(`pages of ${size}`, size);
-    const { things, read, random, store } = all;
+    const { read, random, store } = all;
     for (const sort of sorts) {
-      const sparedRecords = recordsIn(things).filter(() => random.below(2) === 0);
-      const spared = new Set(sparedRecords.map(({ id }) => id));
-      const first = [sort, random.pick(filters)].filter(Boolean).join('&');
+      const { ids, query: first, check } = sparedIn(all, sort);
       const seen: unknown[] = [];
       let cursor: string | undefined;
       do {
@@ -187,22 +197,19 @@ for (const size of [0, 1, 900, 5600]) {
         const page = await read(query.filter(Boolean).join('&'));
         seen.push(...(await recordsOf(page)));
         cursor = page.next;
-        if (size > 0) await change(all, 20, spared);
+        if (size > 0) await change(all, 20, ids);
       } while (cursor !== undefined);
-      const ofSpared = seen.filter((record) => spared.has(Number(Object(record).id)));
-      assert.deepEqual(ofSpared, expected(sparedRecords, first), first);
+      check(seen);
     }
     await store.close();
   });
 }
 
-test('pages lead back from the last one, and from each to the one before it', async () => {
+test('pages lead backwards from the last page', async () => {
   const all = await world('pages backwards', 2500);
-  const { things, read, random, store } = all;
+  const { read, random, store } = all;
   for (const sort of sorts) {
-    const sparedRecords = recordsIn(things).filter(() => random.below(2) === 0);
-    const spared = new Set(sparedRecords.map(({ id }) => id));
-    const first = [sort, random.pick(filters)].filter(Boolean).join('&');
+    const { ids, query: first, check } = sparedIn(all, sort);
     const seen: unknown[] = [];
     let until: string | undefined = 'end';
     do {
@@ -210,12 +217,11 @@ test('pages lead back from the last one, and from each to the one before it', as
       assert.equal(page.next, undefined);
       seen.unshift(...(await recordsOf(page)));
       until = page.previous;
-      await change(all, 20, spared);
+      await change(all, 20, ids);
     } while (until !== undefined);
-    const ofSpared = seen.filter((record) => spared.has(Number(Object(record).id)));
-    assert.deepEqual(ofSpared, expected(sparedRecords, first), first);
+    check(seen);
 
-    // The cursor of a page is where the one before it ends.
+    // The cursor of a page is the end of the previous page.
     const start = await read(`${first}&limit=20`.replace(/^&/, ''));
     if (start.next === undefined) continue;
     const before = await read(`${first}&limit=20&until=${start.next}`.replace(/^&/, ''), true);
@@ -229,7 +235,7 @@ test('pages lead back from the last one, and from each to the one before it', as
 });
 
 describe('a list without a limit', () => {
-  test('goes on after a cursor', async () => {
+  test('continues after a cursor', async () => {
     const { read, things, store } = await world('the rest', 3000);
     for (const sort of ['sort=price', 'sort=-id', '']) {
       const page = await read(`${sort}&limit=7`);
@@ -240,7 +246,7 @@ describe('a list without a limit', () => {
     await store.close();
   });
 
-  test('comes in pieces of bounded length, and shows one moment however long it takes', async () => {
+  test('comes in pieces of bounded length, as a snapshot of one point in time', async () => {
     for (const query of ['', 'sort=-price']) {
       const all = await world('pieces', 6000);
       const before = expected(recordsIn(all.things), query);
@@ -261,7 +267,7 @@ describe('a list without a limit', () => {
     }
   });
 
-  test('is one text when it is short', async () => {
+  test('is a single string when it is short', async () => {
     const { read, store } = await world('short', 500);
     const list = await read('fields=id', true);
     assert.equal(typeof list.body, 'string');
@@ -277,7 +283,7 @@ describe('a long list', () => {
   const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
-  test('takes a place until it is sent or left, and a caller has a share of the places', async () => {
+  test('holds a place until it is sent or abandoned, and each caller has a share of the places', async () => {
     const { read, store } = await world('shares', 9000);
     const own = await times(limits.listsPerCallerMax, (index) => read(index % 2 === 0 ? '' : 'sort=price'));
     for (const query of ['', 'sort=name', 'price:lt=0', 'price:lt=0&limit=1', 'limit=1&sort=price']) {
@@ -293,7 +299,7 @@ describe('a long list', () => {
     await store.close();
   });
 
-  test('of a page takes its place only while it is made', async () => {
+  test('of a page holds its place only while it is read', async () => {
     const { read, store } = await world('pages in the making', 9000);
     const made = times(limits.listsPerCallerMax, () => read('limit=1&sort=price'));
     await times(20, () => assert.rejects(read('limit=1&sort=price'), refused));
@@ -302,7 +308,7 @@ describe('a long list', () => {
     await store.close();
   });
 
-  test('finds no place when other callers have taken all of them', async () => {
+  test('is refused when other callers hold all places', async () => {
     const { read, store } = await world('all places', 9000);
     const address = (index: number): string => `192.0.2.${10 + Math.floor(index / limits.listsPerCallerMax)}`;
     const lists = await times(limits.listsMax, (index) => read('', false, address(index)));
@@ -320,7 +326,7 @@ describe('a long list', () => {
     await store.close();
   });
 
-  test('stops within a slice when its caller has gone', async () => {
+  test('stops within a slice when its caller has disconnected', async () => {
     const { things, store } = await world('left', 9000);
     const pool = new ListPool(restlessClock());
     for (const query of ['sort=price', 'price:lt=0', 'limit=5&sort=price', '']) {

@@ -17,7 +17,7 @@ interface Priced extends StoredRecord {
   readonly email?: string;
 }
 
-test('absent values stand after all others, and e-mail addresses in lower case', () => {
+test('absent values are sorted last, and e-mail addresses in lower case', () => {
   const records: Priced[] = [{ price: 2 }, {}, { price: -1 }, { price: 2 }].map((record, index) => ({
     id: index + 1,
     revision: 1,
@@ -41,7 +41,7 @@ const ways: readonly [what: string, price: (index: number) => number | undefined
   ['partly absent', (index) => (index % 3 === 0 ? undefined : random.below(100))],
 ];
 
-/** `count` records in blocks, of which some are nearly empty. */
+/** Yields `count` records in blocks, some of them nearly empty. */
 function blocksOf(count: number, price: (index: number) => number | undefined): Priced[][] {
   const blocks: Priced[][] = [];
   for (let index = 0; index < count; index += 1) {
@@ -58,7 +58,7 @@ async function* oneByOne(blocks: readonly Block[]): AsyncGenerator<Block> {
 
 for (const [what, price] of ways) {
   for (const count of [0, 1, 2, 1024, 1025, 20_000]) {
-    test(`${count} records are put in order: ${what}`, async () => {
+    test(`${count} records are sorted: ${what}`, async () => {
       const blocks = blocksOf(count, price);
       for (const descending of [false, true]) {
         const compare = by('price', descending);

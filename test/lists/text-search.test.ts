@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { textSearch } from '../../src/lists/text-search.ts';
 
-/** Whether `text` is found by `wanted`, and why. */
+/** Whether a search for `wanted` finds `text`, and why. */
 const rows: readonly [wanted: string, text: string, isFound: boolean, why: string][] = [
   ['lamp', 'Desk LAMPS', true, 'case does not count'],
   ['Lamp', 'lam', false, 'a part of what is wanted is not enough'],
@@ -47,7 +47,7 @@ for (const [wanted, text, isFound, why] of rows) {
   });
 }
 
-test('a text that is not in Normalization Form C is found by its form', () => {
+test('a text that is not in Normalization Form C is normalised before the search', () => {
   const isFoundByItsForm = (text: string): void => {
     const form = text.normalize('NFC');
     if (form !== text) assert.ok(textSearch(form)(text), JSON.stringify(text));

@@ -52,16 +52,16 @@ function outcome(shape: fields.Shape, body: JsonValue, mode: Mode): unknown {
 }
 
 describe('a body that creates', () => {
-  test('gives the writable fields, typed', () => {
+  test('results in the writable fields, typed', () => {
     const value: Input<typeof item> = validateBody(item, { name: 'Cup', price: 4.5 }, create);
     assert.deepEqual(value, { name: 'Cup', price: 4.5 });
   });
 
-  test('fills in a default and leaves out what is optional', () => {
+  test('fills in defaults and leaves out absent optional fields', () => {
     assert.deepEqual(outcome(user, { name: 'Bo', email: 'b@x' }, create), { name: 'Bo', email: 'b@x', role: 'member' });
   });
 
-  test('has all its issues reported at once', () => {
+  test('is refused with all its issues at once', () => {
     assert.deepEqual(outcome(item, { name: '', price: -1, id: 5, 'a/b~c': 0 }, create), [
       '/id read_only',
       '/name too_short',
@@ -71,7 +71,7 @@ describe('a body that creates', () => {
     assert.deepEqual(outcome(item, {}, create), ['/name required', '/price required']);
   });
 
-  test('is an object, or has one issue', () => {
+  test('must be an object', () => {
     for (const body of [[], [{}], 'x', 1, true, null]) {
       assert.deepEqual(outcome(item, body, create), [' wrong_type'], JSON.stringify(body));
       assert.deepEqual(outcome(item, body, { kind: 'patch', stored: storedItem }), [' wrong_type']);
@@ -89,7 +89,7 @@ describe('a body that creates', () => {
     assert.deepEqual(outcome({ toString: fields.text() }, {}, create), ['/toString required']);
   });
 
-  test('is answered with a hundred issues at most', () => {
+  test('is refused with at most a hundred issues', () => {
     const body = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`field${index}`, 1]));
     const issues = outcome(item, body, create);
     assert.ok(Array.isArray(issues));
@@ -100,11 +100,11 @@ describe('a body that creates', () => {
 describe('a body that replaces', () => {
   const mode: Mode = { kind: 'replace', stored: ada };
 
-  test('keeps a default that it leaves out, and drops an optional field', () => {
+  test('keeps an absent field with a default, and removes an absent optional field', () => {
     assert.deepEqual(outcome(user, { name: 'Bo', email: 'b@x' }, mode), { name: 'Bo', email: 'b@x', role: 'admin' });
   });
 
-  test('may repeat read-only fields as they are', () => {
+  test('can contain unchanged read-only fields', () => {
     assert.deepEqual(outcome(item, { id: 7, name: 'Cup', price: 5 }, { kind: 'replace', stored: storedItem }), {
       name: 'Cup',
       price: 5,
@@ -114,7 +114,7 @@ describe('a body that replaces', () => {
     ]);
   });
 
-  test('knows nothing of what is stored beside the fields', () => {
+  test('cannot refer to stored values that are not fields', () => {
     const body = { name: 'Ada', email: 'ada@example.org', passwordHash: '$scrypt$…', owner: 3 };
     assert.deepEqual(outcome(user, body, mode), ['/passwordHash unknown_field', '/owner unknown_field']);
   });
@@ -129,7 +129,7 @@ describe('a merge patch', () => {
   const mode: Mode = { kind: 'patch', stored: ada };
   const { id: _id, passwordHash: _hash, ...writable } = ada;
 
-  test('changes only what it names', () => {
+  test('changes only the fields that it names', () => {
     assert.deepEqual(outcome(user, {}, mode), writable);
     assert.deepEqual(outcome(user, { name: 'Lovelace' }, mode), { ...writable, name: 'Lovelace' });
     assert.deepEqual(outcome(user, { password: 'a long enough one' }, mode), {
@@ -138,7 +138,7 @@ describe('a merge patch', () => {
     });
   });
 
-  test('removes an optional field with null, and no other', () => {
+  test('removes only optional fields with null', () => {
     const { nickname: _nickname, ...rest } = writable;
     assert.deepEqual(outcome(user, { nickname: null }, mode), rest);
     assert.deepEqual(outcome(user, { name: null, role: null, id: null }, mode), [
@@ -149,30 +149,30 @@ describe('a merge patch', () => {
     assert.deepEqual(outcome(user, { password: null }, mode), ['/password wrong_type']);
   });
 
-  test('names no unknown field, not even to remove it', () => {
+  test('must not name an unknown field, even to remove it', () => {
     assert.deepEqual(outcome(user, { age: null, passwordHash: null }, mode), [
       '/age unknown_field',
       '/passwordHash unknown_field',
     ]);
   });
 
-  test('does not reach into a scalar', () => {
+  test('must not be nested', () => {
     assert.deepEqual(outcome(user, { name: { a: null } }, mode), ['/name wrong_type']);
   });
 
-  test('changes no read-only field', () => {
+  test('must not change a read-only field', () => {
     assert.deepEqual(outcome(user, { id: 1, role: 'admin' }, mode), writable);
     assert.deepEqual(outcome(user, { id: 2 }, mode), ['/id read_only']);
     assert.deepEqual(outcome(user, { id: null }, mode), ['/id read_only']);
   });
 
-  test('is not stopped by a stored value that a newer rule would refuse', () => {
+  test('is accepted although a newer rule would refuse a stored value', () => {
     const stored = { ...storedItem, price: 2e12 };
     assert.deepEqual(outcome(item, { name: 'Mug' }, { kind: 'patch', stored }), { name: 'Mug', price: 2e12 });
     assert.deepEqual(outcome(item, { price: 3e12 }, { kind: 'patch', stored }), ['/price too_large']);
   });
 
-  test('and a PUT may keep a name of the first edition in which nothing can be seen', () => {
+  test('and a PUT can keep an invisible name stored by the first edition', () => {
     const stored = { ...storedItem, name: '\u200e ' };
     assert.equal(problemOf(item, { ...stored }), undefined);
     assert.deepEqual(outcome(item, { price: 5 }, { kind: 'patch', stored }), { name: '\u200e ', price: 5 });
@@ -187,13 +187,13 @@ describe('a record from a file', () => {
   const problem = (record: JsonObject) => problemOf(user, record);
   const record: JsonObject = { revision: 3, ...ada };
 
-  test('fits with the fields that are shown, of the right types', () => {
+  test('is valid with the fields that are shown, of the right types', () => {
     assert.equal(problem(record), undefined);
     const { nickname: _nickname, ...bare } = record;
     assert.equal(problem(bare), undefined);
   });
 
-  test('does not without one of them, or with another type, and the field is named', () => {
+  test('is refused without one of them or with another type, and the message names the field', () => {
     const { name: _name, ...nameless } = record;
     assert.match(problem(nameless) ?? '', /no "name"/);
     for (const bad of [{ role: 'owner' }, { role: null }, { name: 1 }, { id: '1' }, { nickname: null }]) {
@@ -202,7 +202,7 @@ describe('a record from a file', () => {
     assert.match(problemOf(item, { id: 1, name: 'x', price: NaN }) ?? '', /"price"/);
   });
 
-  test('that is older than a field with a default gets it', () => {
+  test('without a field that has a default gets the default', () => {
     const { role: _role, ...older } = record;
     assert.equal(problem(older), undefined);
     assert.equal(Object(older).role, 'member');

@@ -15,7 +15,7 @@ const user = {
   password: fields.optional(fields.password({ min: 15 })),
 };
 
-/** The names of the properties, those that are required with a "!". */
+/** Returns the names of the properties, with "!" for required ones. */
 function outline(purpose: Purpose): string {
   const { properties, required = [] } = resourceSchema('Any', user, purpose);
   assert.ok(Array.isArray(required));
@@ -23,14 +23,14 @@ function outline(purpose: Purpose): string {
 }
 
 describe('the JSON Schema of a resource', () => {
-  test('has the properties that are shown or sent, and requires those that cannot be left out', () => {
+  test('has the properties that are shown or sent, and requires the mandatory ones', () => {
     assert.equal(outline('representation'), 'id! name! email! role! age seenAt');
     assert.equal(outline('create'), 'name! email! role age password');
     assert.equal(outline('replace'), 'id name! email! role age seenAt password');
     assert.equal(outline('patch'), 'id name email role age seenAt password');
   });
 
-  test('allows nothing else', () => {
+  test('allows no other properties', () => {
     for (const purpose of ['representation', 'create', 'replace', 'patch'] as const) {
       assert.equal(resourceSchema('Any', user, purpose)['additionalProperties'], false);
     }
@@ -64,7 +64,7 @@ describe('the JSON Schema of a resource', () => {
     });
   });
 
-  test('lets a patch remove an optional field, and no other', () => {
+  test('lets a patch remove only optional fields', () => {
     const { age: a, name: b, seenAt: c, password: d } = user;
   const { properties } = resourceSchema('Any', { a, b, c, d }, 'patch');
     assert.deepEqual(
@@ -77,7 +77,7 @@ describe('the JSON Schema of a resource', () => {
     });
   });
 
-  test('has a pattern that is a regular expression for what the rule refuses', () => {
+  test('has a pattern that refuses what the rule refuses', () => {
     for (const flags of ['', 'u']) {
       const [required, optional] = [new RegExp(textPattern(1), flags), new RegExp(textPattern(0), flags)];
       for (const good of ['Größe 😀 שלום', 'x', ' x ', '\u0301x']) {
@@ -90,7 +90,7 @@ describe('the JSON Schema of a resource', () => {
     }
   });
 
-  test('has a pattern that lets every text pass that the rule lets pass', () => {
+  test('has a pattern that accepts every text that the rule accepts', () => {
     const { rule } = fields.text({ min: 1 });
     const pattern = new RegExp(textPattern(1));
     for (let code = 0; code < 0x30000; code += 1) {
@@ -104,12 +104,12 @@ describe('a representation', () => {
   const name = 'A "b" \u2028 é';
   const record = { revision: 3, ownerId: 4, password: 'secret', role: 'admin', email: 'a@b', name, id: 1 };
 
-  test('is the JSON of the readable fields in their order, and of nothing else', () => {
+  test('is the JSON of only the readable fields, in their order', () => {
     const text = representationWriter(user)(record);
     assert.equal(text, JSON.stringify({ id: 1, name, email: 'a@b', role: 'admin' }));
   });
 
-  test('of some fields has them in the same order, never one that is not shown', () => {
+  test('of some fields keeps their order, and never contains a hidden field', () => {
     assert.equal(representationWriter(user, ['role', 'id'])(record), '{"id":1,"role":"admin"}');
     assert.equal(representationWriter(user, ['password', 'ownerId'])(record), '{}');
     assert.equal(representationWriter(user, ['age'])(record), '{}');
@@ -123,7 +123,7 @@ describe('a representation', () => {
     }
   });
 
-  test('takes nothing from Object.prototype', () => {
+  test('ignores Object.prototype', () => {
     assert.equal(representationWriter({ toString: fields.optional(fields.text()) })({ id: 1 }), '{}');
     assert.equal(fieldValue({}, '__proto__'), undefined);
     assert.deepEqual(readableNames(user), ['id', 'name', 'email', 'role', 'age', 'seenAt']);

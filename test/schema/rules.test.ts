@@ -4,7 +4,7 @@ import { parseJson, type JsonValue } from '../../src/base/json.ts';
 import * as fields from '../../src/schema/field.ts';
 import { ruleViolation } from '../../src/schema/rules.ts';
 
-/** One row: a field, what is sent as JSON text, and the code of the issue or "good". */
+/** A title, a field, and rows of JSON text and the code of its issue, or "good". */
 const table: readonly [what: string, field: fields.Field, rows: readonly [json: string, code: string][]][] = [
   ['text of 1 to 5', fields.text({ min: 1, max: 5 }), [
     ['"a"', 'good'], ['"12345"', 'good'], ['"😀😀😀😀😀"', 'good'], ['"é"', 'good'], ['" "', 'invisible'],
@@ -83,7 +83,7 @@ for (const [what, { rule }, rows] of table) {
   });
 }
 
-test('violations are said in words that continue "name …" and quote nothing', () => {
+test('details of violations continue "name …" and quote no value', () => {
   const values: JsonValue[] = ['secret\u0000', 'secret'.repeat(300), -1.5, 1e300, NaN, Infinity, null, [], {}];
   for (const [what, { rule }] of table) {
     for (const value of values) {
@@ -96,7 +96,7 @@ test('violations are said in words that continue "name …" and quote nothing', 
   assert.equal(ruleViolation(fields.text({ min: 1 }).rule, '')?.detail, 'must be at least 1 character long');
 });
 
-test('a hostile address is refused in no time', () => {
+test('a hostile address is refused quickly', () => {
   const { rule } = fields.email();
   for (const part of ['a.', 'a@', '-a', 'a-', '.']) {
     const started = process.hrtime.bigint();
@@ -109,7 +109,7 @@ test('addresses are compared without regard to case', () => {
   assert.equal(fields.emailKey('Ada@Example.ORG'), fields.emailKey('ada@example.org'));
 });
 
-test('every example keeps its rule', () => {
+test('every example satisfies its rule', () => {
   for (const [what, field] of table) {
     if (what === 'text of 1 to 5') continue;
     assert.equal(ruleViolation(field.rule, field.example), undefined, what);
