@@ -6,40 +6,38 @@ import { isLoopback } from '../base/network.ts';
 import { hostOf, isCrossSite, isSafe } from '../http/cross-site.ts';
 import { readCookies, serializeCookie } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
-import type { Sessions, StartedSession } from '../accounts/sessions.ts';
+import type { Sessions } from '../accounts/sessions.ts';
 import type { Route } from './route.ts';
 
-/** What credentials are checked with. */
+/** What checks credentials. */
 export interface Authenticators {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
-  /** Origins whose pages may call although they belong to another site. */
+  /** Origins of other sites whose pages may call. */
   readonly allowedOrigins: ReadonlySet<string>;
-  /** False: callers do not authenticate, and everyone on this machine is an administrator. */
+  /** False: callers need no credentials, and every caller on this machine is an administrator. */
   readonly required: boolean;
 }
 
 /** The name of the session cookie. */
 export const sessionCookie = 'sid';
 
-/** The value of the `Set-Cookie` field that hands a session to its browser. */
-export function cookieOf({ secret }: StartedSession): string {
-  return serializeCookie(sessionCookie, secret, limits.cookieLifetimeSecondsMax);
+/** Returns a field that gives a session's secret to its browser, or removes it if it is empty. */
+export function setSessionCookie({ basePath }: Request, secret: string): readonly string[] {
+  const maxAgeSeconds = secret === '' ? 0 : limits.cookieLifetimeSecondsMax;
+  return ['Set-Cookie', serializeCookie(sessionCookie, secret, maxAgeSeconds, basePath || '/')];
 }
 
-/** The value of the `Set-Cookie` field that removes the session cookie. */
-export const noCookie = serializeCookie(sessionCookie, '', 0);
-
 /**
- * The caller of a request. `Authorization`, when it is sent, decides alone: a bad token is refused even beside a good
- * cookie.
+ * Authenticates the caller. If `Authorization` is sent, it alone counts: a bad token is refused
+ * even beside a good cookie.
  * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
   const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
   if (isGuarded) refuseCrossSite(request, by.allowedOrigins);
   if (route.access === 'public') return anonymous;
-  // A session always belongs to a person who has signed in, even where callers need not authenticate.
+  // A session always belongs to a user who has signed in, even where nobody has to.
   if (!by.required && route.access !== 'session') return localAdministrator;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));
@@ -48,12 +46,15 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   if (others.length > 0) {
     throw new CairnError('malformed_request', `Cannot accept the session: the cookie "${sessionCookie}" occurs twice`);
   }
-  // A browser adds the cookie to every request, so a write is accepted from our own pages only.
+  // A browser adds the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
   return by.sessions.resume(secret);
 }
 
-/** The token in `Authorization` (RFC 6750 §2.1). The scheme is compared without regard to case (RFC 9110 §11.1). */
+/**
+ * Returns the token in `Authorization` (RFC 6750 §2.1). The scheme is compared without regard to
+ * case (RFC 9110 §11.1). @throws CairnError `invalid_token`
+ */
 export function bearerToken(authorization: string): string {
   if (authorization.slice(0, scheme.length).toLowerCase() === scheme) return authorization.slice(scheme.length);
   throw new CairnError('invalid_token', 'Cannot accept the access token: the authorization scheme must be "Bearer"');
@@ -62,15 +63,16 @@ export function bearerToken(authorization: string): string {
 const scheme = 'bearer ';
 
 /**
- * Without authentication, only callers on this machine are served, and only under a loopback host name. A page of
- * another site can point its own host name to this machine, an embedder's server may be reached from others, and a
- * proxy on this machine passes on what comes from anywhere.
+ * Without authentication, serves only callers on this machine, under a loopback host name. All of
+ * it is needed: a page of another site can point its own host name to this machine, an embedder's
+ * server may listen on all addresses, and a proxy on this machine forwards requests from anywhere.
  * @throws CairnError `misdirected_request`
  */
 export function refuseRemote({ fields, address }: Request): void {
   const isForwarded = fields.raw.some((name, index) => index % 2 === 0 && forwardingField.test(name));
   if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address) && !isForwarded) return;
-  throw new CairnError('misdirected_request', 'Cannot serve the request: only loopback needs no authentication');
+  const message = 'Cannot answer the request: without authentication, only loopback callers are served';
+  throw new CairnError('misdirected_request', message);
 }
 
 /** A field that proxies add. */

@@ -1,4 +1,4 @@
-import { parsePrefer } from '../http/accept.ts';
+import { preferenceIn } from '../http/accept.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { Principal } from '../auth/access.ts';
@@ -10,7 +10,7 @@ import { parseFieldsQuery, parseListQuery } from '../lists/list-query.ts';
 import { readList, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
-import { cookieOf } from './authenticate.ts';
+import { setSessionCookie } from './authenticate.ts';
 import { entityTag, idempotencyKeyOf, isUnchanged, noContent, notModified, preconditionOf } from './replies.ts';
 import { shown, unstoredReply } from './replies.ts';
 import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
@@ -19,7 +19,7 @@ import { collectionRoutes, type CollectionRoutes, type RouteOptions } from './ro
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  /** Several records, in order, where the input is an array. */
+  /** Creates one record, or several in order if the input is an array. */
   create(principal: Principal, input: N, origin: Origin): Promise<Created<StoredRecord | StoredRecord[]>>;
   change(target: Target, draft: C): Promise<ChangedRecord>;
   remove(target: Target): Promise<void>;
@@ -27,7 +27,7 @@ export interface Resource<N, C> {
 
 interface ChangedRecord {
   readonly record: StoredRecord;
-  /** A session that replaces the caller's, which the change has ended. */
+  /** The session that replaces the caller's, if the change has ended it. */
   readonly renewed?: StartedSession | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface CollectionOptions extends RouteOptions {
   readonly listPool: ListPool;
 }
 
-/** The endpoints of one collection. */
+/** Returns the endpoints of one collection. */
 export function collectionEndpoints<N extends object, C>(
   collection: RoutedCollection<N, C>,
   resource: Resource<N, C>,
@@ -46,7 +46,7 @@ export function collectionEndpoints<N extends object, C>(
   return bind(collectionRoutes(collection, options), collectionHandlers(collection, resource, options));
 }
 
-/** The handlers of `collectionRoutes`. */
+/** Returns the handlers of `collectionRoutes`. */
 function collectionHandlers<N extends object, C>(
   { name, fields, hasOwners }: RoutedCollection<N, C>,
   resource: Resource<N, C>,
@@ -63,15 +63,15 @@ function collectionHandlers<N extends object, C>(
 
   async function change(call: Call<C>): Promise<Reply> {
     const { record, renewed } = await resource.change(targetOf(call), call.body);
-    const cookie = renewed === undefined ? [] : ['Set-Cookie', cookieOf(renewed)];
+    const cookie = renewed === undefined ? [] : setSessionCookie(call.request, renewed.secret);
     return shown(200, entityTag(epoch(), record.revision), write(record), cookie);
   }
 
   return {
     list({ request, principal, query }) {
       const asked = parseListQuery(source, parseQuery(query), principal.userId);
-      const withTotal = prefersCount(request);
-      // The revision and the list's view are taken in one turn of the event loop, so the tag is that of the list.
+      const withTotal = preferenceIn(request.fields.get('prefer') ?? '', 'count') === 'exact';
+      // The revision and the list's view are taken in the same loop turn, so the tag fits the list.
       const { revision } = resource.records;
       const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
       const plain = entityTag(epoch(), revision, personal.join());
@@ -80,20 +80,19 @@ function collectionHandlers<N extends object, C>(
       if (isUnchanged(request, tag, other)) return notModified(tag);
       return readList(source, { query: asked, withTotal, caller: request }).then((found) => {
         const { body, total } = found;
-        const link = linkTo(request.target, found);
         const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
-        return shown(200, tag, body, [...link, ...count]);
+        return shown(200, tag, body, [...linkTo(request, found), ...count]);
       });
     },
 
     async create({ request, principal, body }) {
-      const { address, caller } = request;
+      const { address, caller, basePath } = request;
       const key = idempotencyKeyOf(request);
       const attempt = key === undefined ? undefined : { caller, key, content: name + writeAll(body) };
       const { created, isReplay } = await resource.create(principal, body, { address, attempt });
       const fields = isReplay ? ['Idempotency-Replayed', 'true'] : [];
       if (Array.isArray(created)) return unstoredReply(201, writeAll(created), fields);
-      const location = ['Location', `/${name}/${created.id}`];
+      const location = ['Location', `${basePath}/${name}/${created.id}`];
       return shown(201, entityTag(epoch(), created.revision), write(created), [...location, ...fields]);
     },
 
@@ -115,23 +114,17 @@ function collectionHandlers<N extends object, C>(
   };
 }
 
-/** The Link field of a list, as a name and a value: the page after it, or the one before it (RFC 8288). */
-function linkTo(target: string, { next, previous }: List): readonly string[] {
-  if (next !== undefined) return ['Link', `<${withCursor(target, 'cursor', next)}>; rel="next"`];
-  return previous === undefined ? [] : ['Link', `<${withCursor(target, 'until', previous)}>; rel="prev"`];
+/** Returns the `Link` field of a list, as a name and a value: its next or its previous page (RFC 8288). */
+function linkTo(request: Request, { next, previous }: List): readonly string[] {
+  if (next !== undefined) return ['Link', `<${withCursor(request, 'cursor', next)}>; rel="next"`];
+  return previous === undefined ? [] : ['Link', `<${withCursor(request, 'until', previous)}>; rel="prev"`];
 }
 
-/** A target for another page: as the request has it, which is no longer than may be, but for the cursor. */
-function withCursor(target: string, parameter: 'cursor' | 'until', cursor: string): string {
+/** Returns the path of another page. Apart from the cursor, its query is as it was sent, and thus not longer. */
+function withCursor({ basePath, target }: Request, parameter: 'cursor' | 'until', cursor: string): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
   const kept = query.split('&').filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
-  // What no URI may hold (RFC 3986 appendix A) could end the link before its time.
+  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too early.
   const written = [...kept, `${parameter}=${cursor}`].join('&').replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
-  return `${path}?${written}`;
-}
-
-/** Whether the caller asks for the number of all records (`Prefer: count=exact`, RFC 7240 §2). */
-function prefersCount({ fields }: Request): boolean {
-  const prefer = fields.get('prefer');
-  return prefer !== undefined && parsePrefer(prefer).get('count') === 'exact';
+  return `${basePath}${path}?${written}`;
 }

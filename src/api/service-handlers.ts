@@ -14,11 +14,12 @@ import type { Origin, Sessions } from '../accounts/sessions.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { representationWriter } from '../schema/representation.ts';
-import { bearerToken, cookieOf, noCookie, sessionCookie } from './authenticate.ts';
+import { bearerToken, sessionCookie, setSessionCookie } from './authenticate.ts';
 import { entityTag, eventStream, isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { parseId, preferredType, type Call, type Handler } from './route.ts';
 import type { ServiceOperation, serviceRoutes } from './routes.ts';
 
+/** What the handlers need of the app. */
 export interface Services {
   readonly records: AccountRecords;
   readonly sessions: Sessions;
@@ -27,20 +28,20 @@ export interface Services {
   readonly collections: readonly CollectionResource[];
   readonly feed: ChangeFeed;
   readonly epoch: () => string;
-  /** Answers with the page. Absent: the app serves none. */
+  /** Answers with the page for browsers. Absent: the app has none. */
   readonly page: Handler | undefined;
-  /** The OpenAPI document as JSON text, and its entity tag. */
+  /** Returns the OpenAPI document as JSON text, and its entity tag. */
   readonly description: () => Promise<{ readonly text: string; readonly tag: string }>;
-  /** How the server and its store are doing: a `Status`, as JSON text. */
+  /** Returns the state of the server and its store: a `Status`, as JSON text. */
   readonly status: () => string;
-  /** Why the server should not receive requests now; `undefined` when it should. */
+  /** Returns why the server should not receive requests now; `undefined` if it should. */
   readonly unready: () => Unready | undefined;
 }
 
 /** Why a server should not receive requests. */
 export type Unready = 'draining' | 'store_failed' | 'storage_full' | 'store_unavailable';
 
-/** The handlers of `serviceRoutes`. */
+/** Returns the handlers of `serviceRoutes`. */
 export function serviceHandlers(services: Services): {
   readonly [operation in ServiceOperation]: Handler<(typeof serviceRoutes)[operation]>;
 } {
@@ -50,18 +51,18 @@ export function serviceHandlers(services: Services): {
   const writeUser = representationWriter(userFields);
   return {
     async login({ request, body }) {
-      const started = await signIn.start(body, 'cookie', originOf(request));
-      const expiresAt = new Date(sessionEndsAt(started.session)).toISOString();
-      const answer = `{"user":${writeUser(started.user)},"expiresAt":"${expiresAt}"}`;
-      return unstoredReply(200, answer, ['Set-Cookie', cookieOf(started)]);
+      const { session, user, secret } = await signIn.start(body, 'cookie', originOf(request));
+      const expiresAt = new Date(sessionEndsAt(session)).toISOString();
+      const answer = `{"user":${writeUser(user)},"expiresAt":"${expiresAt}"}`;
+      return unstoredReply(200, answer, setSessionCookie(request, secret));
     },
 
     async logout({ request, body }) {
-      // A page of a neighbouring host may have added a cookie. That must not keep anyone signed in.
+      // A page on a neighbouring host may have added another cookie. It must not prevent the sign-out.
       for (const secret of readCookies(request.fields, sessionCookie)) {
         await sessions.signOut(secret, body.everywhere === true, request.address);
       }
-      return noContent(['Set-Cookie', noCookie]);
+      return noContent(setSessionCookie(request, ''));
     },
 
     me({ request, principal }) {
@@ -69,12 +70,12 @@ export function serviceHandlers(services: Services): {
       const user = found(records.users.get(userId));
       const tag = entityTag(services.epoch(), user.revision);
       if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(200, tag, writeUser(user), ['Content-Location', `/users/${userId}`]);
+      return shown(200, tag, writeUser(user), ['Content-Location', `${request.basePath}/users/${userId}`]);
     },
 
     dashboard(call) {
       const { request, route, principal } = call;
-      invariant(principal.kind === 'session', 'the route takes a session');
+      invariant(principal.kind === 'session', 'the route requires a session');
       if (page !== undefined && preferredType(route, request) === 'text/html') return page(call);
       return unstoredReply(200, writeDashboard(principal));
     },
@@ -98,7 +99,10 @@ export function serviceHandlers(services: Services): {
     listSessions({ principal, query }) {
       const caller = requireUser(principal);
       const current = principal.kind === 'session' ? principal.sessionId : undefined;
-      const listed = sessions.list(caller, userIn(query) ?? caller.userId);
+      const value = onlyParameter(query, 'userId');
+      const userId = value === undefined ? caller.userId : parseId(value);
+      if (userId === 0 && value !== undefined) throw unreadableQuery('"userId" must be a positive whole number');
+      const listed = sessions.list(caller, userId);
       return unstoredReply(200, `[${listed.map((session) => sessions.write(session, current)).join(',')}]`);
     },
 
@@ -127,12 +131,15 @@ export function serviceHandlers(services: Services): {
     ready() {
       const reason = services.unready();
       if (reason === undefined) return unstoredReply(200, '{"status":"ready"}');
-      throw new CairnError(reason, 'Cannot take requests: the server is not ready');
+      throw new CairnError(reason, 'Cannot answer requests: the server is not ready');
     },
   };
 }
 
-/** Returns a check of whether the caller would still be let in, which does not count as a use of the session. */
+/**
+ * Returns a check of whether the caller is still allowed to follow the changes. It does not count
+ * as a use of the session.
+ */
 function admission({ request, principal }: Call, { records, sessions, tokens }: Services): () => boolean {
   const { userId } = requireUser(principal);
   const role = records.users.get(userId)?.role;
@@ -148,22 +155,17 @@ function admission({ request, principal }: Call, { records, sessions, tokens }: 
   };
 }
 
-/** @throws CairnError `invalid_query` */
-function userIn(text: string): number | undefined {
-  const value = onlyParameter(text, 'userId');
-  if (value === undefined) return undefined;
-  const id = parseId(value);
-  if (id !== 0) return id;
-  throw new CairnError('invalid_query', 'Cannot read the query: "userId" is a positive whole number');
-}
-
-/** The value of the only parameter that a query may have. @throws CairnError `invalid_query` */
+/** Returns the value of the only parameter that a query may have. @throws CairnError `invalid_query` */
 function onlyParameter(text: string, name: string): string | undefined {
   const query = parseQuery(text);
   if (query.size === 0) return undefined;
   const [value, ...others] = query.get(name) ?? [];
   if (value !== undefined && query.size === 1 && others.length === 0) return value;
-  throw new CairnError('invalid_query', `Cannot read the query: it takes one "${name}" and nothing else`);
+  throw unreadableQuery(`the only parameter is "${name}", once`);
+}
+
+function unreadableQuery(detail: string): CairnError {
+  return new CairnError('invalid_query', `Cannot read the query: ${detail}`);
 }
 
 function originOf({ address, fields }: Request): Origin {

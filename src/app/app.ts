@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Audit } from '../accounts/audit.ts';
 import type { Users } from '../accounts/users.ts';
-import { mountHandle, mountRefusal } from '../api/base-path.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { refusal } from '../api/replies.ts';
 import { serviceRoutes } from '../api/routes.ts';
@@ -15,7 +14,7 @@ import { isLoopback, parseTrustedProxies } from '../base/network.ts';
 import type { ChangeFeed, FeedStatus } from '../collections/change-feed.ts';
 import { Exchanger } from '../http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
-import { createRequestIds, type Handle, type Refuse, type Reply, type Request } from '../http/message.ts';
+import { createRequestIds, type Handle, type Reply, type Request } from '../http/message.ts';
 import { startHttpServer, type HttpServer, type TlsTexts } from '../http/server.ts';
 import { logError, type Observer } from '../observability/log.ts';
 import type { Store } from '../store/store.ts';
@@ -125,11 +124,8 @@ export class Application implements App {
   readonly #tokens: Tokens;
   readonly #feed: ChangeFeed;
   readonly #pipeline: Handle;
-  readonly #handle: Handle;
-  readonly #refuse: Refuse;
   /** Whether what is published here is too old for the request. */
   readonly #isStale: (request: Request) => boolean;
-  readonly #nextId: () => string;
   readonly #exchanger: Exchanger;
   readonly #servers: HttpServer[] = [];
   /** Requests without a port that are in flight. They are no load of the listeners. */
@@ -162,16 +158,14 @@ export class Application implements App {
       endpoints: endpointsOf(services, options),
       onBug: onError,
     });
-    this.#handle = mountHandle((request) => this.#answer(request), settings.basePath);
-    this.#refuse = mountRefusal(refusal, settings.basePath);
-    this.#nextId = createRequestIds(random);
     this.#exchanger = new Exchanger({
       clock,
-      nextId: this.#nextId,
-      handle: this.#handle,
-      refuse: this.#refuse,
+      nextId: createRequestIds(random),
+      basePath: settings.basePath,
+      handle: (request) => this.#answer(request),
+      refuse: refusal,
       proxies: parseTrustedProxies(settings.trustedProxies),
-      alwaysServedTargets: new Set(probes.flatMap((path) => [path, settings.basePath + path])),
+      alwaysServedTargets: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
       onError,
       onUntrustedProxy(address) {
         log.message('warn', 'X-Forwarded-For is ignored: if this is your proxy, name it in --trust-proxy', { address });
@@ -202,13 +196,13 @@ export class Application implements App {
 
   #answer(request: Request): Reply | Promise<Reply> {
     if (this.#state !== 'open') return this.#answerWhileNotOpen(request);
-    return this.#isStale(request) ? refusal(stale, request.id) : this.#pipeline(request);
+    return this.#isStale(request) ? refusal(stale, request) : this.#pipeline(request);
   }
 
   async #answerWhileNotOpen(request: Request): Promise<Reply> {
     await this.#starting;
     const isAnswered = this.#state === 'open' || request.target === serviceRoutes.live.path;
-    return isAnswered ? this.#pipeline(request) : refusal(stopped, request.id);
+    return isAnswered ? this.#pipeline(request) : refusal(stopped, request);
   }
 
   #enter(state: 'open' | 'closed'): void {
@@ -233,7 +227,7 @@ export class Application implements App {
   readonly inject = async (request: PlainRequest): Promise<PlainReply> => {
     this.#injected += 1;
     try {
-      return await inject(this.#handle, this.#refuse, this.#nextId, request);
+      return await inject(this.#exchanger.options, request);
     } finally {
       this.#injected -= 1;
     }
@@ -282,8 +276,6 @@ export class Application implements App {
 
 const administratorFields = { name: 'Administrator', role: 'admin' };
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
-/** Paths that are answered under any load. */
-const probes = [serviceRoutes.live.path, serviceRoutes.ready.path];
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', { retryAfterSeconds: 2 });
 const unreadyStates = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
 

@@ -45,16 +45,18 @@ function operationsHandle(operated: Operated, isLocal: boolean): Handle {
     ['/readyz', () => text(app.unready() === undefined ? 200 : 503, `${app.unready() ?? 'ready'}\n`)],
     ['/metrics', async () => text(200, exposition(await families(operated)), 'text/plain; version=0.0.4')],
   ]);
-  return ({ method, target, fields, id }) => {
-    if (isLocal && !isLoopback(hostOf(fields.get('host') ?? 'localhost'))) return refusal(foreignHost, id);
+  return ({ method, target, fields }) => {
+    if (isLocal && !isLoopback(hostOf(fields.get('host') ?? 'localhost'))) throw foreignHost;
     const page = pages.get(target);
-    if (page === undefined) return refusal(unknownPage, id);
+    if (page === undefined) throw unknownPage;
     if (method === 'GET' || method === 'HEAD') return page();
-    const error = new CairnError('method_not_allowed', 'Method not allowed: this path supports GET and HEAD');
-    return refusal(error, id, ['Allow', 'GET, HEAD']);
+    throw otherMethod;
   };
 }
 
+const otherMethod = new CairnError('method_not_allowed', 'Method not allowed: this path supports GET and HEAD', {
+  fields: ['Allow', 'GET, HEAD'],
+});
 const unknownPage = new CairnError('not_found', 'Cannot find the page: there are /livez, /readyz and /metrics');
 const foreignHost = new CairnError('misdirected_request', 'Cannot answer for this Host: ask by a loopback name');
 

@@ -30,8 +30,8 @@ export interface CairnErrorOptions {
   readonly issues?: readonly Issue[];
   /** When it is worth trying again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
-  /** The entity tag of the version that there is instead of the one that was named. */
-  readonly currentTag?: string;
+  /** Fields that belong in the reply, names and values in turn, such as `Allow`. */
+  readonly fields?: readonly string[];
   readonly cause?: unknown;
 }
 
@@ -44,14 +44,14 @@ export class CairnError extends Error {
   readonly code: ErrorCode;
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;
-  readonly currentTag: string | undefined;
+  readonly fields: readonly string[];
 
   constructor(code: ErrorCode, message: string, options: CairnErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.issues = options.issues;
     this.retryAfterSeconds = options.retryAfterSeconds;
-    this.currentTag = options.currentTag;
+    this.fields = options.fields ?? [];
   }
 }
 

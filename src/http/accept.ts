@@ -6,15 +6,15 @@ const space = '[\\t ]*';
 const quality = '0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?';
 /** The elements of a list (RFC 9110 §5.6.1), in which a comma may be quoted. */
 const elements = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
-/** A media range with its quality (RFC 9110 §12.5.1); other parameters are passed over. */
+/** A media range with its quality (RFC 9110 §12.5.1). Other parameters are ignored. */
 const acceptElement = new RegExp(
   `^${space}(${token}/${token})${space}(?:;(?!${space}q=)[^;]*)*(?:;${space}q=(${quality})${space}(?:;.*)?)?$`,
 );
 
 /**
- * The one of `offered` (media types without parameters, most preferred first) that `Accept` wants most; `undefined` if
- * it wants none of them. The most specific range that matches a type decides, even if a wider one wants it more.
- * Elements that are not media ranges are ignored.
+ * Returns the media type of `offered` that `Accept` prefers; `undefined` if it accepts none.
+ * `offered` has no parameters, and the server's preference first. For each type, the most specific
+ * range that matches it counts. Elements that are not media ranges are ignored.
  */
 export function negotiate<T extends string>(accept: string | undefined, offered: readonly T[]): T | undefined {
   if (accept === undefined || accept === '*/*' || accept === '') return offered[0];
@@ -29,34 +29,41 @@ export function negotiate<T extends string>(accept: string | undefined, offered:
   return best === 0 ? undefined : offered.find((type) => qualityOf(type) === best);
 }
 
-/** Runs of white space never meet, so a long field costs no more than its length. */
+/** Two runs of white space are never adjacent, so that matching takes linear time. */
 const preference = new RegExp(
   `^${space}(${token})${space}(?:=${space}(?:(?:"([^"\\\\]*)"|(${token}))${space})?)?(?:;|$)`,
 );
 
-/** The preferences of a `Prefer` field (RFC 7240 §2) by lower-case name; the first of one name counts. */
-export function parsePrefer(value = ''): ReadonlyMap<string, string> {
-  const preferences = new Map<string, string>();
-  for (const [element] of value.matchAll(elements)) {
-    const [, name = '', quoted, plain = ''] = preference.exec(element) ?? [];
-    if (name !== '' && !preferences.has(name.toLowerCase())) preferences.set(name.toLowerCase(), quoted ?? plain);
+/**
+ * Returns the value of one preference in a `Prefer` field (RFC 7240 §2), empty if it has none;
+ * `undefined` if it was not sent. If it was sent twice, the first one counts.
+ */
+export function preferenceIn(prefer: string, name: string): string | undefined {
+  for (const [element] of prefer.matchAll(elements)) {
+    const [, sent, quoted, plain = ''] = preference.exec(element) ?? [];
+    if (sent?.toLowerCase() === name) return quoted ?? plain;
   }
-  return preferences;
+  return undefined;
 }
 
 /**
- * Checks that content has one of these media types, given in lower case without parameters. The only charset is UTF-8,
- * and no content coding is decoded. @throws CairnError `unsupported_media_type`
+ * Checks that the content has one of these media types, which are in lower case and without
+ * parameters. The only charset is UTF-8, and no content coding is supported. `acceptField` is the
+ * field of the reply that lists the types.
+ * @throws CairnError `unsupported_media_type`, with what is supported (RFC 9110 §15.5.16)
  */
-export function checkContentType(fields: Fields, mediaTypes: readonly string[]): void {
-  if (fields.get('content-encoding') !== undefined) throw unsupported('it has a Content-Encoding');
+export function checkContentType(
+  fields: Fields, mediaTypes: readonly string[], acceptField: 'Accept' | 'Accept-Patch' = 'Accept',
+): void {
+  const refuse = (detail: string, field: string, supported: string): CairnError =>
+    new CairnError('unsupported_media_type', `Cannot read the body: ${detail}`, { fields: [field, supported] });
+  if (fields.get('content-encoding') !== undefined) {
+    throw refuse('send it without a Content-Encoding', 'Accept-Encoding', 'identity');
+  }
   const value = fields.get('content-type') ?? '';
   const [type = '', ...parameters] = value.toLowerCase().split(';').map((part) => part.trim());
-  if (!mediaTypes.includes(type)) throw unsupported(`its Content-Type is not ${mediaTypes.join(' or ')}`);
   const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
-  if (!charsets.every((one) => /^charset=("?)utf-8\1$/.test(one))) throw unsupported('its charset is not UTF-8');
-}
-
-function unsupported(what: string): CairnError {
-  return new CairnError('unsupported_media_type', `Cannot read the body: ${what}`);
+  const isUtf8 = charsets.every((one) => /^charset=("?)utf-8\1$/.test(one));
+  if (mediaTypes.includes(type) && isUtf8) return;
+  throw refuse(`its Content-Type must be ${mediaTypes.join(' or ')}, in UTF-8`, acceptField, mediaTypes.join(', '));
 }

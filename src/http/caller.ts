@@ -3,21 +3,21 @@ import { isIP } from 'node:net';
 import { plainAddress, type TrustedProxies } from '../base/network.ts';
 import type { Fields } from './fields.ts';
 
-/** The caller: the peer itself, or the address that trusted proxies name. */
+/** A caller's address, and whether its connection is encrypted. */
 export interface Caller {
   readonly address: string;
   readonly encrypted: boolean;
 }
 
 /**
- * Resolves the caller behind `peer`, a trusted proxy. `X-Forwarded-For` is read from its end: each proxy adds the
- * address that it saw, so the last one that is not a trusted proxy's own is the caller. What stands before it was
- * written by the caller.
+ * Returns the caller behind `peer`, a trusted proxy. Each proxy appends the address that it saw to
+ * `X-Forwarded-For`, so the field is read from its end: the last address that is not a trusted
+ * proxy is the caller's. What precedes it may have been forged by the caller.
  */
 export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProxies): Caller {
   let address = peer.address;
   for (const hop of (fields.get('x-forwarded-for') ?? '').split(',').reverse()) {
-    // Some proxies write the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
+    // Some proxies append the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`.
     const named = plainAddress(hop.trim().replace(/^(?:\[(.+)\]|([\d.]+))(?::\d*)?$/, '$1$2'));
     if (isIP(named) === 0) break;
     address = named;

@@ -6,19 +6,19 @@ import type { Caller } from './caller.ts';
 import type { Exchange } from './exchange.ts';
 import type { Reply, StreamedBody } from './message.ts';
 
-/** What is remembered of a connection. */
+/** The state of a connection. */
 export class Connection {
-  /** The other end, and whether it is a proxy that is believed. */
+  /** The other end, and whether it is a trusted proxy. */
   readonly peer: Caller;
   readonly isProxy: boolean;
-  /** The exchange that was begun last, and its reply while that is held. */
+  /** The latest request, and its reply while that is held back. */
   latest: Exchange | undefined;
   held: Reply | undefined;
-  /** Whether the connection ends with the latest reply. */
+  /** Whether the connection ends with the reply to the latest request. */
   isClosing = false;
-  /** Whether requests have arrived that are not looked at. */
+  /** Whether further requests have arrived, which are ignored. */
   isFollowed = false;
-  /** Bytes of these requests, and of replies that the system may not have taken. */
+  /** Bytes of ignored requests, and of replies that the system may not have accepted yet. */
   piledBytes = 0;
 
   constructor(socket: Socket, proxies: TrustedProxies) {
@@ -27,41 +27,45 @@ export class Connection {
     socket.once('close', () => this.latest?.abandon());
   }
 
-  /** Whether the latest reply is still being made or streamed. */
+  /** Whether the reply to the latest request is still being created or streamed. */
   get isBusy(): boolean {
     return this.latest?.outgoing.writableEnded === false;
   }
 }
 
-/** After a reply, unread content up to this size is skipped; after more of it the connection ends. */
+/** After a reply, up to so much unread content is skipped; with more, the connection ends. */
 const skippedBytesMax = 64 * 1024;
+/** Node's parser misses the option if a tab follows it. */
 const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
-/** Whether the connection has to end with a reply, which is streamed or not. */
-export function mustEnd({ head, awaitsContinue, fields, incoming, outgoing }: Exchange, streams: boolean): boolean {
-  // Upgrade is ignored (RFC 9110 §7.8). But behind it Node's parser drops the rest of a packet, and would then take
-  // the content of a dropped request for a request.
+/** Whether the connection has to end with the reply to this request. */
+export function mustEnd({ head, awaitsContinue, fields, incoming, outgoing }: Exchange, isStream: boolean): boolean {
+  // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet behind it,
+  // and could then parse the content of a dropped request as a request.
   if (head === undefined || awaitsContinue || fields.get('upgrade') !== undefined) return true;
   if (!outgoing.shouldKeepAlive || closeOption.test(fields.get('connection') ?? '')) return true;
-  // In HTTP/1.0 only the end of the connection tells the end of a stream.
-  if (streams && incoming.httpVersion === '1.0') return true;
+  // In HTTP/1.0, a stream ends with the connection.
+  if (isStream && incoming.httpVersion === '1.0') return true;
   const { contentLength = Infinity } = head;
   return contentLength > skippedBytesMax && !incoming.complete;
 }
 
-/** Lets what arrives pass by unparsed. */
+/** Discards further input without parsing it. */
 export function discardInput(socket: Socket): void {
   socket.removeAllListeners('data').on('data', () => undefined);
 }
 
-/** Ends our half of a connection, and the other half after a while. */
+/** Closes our half of a connection at once, and the other half after a while. */
 export function endSocket(socket: Socket, lingerMs: number): void {
   discardInput(socket);
   socket.end();
   linger(socket, lingerMs, () => socket.destroySoon());
 }
 
-/** Reads on for a while, since the caller might never read a reply on a connection that was reset (RFC 9112 §9.6). */
+/**
+ * Calls `end` when the caller has stopped sending, or after `lingerMs`. If a connection is closed
+ * earlier, it is reset, and the caller may never read the reply (RFC 9112 §9.6).
+ */
 export function linger(arriving: Readable, lingerMs: number, end: () => void): void {
   finished(arriving.resume(), { writable: false, signal: AbortSignal.timeout(lingerMs) }, end);
 }

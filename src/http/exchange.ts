@@ -3,36 +3,46 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CairnError } from '../base/errors.ts';
 import { callerKey, type TrustedProxies } from '../base/network.ts';
 import type { Shares } from '../base/shares.ts';
+import type { Clock } from '../base/system.ts';
 import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead, type Head } from './head.ts';
 import type { Request } from './message.ts';
 
-/** The bodies that are arriving. */
+/** What each request needs from its server. */
+export interface ExchangeOptions {
+  readonly clock: Clock;
+  /** Creates request ids (`createRequestIds`). */
+  readonly nextId: () => string;
+  /** `Request.basePath`; empty if absent. */
+  readonly basePath?: string | undefined;
+}
+
+/** The bodies that are being received. */
 export interface Arriving {
-  /** How many are waited for. */
+  /** How many requests are waiting for their body. */
   count: number;
-  /** The memory that those of signed-in users take. */
+  /** The memory for bodies of signed-in users. */
   readonly fromUsers: Shares;
-  /** The memory that all others take. */
+  /** The memory for bodies of all other callers. */
   readonly fromOthers: Shares;
-  /** A body up to this size is always received, and does not count. */
+  /** A body up to this size is always received, and is not counted. */
   readonly uncountedBytesMax: number;
 }
 
-const callerLeft = new CairnError('malformed_request', 'Cannot read the body: the caller left');
-const tooManyArrive = new CairnError('overloaded', 'Cannot read the body: too much is arriving at the same time', {
+const callerLeft = new CairnError('malformed_request', 'Cannot read the body: the caller closed the connection');
+const tooManyArrive = new CairnError('overloaded', 'Cannot read the body: too many are being received, try again', {
   retryAfterSeconds: 1,
 });
 
-/** An id that can stand in a log line and in a URN (RFC 8141 §2) as it is. */
+/** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
 
 export function tooLarge(bytesMax: number): CairnError {
   return new CairnError('content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`);
 }
 
-/** A request on a connection, with what its reply is sent on. */
+/** A request that arrived on a connection, with the response of Node that its reply is sent by. */
 export class Exchange implements Request {
   id: string;
   readonly incoming: IncomingMessage;
@@ -40,6 +50,7 @@ export class Exchange implements Request {
   readonly startedMs: number;
   readonly fields: Fields;
   readonly method: string;
+  readonly basePath: string;
   target: string;
   address: string;
   encrypted: boolean;
@@ -56,22 +67,19 @@ export class Exchange implements Request {
   #controller: AbortController | undefined;
 
   constructor(
-    incoming: IncomingMessage,
-    outgoing: ServerResponse,
-    id: string,
-    startedMs: number,
-    caller: Caller,
-    arriving: Arriving,
+    incoming: IncomingMessage, outgoing: ServerResponse, caller: Caller, arriving: Arriving, options: ExchangeOptions,
   ) {
-    this.id = id;
+    const { nextId, clock, basePath = '' } = options;
+    this.id = nextId();
     this.incoming = incoming;
     this.outgoing = outgoing;
+    this.startedMs = clock.elapsed();
     this.fields = new Fields(incoming.rawHeaders, incoming.headers);
     this.method = incoming.method ?? '';
+    this.basePath = basePath;
     this.target = incoming.url ?? '';
     this.address = caller.address;
     this.encrypted = caller.encrypted;
-    this.startedMs = startedMs;
     this.#arriving = arriving;
   }
 
@@ -85,18 +93,18 @@ export class Exchange implements Request {
     return this.#controller.signal;
   }
 
-  /** Tells that the connection is gone. */
+  /** Reports that the connection was closed. */
   abandon(): void {
     this.#controller?.abort();
   }
 
-  /** Checks the head. @throws what `checkHead` throws */
+  /** Checks the head. @throws CairnError as `checkHead` does */
   check(): void {
     this.head = checkHead(this, this.incoming.httpVersion);
     this.target = this.head.target;
   }
 
-  /** Takes over what a trusted proxy says: who calls, and the id under which the request is known. */
+  /** Adopts the caller's address and the request id that a trusted proxy sent. */
   believe(peer: Caller, proxies: TrustedProxies): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
@@ -117,11 +125,11 @@ export class Exchange implements Request {
     this.awaitsContinue = false;
     let length = 0;
     let counted = 0;
-    const take = (chunk: Buffer): void => {
+    const append = (chunk: Buffer): void => {
       const needed = length + chunk.length;
       if (needed > bytesMax) return this.#rejectBody(tooLarge(bytesMax));
       if (needed > body.length) {
-        // Kept apart, chunks of one byte would take hundreds of bytes each.
+        // One buffer that grows, because a list of one-byte chunks needs hundreds of bytes for each.
         const size = Math.min(Math.max(2 * needed, arriving.uncountedBytesMax), contentLength);
         const more = size > arriving.uncountedBytesMax ? size - counted : 0;
         if (!memory.take(caller, more)) return this.#rejectBody(tooManyArrive);
@@ -135,17 +143,17 @@ export class Exchange implements Request {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#rejectBody = reject;
-        incoming.on('data', take).once('end', resolve).once('close', () => reject(callerLeft));
+        incoming.on('data', append).once('end', resolve).once('close', () => reject(callerLeft));
       });
     } finally {
-      incoming.off('data', take);
+      incoming.off('data', append);
       memory.give(caller, counted);
       arriving.count -= 1;
     }
     return body.subarray(0, length);
   }
 
-  /** Tells that the rest of the content cannot be read. The reply says so, unless it has been made. */
+  /** Makes reading the rest of the content fail, so that the reply says why, unless it was sent. */
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;

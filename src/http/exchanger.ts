@@ -1,4 +1,4 @@
-import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 
@@ -6,68 +6,64 @@ import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import type { TrustedProxies } from '../base/network.ts';
 import { Shares } from '../base/shares.ts';
-import type { Clock } from '../base/system.ts';
-import type { Caller } from './caller.ts';
 import { Connection, discardInput, endSocket, isStreamed, linger, mustEnd } from './connection.ts';
-import { Exchange, type Arriving } from './exchange.ts';
+import { Exchange, type Arriving, type ExchangeOptions } from './exchange.ts';
 import type { Handle, Refuse, Reply, Request, RequestEntry, StreamedBody } from './message.ts';
 
-export interface ExchangerOptions {
-  readonly clock: Clock;
-  /** Makes request ids (`createRequestIds`). */
-  readonly nextId: () => string;
+export interface ExchangerOptions extends ExchangeOptions {
   readonly handle: Handle;
   readonly refuse: Refuse;
   readonly proxies: TrustedProxies;
   /** Called after each reply. */
   readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
-  /** Called with an error that a handler or a streamed body should not have thrown: a bug, for the log alone. */
+  /** Called with each error that is not a `CairnError`, which is a bug. The caller is not told of it. */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined;
-  /** Called once, with the address of a peer that is no trusted proxy and sends `X-Forwarded-For`. */
+  /** Called once, with the address of a peer that sends `X-Forwarded-For` and is not trusted. */
   readonly onUntrustedProxy?: ((address: string) => void) | undefined;
   /** Targets that are answered under any load, such as `/livez`. */
   readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
-  /** Bounds other than those of `limits`. */
+  /** Bounds that replace those of `limits`. */
   readonly limits?: Partial<Limits> | undefined;
 }
 
-/** The error that a caller is told of when there was a bug. */
-export const internal = new CairnError('internal', 'Cannot answer: the server met a fault of its own');
-/** Made once, since a refusal in an overload must cost next to nothing. */
-const overloaded = new CairnError('overloaded', 'Cannot take the request: too many are in flight', {
+/** The error that the caller gets where there was a bug. */
+export const internal = new CairnError('internal', 'Cannot answer the request: the server has an internal error');
+/** Created once, because refusing requests in an overload must be cheap. */
+const overloaded = new CairnError('overloaded', 'Cannot answer the request: too many are in progress, try again', {
   retryAfterSeconds: 1,
 });
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
-/** The memory that Node takes for a request that is not looked at. */
+/** The memory that Node needs for a request that is ignored. */
 const ignoredRequestBytes = 2048;
-/** So few connections cannot have all of what is shared. */
+/** With fewer connections than this, each still gets only this part of what they share. */
 const sharesMin = 8;
 
 /**
- * Turns what Node's parser hands over into requests, and replies into what Node sends. Any number of servers may share
- * one.
+ * Connects Node's parser with a handler: turns what was parsed into requests, and sends the
+ * replies. Several servers may share one exchanger.
  *
- * One request at a time is answered on each connection. A request that arrives while the reply to the one before it is
- * still being made or streamed is not looked at, and neither is what follows: the connection ends with that reply, and
- * the caller may ask again (RFC 9112 §9.3.2).
+ * Each connection has one request at a time. If another one arrives while the reply to the first
+ * is still being created or streamed, that request and all that follow are ignored, and the
+ * connection ends with that reply. Clients may then retry (RFC 9112 §9.3.2).
  */
 export class Exchanger {
   readonly options: ExchangerOptions;
   readonly limits: Limits;
   readonly arriving: Arriving;
-  /** Requests whose reply is being made. */
+  /** Requests whose reply is being created. */
   inFlight = 0;
-  /** Replies that are streamed, or that are not taken yet; these keep nobody out. */
+  /** Replies that are being streamed, or that the system has not accepted yet. */
   sending = 0;
-  /** Open connections of `HttpServer`s, and how many found a cap reached. */
+  /** Open connections of `HttpServer`s. */
   connections = 0;
+  /** Connections refused because a limit was reached. */
   refused = 0;
-  /** While this is set, every reply ends its connection. */
+  /** Whether every reply ends its connection, since the server is stopping. */
   draining = false;
   readonly #connections = new WeakMap<Socket, Connection>();
-  #hasReportedProxy = false;
-  /** Connections with a reply that is held until the end of the loop turn. */
+  /** Connections with a reply that is held back until the end of the loop turn. */
   readonly #holding: Connection[] = [];
+  #hasReportedProxy = false;
 
   constructor(options: ExchangerOptions) {
     this.options = options;
@@ -79,20 +75,19 @@ export class Exchanger {
     };
   }
 
-  /** Takes a request that has just arrived, from any `node:http` or `node:https` server. */
+  /** Answers a request that has just arrived at a `node:http` or `node:https` server. */
   readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false): void => {
-    const { nextId, clock, proxies, handle, alwaysServedTargets } = this.options;
+    const { proxies, handle, alwaysServedTargets } = this.options;
     const connection = this.#connectionOf(incoming.socket);
     if (connection.isBusy || connection.isClosing) return this.#ignore(connection, incoming.socket);
-    const exchange = new Exchange(incoming, outgoing, nextId(), clock.elapsed(), connection.peer, this.arriving);
+    const exchange = this.#begin(connection, incoming, outgoing);
     exchange.awaitsContinue = awaitsContinue;
-    connection.latest = exchange;
     let reply: Reply | Promise<Reply>;
     try {
       exchange.check();
       if (connection.isProxy) exchange.believe(connection.peer, proxies);
-      else if (exchange.fields.get('x-forwarded-for') !== undefined) this.#reportProxy(connection.peer);
-      // A slow sender costs a connection, and keeps nobody else out.
+      else if (exchange.fields.get('x-forwarded-for') !== undefined) this.#reportProxy(exchange.address);
+      // A request whose body arrives slowly is bounded by its connection, so it is not counted.
       const isOverloaded = this.inFlight - this.arriving.count >= this.limits.requestsInFlightMax;
       if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) throw overloaded;
       reply = handle(exchange);
@@ -109,27 +104,32 @@ export class Exchanger {
   };
 
   /**
-   * Takes what makes a connection unreadable. If it concerns a request that has a reply, or will have one, the
-   * connection ends with that; else with a reply of its own.
+   * Ends a connection on which nothing more can be read. If a request is being answered, the
+   * connection ends with that reply, else with a reply that says what is wrong.
    */
   receiveFailure(socket: Socket, failure: CairnError): void {
     const connection = this.#connectionOf(socket);
     const { latest, isClosing, isBusy } = connection;
     connection.isClosing = true;
-    // After CONNECT, Node does not pass this on any more.
+    // After CONNECT, Node no longer passes this event on.
     if (latest !== undefined && isBusy) socket.on('drain', () => latest.outgoing.emit('drain'));
     if (isClosing) return;
     if (latest !== undefined && isBusy) return latest.failBody(failure);
     if (latest?.incoming.complete === false) return void socket.destroy();
-    const end = (): void => {
-      socket.write(this.#lastReply(failure, connection.peer));
+    const answer = (): void => {
+      // No request was parsed, so this response is created here and not by Node's server.
+      const incoming = Object.assign(new IncomingMessage(socket), { complete: true });
+      const outgoing = new ServerResponse(incoming);
+      outgoing.assignSocket(socket);
+      this.#send(connection, this.#refuse(failure, this.#begin(connection, incoming, outgoing)));
       endSocket(socket, this.limits.lingerTimeoutMs);
     };
-    if (latest === undefined || latest.outgoing.writableFinished) end();
-    else latest.outgoing.once('finish', end);
+    const isIdle = latest === undefined || (latest.outgoing.writableFinished && latest.outgoing.socket === null);
+    if (isIdle) answer();
+    else latest.outgoing.once('finish', answer);
   }
 
-  /** The connection of a socket, after a reply that was held. */
+  /** Returns the connection of a socket, after sending the reply that was held back. */
   #connectionOf(socket: Socket): Connection {
     const connection = this.#connections.get(socket) ?? new Connection(socket, this.options.proxies);
     if (connection.latest === undefined) this.#connections.set(socket, connection);
@@ -137,36 +137,40 @@ export class Exchanger {
     return connection;
   }
 
-  #reportProxy({ address }: Caller): void {
+  #begin(connection: Connection, incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
+    return (connection.latest = new Exchange(incoming, outgoing, connection.peer, this.arriving, this.options));
+  }
+
+  #reportProxy(address: string): void {
     if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
     this.#hasReportedProxy = true;
   }
 
   #refuse(error: unknown, exchange: Exchange): Reply {
-    if (error instanceof CairnError) return this.options.refuse(error, exchange.id);
+    if (error instanceof CairnError) return this.options.refuse(error, exchange);
     this.options.onError?.(error, exchange);
-    return this.options.refuse(internal, exchange.id);
+    return this.options.refuse(internal, exchange);
   }
 
-  /** Takes no notice of a request that has come too early, and lets what follows pass by unparsed. */
+  /** Ignores a request that arrived too early, and all that follows. */
   #ignore(connection: Connection, socket: Socket): void {
     connection.isClosing = true;
     connection.isFollowed = true;
     discardInput(socket);
-    // Node has parsed thousands of requests by then, and keeps them until the reply before them has been sent.
+    // By now, Node may have parsed thousands of requests. It keeps them until the reply is sent.
     connection.piledBytes += ignoredRequestBytes;
     if (this.#isPiledUp(connection)) socket.destroy();
   }
 
-  /** Whether more waits behind a connection's replies than its share. */
+  /** Whether more waits on this connection than its share of the memory. */
   #isPiledUp({ piledBytes }: Connection): boolean {
     return piledBytes > this.limits.piledBytesMax / Math.max(this.connections, sharesMin);
   }
 
   /**
-   * Sends a reply that is ready at once. With many callers it is held until the end of the loop turn, and then sent
-   * together with those of others. This saves a third of the time, since parsing and writing each stay in the
-   * processor's caches. A lone caller would only wait.
+   * Sends a reply that was ready at once. With many connections, such replies are held back until
+   * the end of the loop turn and sent together: parsing and writing in separate runs use the
+   * processor's caches better, which saves a third of the time. A single caller would only wait.
    */
   #sendSoon(connection: Connection, reply: Reply): void {
     connection.held = reply;
@@ -189,7 +193,7 @@ export class Exchanger {
     connection.held = undefined;
     const { incoming, outgoing } = exchange;
     const { socket } = incoming;
-    // Node gives a response the socket when those before it have been taken.
+    // A response has the socket only when the system has accepted all earlier ones.
     if (outgoing.socket !== null) connection.piledBytes = 0;
     connection.isClosing ||= this.draining || this.#isPiledUp(connection) || mustEnd(exchange, isStreamed(body));
     const bytes = isStreamed(body) || body === undefined ? 0 : Buffer.byteLength(body);
@@ -201,14 +205,14 @@ export class Exchanger {
     try {
       outgoing.writeHead(status, all);
     } catch (error) {
-      // A field cannot stand on the wire; nothing of the reply has been sent.
+      // A field has characters that cannot be sent. Nothing of the reply has been sent yet.
       this.options.onError?.(error, exchange);
       return void socket.destroy();
     }
     if (isStreamed(body)) return void this.#stream(connection, exchange, body, reply);
     const content = exchange.method === 'HEAD' ? undefined : body;
     if (content !== undefined) {
-      // Head and content in one piece: `end(content)` makes two of them, of which the second is empty.
+      // Head and content in one write: `end(content)` makes two, of which the second is empty.
       socket.cork();
       outgoing.write(content);
       socket.uncork();
@@ -220,11 +224,13 @@ export class Exchanger {
     } else {
       outgoing.end();
     }
-    // Node itself lets a reader take as long as it likes.
-    if (outgoing.writableLength > 0) socket.setTimeout(this.limits.slowReaderTimeoutMs);
-    if (outgoing.writableLength > 0 && outgoing.socket !== null) {
-      this.sending += 1;
-      outgoing.once('close', () => (this.sending -= 1));
+    if (outgoing.writableLength > 0) {
+      // By default, Node waits for a slow reader without end.
+      socket.setTimeout(this.limits.slowReaderTimeoutMs);
+      if (outgoing.socket !== null) {
+        this.sending += 1;
+        outgoing.once('close', () => (this.sending -= 1));
+      }
     }
     this.#report(exchange, status, content === undefined ? 0 : bytes);
   }
@@ -242,19 +248,19 @@ export class Exchanger {
         if (isEndless && socket.readableEnded) return;
       }
     }
-    // A caller that has left looks like one that has only closed its half, until something is sent to it twice.
+    // A caller that has gone away looks like one that closed its half, until two writes have failed.
     const leave = (): void => exchange.abandon();
     if (isEndless) socket.once('end', leave);
     this.sending += 1;
     socket.setTimeout(this.limits.slowReaderTimeoutMs);
-    // A failure breaks the connection: nothing else tells the caller that content which has begun is not whole.
+    // A failure breaks the connection, which is the only way to say that the content is incomplete.
     await pipeline(counted, outgoing, { signal }).catch((error: unknown) => {
       if (!signal.aborted) this.options.onError?.(error, exchange);
     });
     this.sending -= 1;
     socket.off('end', leave);
     this.#report(exchange, status, bytes);
-    // A stream that began before the server drained has not announced that its connection ends.
+    // If the server began to drain during the stream, the reply did not announce "close".
     const isLast = connection.isClosing || this.draining;
     if (isLast && connection.latest === exchange) endSocket(socket, this.limits.lingerTimeoutMs);
   }
@@ -262,20 +268,5 @@ export class Exchanger {
   #report({ id, method, target, route, userId, startedMs }: Exchange, status: number, bytes: number): void {
     const { clock, onAnswered } = this.options;
     onAnswered?.({ id, method, target, route, status, durationMs: clock.elapsed() - startedMs, bytes, userId });
-  }
-
-  /** The reply to what became no request, as text. */
-  #lastReply(failure: CairnError, { encrypted }: Caller): string {
-    const { nextId, refuse, clock, onAnswered } = this.options;
-    const id = nextId();
-    // CONNECT names no resource that could allow another method.
-    const { status, fields, body } = refuse(failure, id, failure.code === 'method_not_allowed' ? ['Allow', ''] : []);
-    const content = typeof body === 'string' ? body : '';
-    const bytes = Buffer.byteLength(content);
-    onAnswered?.({ id, method: '', target: '', route: undefined, status, durationMs: 0, bytes, userId: undefined });
-    const all = [...fields, 'X-Request-Id', id, ...(encrypted ? strictTransport : [])];
-    all.push('Date', new Date(clock.now()).toUTCString(), 'Connection', 'close', 'Content-Length', String(bytes));
-    const lines = all.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('');
-    return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${content}`;
   }
 }

@@ -1,34 +1,37 @@
 import { invariant } from '../base/errors.ts';
 
-/** Values of fields by lower-case name, as `IncomingMessage.headers` has them. */
+/** Values of fields by lower-case name, as in `IncomingMessage.headers`. */
 type FieldValues = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The fields of a request (RFC 9110 §5). */
+/** The fields of a request or a reply (RFC 9110 §5). */
 export class Fields {
   /** Names and values in turn, as received. */
   readonly raw: readonly string[];
   readonly #values: FieldValues;
 
-  /** `values` are the same fields by name, where they are known already. */
+  /** `values` are the same fields by name, if they are known already. */
   constructor(raw: readonly string[], values: FieldValues = combine(raw)) {
     this.raw = raw;
     this.#values = values;
   }
 
-  /** The value of the field with this lower-case name; the values of a repeated one are joined (RFC 9110 §5.3). */
+  /** Returns the value of a field by its lower-case name. Repeated values are joined (RFC 9110 §5.3). */
   get(name: string): string | undefined {
     const value = this.#values[name];
     return typeof value === 'string' ? value : undefined;
   }
 
-  /** The name of a field that occurs twice and must not (RFC 9110 §5.3); `undefined` if there is none. */
+  /** The name of a field that is repeated and must not be (RFC 9110 §5.3); `undefined` if none is. */
   get repeated(): string | undefined {
     if (2 * Object.keys(this.#values).length === this.raw.length) return undefined;
     return singularTwice.exec(this.raw.filter((_, index) => index % 2 === 0).join('\n'))?.[1];
   }
 }
 
-/** Two lines with one name, of a field with one value that decides who is asking, for what, or where a message ends. */
+/**
+ * Two lines with the same name, of a field that has one value and decides who sends the request,
+ * to which host, or where its content ends.
+ */
 const singularTwice =
   /^(authorization|content-length|content-type|cookie|host|origin|sec-fetch-site|transfer-encoding)$[^]*^\1$/im;
 
@@ -42,7 +45,10 @@ function combine(raw: readonly string[]): FieldValues {
   return Object.fromEntries(values);
 }
 
-/** The values of the cookies with this name (RFC 6265 §5.4), exactly as sent. A subdomain may have planted one more. */
+/**
+ * Returns the values of all cookies with this name (RFC 6265 §5.4), exactly as sent. There may be
+ * several, because a subdomain can set one of the same name.
+ */
 export function readCookies(fields: Fields, name: string): string[] {
   const cookies = fields.get('cookie');
   if (cookies === undefined) return [];
@@ -58,10 +64,10 @@ export function readCookies(fields: Fields, name: string): string[] {
 const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
 /**
- * The value of a `Set-Cookie` field for a cookie that scripts cannot read, that only secure connections carry, and that
- * no other site's request carries. A `maxAgeSeconds` of 0 removes the cookie.
+ * Returns the value of a `Set-Cookie` field. The cookie is hidden from scripts, and is sent over
+ * secure connections and from this site's pages only. With a `maxAgeSeconds` of 0 it is removed.
  */
-export function serializeCookie(name: string, value: string, maxAgeSeconds: number): string {
-  invariant(cookieValue.test(value), 'a cookie value holds cookie octets only');
-  return `${name}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; Secure; SameSite=Strict`;
+export function serializeCookie(name: string, value: string, maxAgeSeconds: number, path = '/'): string {
+  invariant(cookieValue.test(value), 'a cookie value has cookie octets only');
+  return `${name}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; Secure; SameSite=Strict`;
 }

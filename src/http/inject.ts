@@ -1,6 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
-import { tooLarge } from './exchange.ts';
+import { tooLarge, type ExchangeOptions } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
 import type { Handle, Refuse, Reply, Request, StreamedBody } from './message.ts';
@@ -13,11 +13,11 @@ export interface PlainRequest {
   readonly target: string;
   readonly fields?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | Uint8Array | undefined;
-  /** The caller's; `127.0.0.1` if absent. */
+  /** The caller's address; `127.0.0.1` if absent. */
   readonly address?: string | undefined;
   /** Ends a reply that has no end, such as that of `GET /changes`. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with each piece of a streamed body as it comes; `body` is then empty. */
+  /** Called with each piece of a streamed body as it comes. `body` is then empty. */
   readonly onPiece?: ((piece: string) => void) | undefined;
 }
 
@@ -28,43 +28,48 @@ export interface PlainReply {
   readonly body: string;
 }
 
+/** What answers the request: the same values as an `Exchanger` has. */
+export interface InjectOptions extends Omit<ExchangeOptions, 'clock'> {
+  readonly handle: Handle;
+  readonly refuse: Refuse;
+}
+
 /**
- * Asks a handler without a socket or a port. The head is checked like one that arrived on a connection, except for what
- * Node's parser refuses before: characters in names and values of fields, sizes, wrong lengths. `Host` is `localhost`
- * and `Content-Length` is right, unless `fields` say otherwise.
+ * Sends a request to a handler without a socket or a port. The head is checked as on a connection,
+ * except for what only Node's parser refuses: characters in names and values of fields, sizes, and
+ * wrong lengths. `Host` is `localhost` and `Content-Length` is right, unless `fields` has them.
  */
-export async function inject(
-  handle: Handle, refuse: Refuse, nextId: () => string, plain: PlainRequest,
-): Promise<PlainReply> {
+export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
+  const { handle, refuse, nextId, basePath = '' } = options;
   const { method = 'GET', address = '127.0.0.1' } = plain;
-  const body = Buffer.from(plain.body ?? '');
+  const content = Buffer.from(plain.body ?? '');
   const named = new Map([['host', 'localhost']]);
-  if (plain.body !== undefined) named.set('content-length', String(body.length));
+  if (plain.body !== undefined) named.set('content-length', String(content.length));
   for (const [name, value] of Object.entries(plain.fields ?? {})) named.set(name.toLowerCase(), value);
-  const fields = new Fields([...named].flat());
-  const id = nextId();
+  const request: Request = {
+    id: nextId(), method, target: plain.target, basePath, address,
+    fields: new Fields([...named].flat()),
+    signal: plain.signal ?? new AbortController().signal,
+    get caller() {
+      return callerKey(address, this.userId);
+    },
+    async receiveBody(bytesMax) {
+      if (content.length > bytesMax) throw tooLarge(bytesMax);
+      return content;
+    },
+  };
   let reply: Reply;
   try {
-    const { target } = checkHead({ method, target: plain.target, fields }, '1.1');
-    const request: Request = {
-      id, method, target, fields, address,
-      signal: plain.signal ?? new AbortController().signal,
-      get caller() {
-        return callerKey(address, this.userId);
-      },
-      async receiveBody(bytesMax) {
-        if (body.length > bytesMax) throw tooLarge(bytesMax);
-        return body;
-      },
-    };
-    reply = await handle(request);
+    const { target } = checkHead(request, '1.1');
+    reply = await handle(Object.assign(request, { target }));
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
-    reply = refuse(error, id);
+    reply = refuse(error, request);
   }
-  const { body: sent = '', status } = reply;
-  const content = typeof sent === 'string' || Buffer.isBuffer(sent) ? sent.toString() : await gather(sent, plain);
-  return { status, fields: new Fields([...reply.fields, 'X-Request-Id', id]), body: method === 'HEAD' ? '' : content };
+  const { body = '', status } = reply;
+  const sent = typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
+  const fields = new Fields([...reply.fields, 'X-Request-Id', request.id]);
+  return { status, fields, body: method === 'HEAD' ? '' : sent };
 }
 
 async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {

@@ -3,72 +3,91 @@ import type { Random } from '../base/system.ts';
 import type { Fields } from './fields.ts';
 
 /**
- * A request as a plain value. The same shape comes from a socket, from an embedder's own server and from a test
- * without a port. All of it is untrusted, but its framing has been checked (`head.ts`).
+ * A request as a plain value. It has the same shape whether it comes from a socket, from an
+ * embedder's own server or from `inject`. Its content is untrusted, but its framing has been
+ * checked (`head.ts`).
  */
 export interface Request {
-  /** A name for the log, `X-Request-Id` and `instance`: a UUID that is unique, or what a trusted proxy has chosen. */
+  /**
+   * The id in the log, in `X-Request-Id` and in `instance`: a unique UUID, or the id that a
+   * trusted proxy sent.
+   */
   readonly id: string;
   /** The method exactly as sent: methods are case-sensitive (RFC 9110 §9.1). */
   readonly method: string;
   /**
-   * The request target in origin-form exactly as sent, such as `/items/1?fields=id`; never normalised. `mountHandle`
-   * takes a base path off.
+   * The request target in origin-form, such as `/items/1?fields=id`, without the base path.
+   * Otherwise it is as sent and never normalised.
    */
-  target: string;
+  readonly target: string;
+  /**
+   * The path under which a proxy or a framework shows the server, such as `/api`; empty if there
+   * is none. Each path in a reply begins with it.
+   */
+  readonly basePath: string;
   readonly fields: Fields;
-  /** The caller's address after `--trust-proxy`; IPv4-mapped IPv6 is shown as IPv4. */
+  /** The caller's address, after `--trust-proxy`. IPv4-mapped IPv6 is shown as IPv4. */
   readonly address: string;
-  /** The key of the caller's share of every pool (`callerKey`): its user once `userId` is set, else its network. */
+  /** The key of the caller's share of each pool: the user if `userId` is set, else the network. */
   readonly caller: string;
   /**
-   * Aborted when nobody waits for the reply any more: the caller has gone, or a stop has cut it off. Made when it is
-   * first asked for, so a handler that needs no signal costs nothing.
+   * Aborted when the reply is no longer needed: the caller has closed the connection, or a
+   * shutdown has cut it off. Created on first access, so that most requests pay nothing for it.
    */
   readonly signal: AbortSignal;
   /**
-   * Reads the whole body, of at most `bytesMax` bytes; call it at most once. An absent body is an empty buffer.
-   * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` when the caller went away
+   * Reads the whole body. May be called once. An absent body is an empty buffer.
+   * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` if the
+   *   caller closed the connection
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
-  /** Set by the handler, for the log: the pattern of the route, such as `/items/{id}`. */
+  /** The pattern of the route, such as `/items/{id}`. Set by the handler, for the log. */
   route?: string | undefined;
-  /** Set by the handler: the id of the user who calls. */
+  /** The id of the user who calls. Set by the handler. */
   userId?: number | undefined;
 }
 
-/** A body that is made while it is sent; the sender waits for a slow reader and calls `return` when one leaves. */
+/**
+ * A body that is produced while it is sent. The sender waits for a slow reader, and calls
+ * `return` when the reader leaves.
+ */
 export type StreamedBody = AsyncIterable<string>;
 
-/** An answer as a plain value. */
+/** A reply as a plain value. */
 export interface Reply {
   readonly status: number;
-  /** Names and values in turn, ready for the wire; without `Date`, `Content-Length` and connection fields. */
+  /**
+   * Names and values in turn, ready to be sent. `Date`, `Content-Length` and the fields of the
+   * connection are added by the sender.
+   */
   readonly fields: readonly string[];
-  /** `undefined`: no content at all (204, 304). For HEAD the sender drops the content and keeps its length. */
+  /**
+   * `undefined`: no content at all (204, 304). For HEAD, the sender omits the content and keeps
+   * its length.
+   */
   readonly body: string | Buffer | StreamedBody | undefined;
-  /** Whether the body has no end of its own: it ends as soon as the caller closes its half of the connection. */
+  /** Whether the body never ends by itself. It ends when the caller closes its half. */
   readonly isEndless?: boolean;
 }
 
 /**
- * What every reply of an API carries against misuse in a browser: its type is not guessed, it runs nothing, and no
- * other site embeds it. Pages bring their own. HSTS is added where a reply is sent, since only there it is known
- * whether the connection is encrypted.
+ * Fields against misuse in a browser, for each reply of an API: its type is not guessed, it runs
+ * no script, and no other site embeds it. HSTS is added by the sender, which knows whether the
+ * connection is encrypted.
  */
 export const apiFields: readonly string[] = [
   ...['X-Content-Type-Options', 'nosniff', 'Cross-Origin-Resource-Policy', 'same-origin'],
   ...['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
 ];
 
-/** A reply as the log and the metrics see it, when the system has all of it or never will have. */
+/** A reply for the log and the metrics, reported when it was handed to the system or cut off. */
 export interface RequestEntry {
   readonly id: string;
-  /** Empty for what was no request. */
+  /** Empty if the bytes received were not a request. */
   readonly method: string;
-  /** As it was sent, like `Request.target`: it may hold what belongs into no log. */
+  /** `Request.target`. It may hold secrets, so the log leaves it out. */
   readonly target: string;
-  /** The pattern of the route, such as `/items/{id}`; `undefined` where none matched. */
+  /** The pattern of the route, such as `/items/{id}`; `undefined` if none matched. */
   readonly route: string | undefined;
   readonly status: number;
   /** From the end of the request's fields. */
@@ -79,15 +98,15 @@ export interface RequestEntry {
   readonly userId: number | undefined;
 }
 
-/** Answers a request. A reply that needs no waiting is returned as it is: the sender then waits for nothing either. */
+/** Answers a request. A reply that is ready is returned as it is, not as a promise. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 
-/** Makes the reply to a request that failed. */
-export type Refuse = (error: CairnError, requestId: string, fields?: readonly string[]) => Reply;
+/** Creates the reply to a request that failed. */
+export type Refuse = (error: CairnError, request: Pick<Request, 'id' | 'basePath'>) => Reply;
 
 /**
- * Makes names for requests: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits that a process draws once and a counter.
- * They are unique like any UUID, at the price of an addition, and guard nothing.
+ * Returns a generator of request ids: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits, drawn
+ * once, and a counter. They are unique and cheap, but predictable: they protect nothing.
  *
  *   rrrrrrrr-rrrr-8rrr-8rrr-cccccccccccc    r random, c the counter, in hexadecimal
  */

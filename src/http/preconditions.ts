@@ -1,36 +1,36 @@
 import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
-/** `*` alone, or tags as they are written, with their quotes and `W/`; `undefined` for an absent field. */
+/** `*` alone, or tags as sent, with their quotes and `W/`; `undefined` if the field is absent. */
 export type EntityTags = readonly string[] | undefined;
 
-/** The conditions of a request. */
+/** The preconditions of a request. */
 export interface Preconditions {
   readonly ifMatch: EntityTags;
   readonly ifNoneMatch: EntityTags;
 }
 
 /**
- * Reads conditional requests (RFC 9110 §13) over entity tags (§8.8.3):
+ * Reads the preconditions of a request (RFC 9110 §13), which are lists of entity tags (§8.8.3):
  *
  *   If-Match, If-None-Match = "*" / #entity-tag
  *   entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
  *   etagc      = %x21 / %x23-7E / %x80-FF
  *
- * A tag may contain a comma, so a list is scanned and never split. Dates (If-Modified-Since and the like) are ignored,
- * as §13.1.3 and §13.1.4 require of a server without modification dates.
+ * A tag may contain a comma, so a list is scanned and never split. Dates (`If-Modified-Since` and
+ * the like) are ignored, as §13.1.3 and §13.1.4 require of a server without modification dates.
  * @throws CairnError `malformed_request`
  */
 export function readPreconditions(fields: Fields): Preconditions {
   return { ifMatch: readEntityTags(fields, 'if-match'), ifNoneMatch: readEntityTags(fields, 'if-none-match') };
 }
 
-/** If-Match (§13.1.1), by strong comparison. `current`, here and below, is the strong tag of the present version. */
+/** Evaluates If-Match (§13.1.1) by strong comparison. `current` is the strong tag of the current version. */
 export function passesIfMatch(tags: EntityTags, current: string): boolean {
   return tags === undefined || tags.includes('*') || tags.includes(current);
 }
 
-/** If-None-Match (§13.1.2), by weak comparison. */
+/** Evaluates If-None-Match (§13.1.2) by weak comparison. */
 export function passesIfNoneMatch(tags: EntityTags, current: string): boolean {
   return tags === undefined || !['*', current, `W/${current}`].some((tag) => tags.includes(tag));
 }
@@ -40,17 +40,19 @@ const entityTags = new RegExp(entityTag, 'g');
 /** Empty elements are legal (§5.6.1). */
 const listGrammar = new RegExp(`^(?:[\\t ]*(?:${entityTag}[\\t ]*)?(?:,|$))+$`);
 
-/** The tags of a list; `undefined` if it does not fit the grammar, or has none. */
+/** Returns the tags of a list; `undefined` if it is malformed or empty. */
 export function parseEntityTags(value: string): EntityTags {
   if (value === '*') return [value];
   return listGrammar.test(value) ? (value.match(entityTags) ?? undefined) : undefined;
 }
 
-/** @throws CairnError `malformed_request` */
+/** Reads the tags of one field. @throws CairnError `malformed_request` */
 export function readEntityTags(fields: Fields, name: string): EntityTags {
   const value = fields.get(name);
   if (value === undefined) return undefined;
   const tags = parseEntityTags(value);
-  if (tags === undefined) throw new CairnError('malformed_request', `Cannot read ${name}: it holds no entity tags`);
+  if (tags === undefined) {
+    throw new CairnError('malformed_request', `Cannot read ${name}: it must be a list of entity tags, or *`);
+  }
   return tags;
 }

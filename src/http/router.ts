@@ -1,58 +1,53 @@
 import { invariant } from '../base/errors.ts';
 
-/** A method and a path pattern such as `/items/{id}`, written as in OpenAPI, and the value that they lead to. */
+/** A method, a path pattern such as `/items/{id}` as in OpenAPI, and the value that they lead to. */
 export interface Route<T> {
   readonly method: string;
   readonly pattern: string;
   readonly value: T;
 }
 
-/** A route, with what the target says beside it. */
-export interface Found<T> {
-  readonly kind: 'found';
-  readonly value: T;
-  /** The parameter exactly as sent, still percent-encoded; empty if the pattern has none. */
-  readonly parameter: string;
-  /** The text after the "?", exactly as sent; empty if there is none. */
-  readonly query: string;
-}
+/** The result of matching a request. */
+export type Match<T> =
+  | {
+    readonly kind: 'found';
+    readonly value: T;
+    /** The parameter exactly as sent, still percent-encoded; empty if the pattern has none. */
+    readonly parameter: string;
+    /** The text after the "?", exactly as sent; empty if there is none. */
+    readonly query: string;
+  }
+  /** The path has no route for this method. `allow` is the value of an `Allow` field. */
+  | { readonly kind: 'method-not-allowed'; readonly allow: string }
+  | { readonly kind: 'not-found' };
 
-/** The path is known, but not with this method. OPTIONS is such a method: it is answered from `allow`. */
-export interface MethodNotAllowed {
-  readonly kind: 'method-not-allowed';
-  /** The value of an `Allow` field (RFC 9110 §10.2.1), such as `GET, HEAD, OPTIONS, POST`. */
-  readonly allow: string;
-}
-
-export type Match<T> = Found<T> | MethodNotAllowed | typeof notFound;
-
-const notFound = { kind: 'not-found' } as const;
-
-/** The routes of a path by method, or of all paths that begin alike and end in a parameter. */
+/** The routes of one pattern by method. */
 interface Path<T> {
   readonly pattern: string;
   readonly byMethod: Map<string, T>;
 }
 
 /**
- * Finds the route for a request; the values of the routes are opaque here. A pattern is an exact path, or one whose
- * last segment is a parameter; an exact path wins. Paths are compared byte by byte and never normalised:
- * `/users/../items`, `/users%2f1` and `//users` match nothing. HEAD is answered as GET.
+ * Finds the route for a request. A pattern is an exact path, or ends in a parameter; an exact path
+ * wins. Paths are compared byte by byte and never normalised: `/users/../items`, `/users%2f1` and
+ * `//users` match nothing. HEAD is answered as GET.
  */
 export class Router<T extends NonNullable<unknown>> {
-  /** By path; a parameter stands there as `{}`. */
-  readonly #paths = new Map<string, Path<T>>();
+  readonly #exact = new Map<string, Path<T>>();
+  /** By the path before the parameter, such as `/items/`. */
+  readonly #byPrefix = new Map<string, Path<T>>();
 
-  /** @throws InvariantError for a pattern that is none, and for two that match the same paths */
+  /** @throws InvariantError for a malformed pattern, and for two that match the same paths */
   constructor(routes: readonly Route<T>[]) {
     for (const { method, pattern, value } of routes) {
-      invariant(patternGrammar.test(pattern), `a route needs a path pattern, and not "${pattern}"`);
-      const key = pattern.replace(/\{.*/, '{}');
-      const path = this.#paths.get(key) ?? { pattern, byMethod: new Map<string, T>() };
+      invariant(patternGrammar.test(pattern), `"${pattern}" is not a path pattern such as /items/{id}`);
+      const [prefix = '', parameter] = pattern.split('{');
+      const paths = parameter === undefined ? this.#exact : this.#byPrefix;
+      const path = paths.get(prefix) ?? { pattern, byMethod: new Map<string, T>() };
       const isNew = path.pattern === pattern && !path.byMethod.has(method);
       invariant(isNew, `"${method} ${pattern}" and "${method} ${path.pattern}" match the same paths`);
       path.byMethod.set(method, value);
-      this.#paths.set(key, path);
+      paths.set(prefix, path);
     }
   }
 
@@ -61,19 +56,15 @@ export class Router<T extends NonNullable<unknown>> {
     const mark = `${target}?`.indexOf('?');
     const path = target.slice(0, mark);
     const start = path.lastIndexOf('/') + 1;
-    const last = path.slice(start);
-    const wanted = method === 'HEAD' ? 'GET' : method;
-    const prefixed = last === '' ? undefined : this.#paths.get(`${path.slice(0, start)}{}`);
-    const candidates = [this.#paths.get(path), prefixed];
-    for (const candidate of candidates) {
-      const value = candidate?.byMethod.get(wanted);
-      const parameter = candidate === prefixed ? last : '';
-      if (value !== undefined) return { kind: 'found', value, parameter, query: target.slice(mark + 1) };
-    }
-    const methods = new Set(candidates.flatMap((candidate) => [...(candidate?.byMethod.keys() ?? [])]));
-    if (methods.size === 0) return notFound;
-    if (methods.has('GET')) methods.add('HEAD');
-    return { kind: 'method-not-allowed', allow: [...methods.add('OPTIONS')].sort().join(', ') };
+    const exact = this.#exact.get(path);
+    const parameter = exact === undefined ? path.slice(start) : '';
+    const found = parameter === '' ? exact : this.#byPrefix.get(path.slice(0, start));
+    if (found === undefined) return { kind: 'not-found' };
+    const { byMethod } = found;
+    const value = byMethod.get(method === 'HEAD' ? 'GET' : method);
+    if (value !== undefined) return { kind: 'found', value, parameter, query: target.slice(mark + 1) };
+    const methods = new Set([...byMethod.keys(), 'OPTIONS', ...(byMethod.has('GET') ? ['HEAD'] : [])]);
+    return { kind: 'method-not-allowed', allow: [...methods].sort().join(', ') };
   }
 }
 

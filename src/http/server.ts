@@ -4,49 +4,30 @@ import type { Server as HttpsServer } from 'node:https';
 import { Server as TcpServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
+import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { networkOf, plainAddress } from '../base/network.ts';
 import { Shares } from '../base/shares.ts';
 import type { Exchanger } from './exchanger.ts';
 
-/** A certificate chain and its private key as PEM texts. */
+/** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
   readonly cert: string;
   readonly key: string;
 }
 
-/** An HTTP/1.1 listener. With a certificate it speaks HTTPS only. */
-export interface HttpServer {
-  readonly port: number;
-  /**
-   * Uses another certificate for new connections; open ones stay as they are.
-   * @throws what node:tls throws if the certificate does not fit its key; then nothing has changed
-   */
-  renewTls(tls: TlsTexts): void;
-  /**
-   * Stops in good order: nothing new is accepted, idle connections are closed, requests in flight are answered, and
-   * each reply ends its connection. Resolves when the last connection is closed, with the number of those that
-   * `timeoutMs` cut off.
-   */
-  drain(timeoutMs?: number): Promise<number>;
-}
-
-/** Starts a listener that hands what it receives to an exchanger. @throws what binding throws */
+/** Starts a server whose requests an exchanger answers. @throws the error of binding to the port */
 export async function startHttpServer(
   exchanger: Exchanger, port: number, host: string, tls?: TlsTexts,
 ): Promise<HttpServer> {
   const server = await createNodeServer(tls, exchanger.limits);
-  const listener = new Listener(server, exchanger);
+  const started = new HttpServer(server, exchanger);
   await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
-  const address = server.address();
-  invariant(typeof address === 'object' && address !== null, 'a server that listens on TCP has an address');
-  listener.port = address.port;
-  return listener;
+  return started;
 }
 
-class Listener implements HttpServer {
-  port = 0;
+/** An HTTP/1.1 server on a port of its own. With a certificate, it speaks HTTPS only. */
+export class HttpServer {
   readonly #server: Server | HttpsServer;
   readonly #exchanger: Exchanger;
   readonly #sockets = new Set<Socket>();
@@ -63,20 +44,36 @@ class Listener implements HttpServer {
       .on('checkContinue', (incoming, outgoing) => exchanger.receive(incoming, outgoing, true))
       .on('connect', (_, socket: Socket) => this.#refuseTunnel(socket))
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuseMalformed(error, socket))
-      // A TLS socket is counted when it connects, before its handshake has cost anything.
+      // A TLS socket is counted when it connects, before the handshake costs anything.
       .on('connection', (socket: Socket) => this.#count(socket))
       .on('drop', () => this.#makeRoom())
-      // An accept that fails, perhaps for want of a descriptor, concerns one caller and not the server.
+      // An accept that fails, perhaps for lack of a descriptor, must not end the server.
       .on('error', () => undefined);
   }
 
+  /** The port that it listens on. */
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' ? (address?.port ?? 0) : 0;
+  }
+
+  /**
+   * Uses another certificate for new connections. Open ones keep theirs.
+   * @throws the error of node:tls if the certificate does not fit its key; then nothing has changed
+   */
   renewTls(tls: TlsTexts): void {
     if ('setSecureContext' in this.#server) this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
   }
 
-  async drain(timeoutMs = limits.drainTimeoutMs): Promise<number> {
+  /**
+   * Stops gracefully: accepts no more connections, closes idle ones, and answers the requests in
+   * flight, each of which ends its connection. Resolves when the last connection is closed, with
+   * the number of connections that were cut off after `timeoutMs`.
+   */
+  async drain(timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
     this.#exchanger.draining = true;
-    // This only stops listening. For Node, a connection whose reply is still being taken counts as idle.
+    // Only stops listening. `close` of node:http would also close connections whose reply has not
+    // been read yet, because it takes them for idle.
     const closed = new Promise((resolve) => TcpServer.prototype.close.call(this.#server, resolve));
     for (const socket of this.#sockets) {
       if (socket.bytesRead === 0) socket.destroy();
@@ -86,15 +83,15 @@ class Listener implements HttpServer {
       cutOff = this.#sockets.size;
       for (const socket of this.#sockets) socket.destroy();
     }, timeoutMs);
-    while (this.#exchanger.sending > 0 && cutOff === undefined) await delay(takingPollMs);
-    // This closes idle connections, and ends Node's watch over slow ones.
+    while (this.#exchanger.sending > 0 && cutOff === undefined) await delay(sendingPollMs);
+    // Closes idle connections, and ends Node's timeouts of slow ones.
     this.#server.close();
     await closed;
     clearTimeout(timer);
     return cutOff ?? 0;
   }
 
-  /** Counts a connection, or refuses it where its network has its share of them. */
+  /** Counts a connection, or refuses it if its network has used up its share. */
   #count(socket: Socket): void {
     const exchanger = this.#exchanger;
     const address = plainAddress(socket.remoteAddress ?? '');
@@ -112,7 +109,10 @@ class Listener implements HttpServer {
     });
   }
 
-  /** Closes idle connections for a new one that was refused. All are looked through, so not for each in a flood. */
+  /**
+   * Closes idle connections, after a new one was refused. This looks at every connection, so in a
+   * flood it is not repeated each time.
+   */
   #makeRoom(): void {
     this.#exchanger.refused += 1;
     const nowMs = this.#exchanger.options.clock.elapsed();
@@ -122,32 +122,34 @@ class Listener implements HttpServer {
   }
 
   #refuseTunnel(socket: Socket): void {
-    // Node has let go of the socket, and a reply may still be on its way.
+    // Node no longer handles events of this socket, and a reply may still be on its way.
     socket.on('error', () => socket.destroy()).on('timeout', () => socket.destroy());
-    const failure = new CairnError('method_not_allowed', 'Cannot CONNECT: this server is no proxy');
+    // CONNECT names no resource that could allow another method.
+    const options = { fields: ['Allow', ''] };
+    const failure = new CairnError('method_not_allowed', 'Method not allowed: this server is no proxy', options);
     this.#exchanger.receiveFailure(socket, failure);
   }
 
   #refuseMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
-    // The caller has gone, or does not speak TLS.
+    // The caller has gone away, or does not speak TLS.
     if (!socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code)) return void socket.destroy();
-    const [known, what] = failures[code] ?? ['malformed_request', 'its request line or a field is malformed'];
-    this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${what}`));
+    const [known, detail] = failures[code] ?? ['malformed_request', 'its request line or a field is malformed'];
+    this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${detail}`));
   }
 }
 
 const tlsVersionMin = 'TLSv1.2';
 
-/** How often a stop looks whether slow readers have taken their replies. */
-const takingPollMs = 10;
+/** How often a draining server checks whether slow readers have their replies. */
+const sendingPollMs = 10;
 
-/** How often idle connections are closed to make room for others, at most. */
+/** How often, at most, idle connections are closed to make room for others. */
 const idleClosingMs = 1000;
 
-/** Connections that the system keeps until they are accepted; in a flood, the next one would wait for a second. */
+/** Connections that the system queues. If the queue is full, a client only retries after a second. */
 const backlogMax = 4096;
 
-/** Errors of Node's parser, beside all those that mean that a request is malformed. */
+/** Errors of Node's parser, apart from those that mean a malformed request. */
 const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['fields_too_large', 'its target and fields are too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['content_too_large', 'its chunk extensions are too large'],
@@ -160,19 +162,19 @@ async function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Prom
     headersTimeout: bounds.headersTimeoutMs,
     requestTimeout: bounds.requestTimeoutMs,
     keepAliveTimeout: bounds.keepAliveTimeoutMs,
-    // How late a timeout may be noticed.
+    // A timeout is noticed at most this much later.
     connectionsCheckingInterval: Math.min(bounds.headersTimeoutMs / 4, 1000),
     insecureHTTPParser: false,
-    // Checked with everything else about the head, so that the reply is like any other.
+    // Checked by `checkHead`, so that the reply has the same form as any other.
     requireHostHeader: false,
     noDelay: true,
   };
   const secure = { ...options, ...tls, minVersion: tlsVersionMin, handshakeTimeout: bounds.headersTimeoutMs } as const;
-  // node:https is loaded for TLS only.
+  // node:https is loaded only if it is needed.
   const server = tls === undefined ? createServer(options) : (await import('node:https')).createServer(secure);
   server.maxConnections = bounds.connectionsMax;
-  // Node drops fields beyond this number silently; the head check bounds them and says so.
+  // Node silently drops fields beyond this number. `checkHead` bounds them and reports it.
   server.maxHeadersCount = 0;
-  // A caller that has sent its request may close its half of the connection and still wait for the reply.
+  // A caller may close its half of the connection after its request, and still wait for the reply.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }

@@ -840,7 +840,7 @@ test("an embedder's own server hands requests over, and a test needs no port", a
   assert.equal((await client.reply()).body, 'item /items/1');
   await client.rest();
   const ask = (target: string, more = {}): ReturnType<typeof inject> =>
-    inject(createHandle(), refuse, nextId, { target, ...more });
+    inject({ handle: createHandle(), refuse, nextId }, { target, ...more });
   assert.equal((await ask('/items/1')).body, 'item /items/1');
   assert.equal((await ask('/items/1', { method: 'HEAD' })).body, '');
   assert.equal((await ask('/items/%zz')).status, 400);

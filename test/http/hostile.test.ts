@@ -207,7 +207,9 @@ test('RFC 9110 §6.6.1: the reply to what cannot be parsed has a date, and says 
 test('the head is checked again, whatever the parser let pass', () => {
   type Head = Parameters<typeof checkHead>[0] & { readonly version: string };
   const check = (raw: readonly string[], { version = '1.1', ...other }: Partial<Head> = {}) =>
-    checkHead({ method: 'POST', target: '/', fields: new Fields(['Host', 'a', ...raw]), ...other }, version);
+    checkHead(
+      { method: 'POST', target: '/', basePath: '', fields: new Fields(['Host', 'a', ...raw]), ...other }, version,
+    );
   type HeadRow = [raw: readonly string[], other?: Partial<Head>, code?: string];
   const refused: readonly HeadRow[] = [
     [['Transfer-Encoding', 'chunked', 'Content-Length', '3']],

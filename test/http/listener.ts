@@ -29,8 +29,7 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
     const match = router.match(request.method, request.target);
     if (match.kind === 'found') return match.value(request);
     if (match.kind === 'not-found') throw new CairnError('not_found', 'Cannot find it: there is none');
-    const reply = refusal(new CairnError('method_not_allowed', 'Cannot do it: no such method'), request.id);
-    return { ...reply, fields: [...reply.fields, 'Allow', match.allow] };
+    throw new CairnError('method_not_allowed', 'Cannot do it: no such method', { fields: ['Allow', match.allow] });
   };
 }
 
