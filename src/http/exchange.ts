@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
-import { callerKey, type TrustedProxies } from '../base/network.ts';
+import { callerKey, plainAddress, type TrustedProxies } from '../base/network.ts';
 import type { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
 import { resolveCaller, type Caller } from './caller.ts';
@@ -12,6 +13,7 @@ import type { Request } from './message.ts';
 /** What each request needs from its server. */
 export interface ExchangeOptions {
   readonly clock: Clock;
+  readonly proxies: TrustedProxies;
   /** Creates request ids (`createRequestIds`). */
   readonly nextId: () => string;
   /** `Request.basePath`; empty if absent. */
@@ -42,8 +44,34 @@ export function tooLarge(bytesMax: number): CairnError {
   return new CairnError('content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`);
 }
 
+/** The state of a connection. */
+export class Connection {
+  readonly peer: Caller;
+  /** Whether the peer is a trusted proxy. */
+  readonly isProxy: boolean;
+  latest: Exchange | undefined;
+  /** Whether the connection ends with the reply to the latest request. */
+  isClosing = false;
+  /** Whether further requests have arrived, which are ignored. */
+  isFollowed = false;
+  /** Bytes of ignored requests, and of replies that the system may not have accepted yet. */
+  piledBytes = 0;
+
+  constructor(socket: Socket, { proxies }: ExchangeOptions) {
+    this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
+    this.isProxy = proxies(this.peer.address);
+    socket.once('close', () => this.latest?.abandon());
+  }
+
+  /** Whether the reply to the latest request is still being created or streamed. */
+  get isBusy(): boolean {
+    return this.latest?.outgoing.writableEnded === false;
+  }
+}
+
 /** A request that arrived on a connection, with the response of Node that its reply is sent by. */
 export class Exchange implements Request {
+  readonly connection: Connection;
   id: string;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -67,9 +95,10 @@ export class Exchange implements Request {
   #controller: AbortController | undefined;
 
   constructor(
-    incoming: IncomingMessage, outgoing: ServerResponse, caller: Caller, arriving: Arriving, options: ExchangeOptions,
+    connection: Connection, incoming: IncomingMessage, outgoing: ServerResponse, arriving: Arriving,
+    { nextId, clock, basePath = '' }: ExchangeOptions,
   ) {
-    const { nextId, clock, basePath = '' } = options;
+    this.connection = connection;
     this.id = nextId();
     this.incoming = incoming;
     this.outgoing = outgoing;
@@ -78,8 +107,8 @@ export class Exchange implements Request {
     this.method = incoming.method ?? '';
     this.basePath = basePath;
     this.target = incoming.url ?? '';
-    this.address = caller.address;
-    this.encrypted = caller.encrypted;
+    this.address = connection.peer.address;
+    this.encrypted = connection.peer.encrypted;
     this.#arriving = arriving;
   }
 
@@ -105,10 +134,10 @@ export class Exchange implements Request {
   }
 
   /** Adopts the caller's address and the request id that a trusted proxy sent. */
-  believe(peer: Caller, proxies: TrustedProxies): void {
+  believe(proxies: TrustedProxies): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
-    Object.assign(this, resolveCaller(peer, this.fields, proxies));
+    Object.assign(this, resolveCaller(this.connection.peer, this.fields, proxies));
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {

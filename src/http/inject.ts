@@ -1,9 +1,10 @@
 import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
-import { tooLarge, type ExchangeOptions } from './exchange.ts';
+import { tooLarge } from './exchange.ts';
+import type { ExchangerOptions } from './exchanger.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
-import type { Handle, Refuse, Reply, Request, StreamedBody } from './message.ts';
+import type { Reply, Request, StreamedBody } from './message.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
@@ -28,11 +29,8 @@ export interface PlainReply {
   readonly body: string;
 }
 
-/** What answers the request: the same values as an `Exchanger` has. */
-export interface InjectOptions extends Omit<ExchangeOptions, 'clock'> {
-  readonly handle: Handle;
-  readonly refuse: Refuse;
-}
+/** The options of an `Exchanger` that matter without a connection. */
+export type InjectOptions = Pick<ExchangerOptions, 'handle' | 'refuse' | 'nextId' | 'basePath'>;
 
 /**
  * Sends a request to a handler without a socket or a port. The head is checked as on a connection,

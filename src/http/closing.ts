@@ -1,37 +1,8 @@
 import type { Socket } from 'node:net';
 import { finished, type Readable } from 'node:stream';
 
-import { plainAddress, type TrustedProxies } from '../base/network.ts';
-import type { Caller } from './caller.ts';
 import type { Exchange } from './exchange.ts';
 import type { Reply, StreamedBody } from './message.ts';
-
-/** The state of a connection. */
-export class Connection {
-  /** The other end, and whether it is a trusted proxy. */
-  readonly peer: Caller;
-  readonly isProxy: boolean;
-  /** The latest request, and its reply while that is held back. */
-  latest: Exchange | undefined;
-  held: Reply | undefined;
-  /** Whether the connection ends with the reply to the latest request. */
-  isClosing = false;
-  /** Whether further requests have arrived, which are ignored. */
-  isFollowed = false;
-  /** Bytes of ignored requests, and of replies that the system may not have accepted yet. */
-  piledBytes = 0;
-
-  constructor(socket: Socket, proxies: TrustedProxies) {
-    this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
-    this.isProxy = proxies(this.peer.address);
-    socket.once('close', () => this.latest?.abandon());
-  }
-
-  /** Whether the reply to the latest request is still being created or streamed. */
-  get isBusy(): boolean {
-    return this.latest?.outgoing.writableEnded === false;
-  }
-}
 
 /** After a reply, up to so much unread content is skipped; with more, the connection ends. */
 const skippedBytesMax = 64 * 1024;
