@@ -5,11 +5,12 @@ import { sessionCookie } from './authenticate.ts';
 import type { Body } from './body.ts';
 import { problems } from './problems.ts';
 import { idSchema, type Route, type RouteReply } from './route.ts';
+import { serverRoutes, signInRoutes } from './routes.ts';
 
 /**
- * The OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), made of nothing but the route table. Schemas of
- * objects with a `title` become components of that name. Refusals are one shared response for each status. The page
- * for browsers is not part of it.
+ * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is derived from
+ * the route table alone. Object schemas with a `title` become components of that name. All
+ * refusals with the same status share one response. The page for browsers is left out.
  */
 export function openApi(routes: ReadonlyMap<string, Route>, version: string, basePath = ''): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
@@ -26,9 +27,9 @@ export function openApi(routes: ReadonlyMap<string, Route>, version: string, bas
       title: 'Cairn',
       version,
       description:
-        'Resources over HTTP. HEAD works wherever GET does, and OPTIONS works on every path. Any other method is ' +
-        'answered with 405 and `Allow`. Errors are problem details (RFC 9457) with a stable `code`. Every answer has ' +
-        'an `X-Request-Id`, which the log of the server has too.',
+        'Resources over HTTP. Each path that supports GET also supports HEAD, and every path supports OPTIONS. ' +
+        'Other methods get 405 with `Allow`. Errors are problem details (RFC 9457) with a stable `code`. ' +
+        'Every response has an `X-Request-Id`, which is also in the server log.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: basePath || '/' }],
@@ -60,30 +61,21 @@ const problemMembers: JsonObject = {
   status: { type: 'integer' },
   detail: { ...text, description: 'What is wrong with this request.' },
   instance: { ...text, format: 'uri', description: 'The id of this request.' },
-  code: { ...text, enum: kinds.map(([code]) => code), description: 'The kind of problem. It is stable.' },
+  code: { ...text, enum: kinds.map(([code]) => code), description: 'The kind of problem. It never changes.' },
   errors: { type: 'array', items: issueSchema, description: 'What is wrong with each field.' },
 };
 const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
-const signInPaths = ['login', 'logout', 'me', 'tokens', 'sessions', 'dashboard'];
-const serverPaths = ['changes', 'livez', 'readyz', 'openapi.json'];
-
-/** The group of operations that a path belongs to. */
-function tagOf(path: string): string {
-  const [, segment = ''] = path.split('/');
-  if (signInPaths.includes(segment)) return 'sign-in';
-  return serverPaths.includes(segment) ? 'server' : segment;
-}
-
 function operation(operationId: string, route: Route): JsonObject {
   const { summary, access, path, body, reply, method, conditional } = route;
+  const collection = path.split('/')[1] ?? '';
   const refusals = statusesOf(route).map((status) => [status, { $ref: `#/components/responses/Problem${status}` }]);
   return {
     operationId,
     summary,
     description: callers[access],
     'x-access': access,
-    tags: [tagOf(path)],
+    tags: [operationId in signInRoutes ? 'sign-in' : operationId in serverRoutes ? 'server' : collection],
     security: securityOf(access),
     parameters: parametersOf(route),
     ...(body !== undefined && { requestBody: requestBody(body) }),
@@ -100,12 +92,12 @@ const callers: { readonly [access in Access]: string } = {
   optional: 'For everyone. Credentials are optional, but must be valid.',
   user: 'For signed-in users.',
   admin: 'For administrators.',
-  self: 'For the user with this id and administrators. For others the user does not exist (404).',
-  owner: 'For the user who created the record, and administrators.',
+  self: 'For administrators, and for the user with this id. Other users get 404.',
+  owner: 'For administrators, and for the user who created the record. Other users get 403.',
   session: 'For users who are signed in with the session cookie. Bearer tokens are refused (403).',
 };
 
-/** The credentials that a route accepts. */
+/** Returns the credentials that a route accepts. */
 function securityOf(access: Access): JsonValue {
   if (access === 'public') return [];
   const session = { session: [] };
@@ -118,7 +110,8 @@ function parametersOf(route: Route): JsonObject[] {
   const header = (name: string, description: string, required = false): JsonObject => {
     return { name, in: 'header', required, description, schema: text };
   };
-  const unless = method === 'GET' ? 'Answer 304 if this is the current version.' : 'Refuse (412) if this is it.';
+  const ifNoneMatch =
+    method === 'GET' ? 'An ETag that you have. If it is current, you get 304.' : 'If this ETag is current, you get 412.';
   return [
     ...(path.includes('{id}') ? [{ name: 'id', in: 'path', required: true, schema: idSchema }] : []),
     ...query.map(({ name, description, schema }) => {
@@ -127,14 +120,16 @@ function parametersOf(route: Route): JsonObject[] {
     }),
     ...(conditional === true
       ? [
-          header('If-None-Match', unless),
-          header('If-Match', 'Refuse (412) unless this is the current version.', requireIfMatch),
+          header('If-None-Match', ifNoneMatch),
+          header('If-Match', 'The current ETag. If it is not current, you get 412.', requireIfMatch),
         ]
       : []),
-    ...(retriable ? [header('Idempotency-Key', 'The same key and body again get the same answer, for 24 hours.')] : []),
-    ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is honoured (RFC 7240).`)]),
+    ...(retriable ? [header('Idempotency-Key', retries)] : []),
+    ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is supported (RFC 7240).`)]),
   ];
 }
+
+const retries = 'A key of your choice. For 24 hours, the same key and body get the same response again.';
 
 function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): JsonObject {
   const media = { schema: schema() };
@@ -142,15 +137,15 @@ function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): J
 }
 
 function success({ description, schema, mediaType = 'application/json', headers = [] }: RouteReply): JsonObject {
-  // Several records share neither an entity tag nor a path.
+  // A reply with several records has no entity tag and no location.
   const described = headersOf(headers, schema?.['oneOf'] === undefined ? {} : { required: false });
   return { description, headers: described, ...(schema && { content: { [mediaType]: { schema } } }) };
 }
 
-/** What any request can meet before its route matters, and what a server can meet at any time. */
+/** Statuses that any request can get. */
 const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
 
-/** Every status with which a route can refuse a request: what its columns imply, and what its row adds. */
+/** Returns every status with which a route can refuse a request: those its columns imply, and its own. */
 export function statusesOf(route: Route): number[] {
   const { access, method, path, body, reply, conditional, requireIfMatch, refusals = [] } = route;
   const writes = method !== 'GET';
@@ -168,7 +163,7 @@ export function statusesOf(route: Route): number[] {
   return [...new Set([...everywhere, ...own, ...refusals])].sort((a, b) => a - b);
 }
 
-/** The shared response of a status, with the codes that it can have. */
+/** Returns the shared response of a status, with the codes that it can have. */
 function refusal(status: number): JsonObject {
   const codes = kinds.flatMap(([code, [of]]) => (of === status ? [code] : []));
   const narrowed = {
@@ -193,27 +188,25 @@ const refusalHeaders: { readonly [status: number]: readonly string[] } = {
 
 const headers: { readonly [name: string]: JsonObject } = {
   ETag: { description: 'The entity tag of the current version (RFC 9110 §8.8.3).', required: true },
-  Location: { description: 'The path of the resource.', required: true },
-  'Idempotency-Replayed': { description: '`true`: an earlier attempt has created it.' },
-  Link: {
-    description: 'The next page, if there is one: `rel="next"`. With `until`, the one before: `rel="prev"` (RFC 8288).',
-  },
-  'Content-Location': { description: 'The path of the record itself.', required: true },
+  Location: { description: 'The path of the new record.', required: true },
+  'Idempotency-Replayed': { description: '`true` if an earlier request with this key created the record.' },
+  Link: { description: 'The next page, `rel="next"`, or with `until` the previous one, `rel="prev"` (RFC 8288).' },
+  'Content-Location': { description: 'The path of the record.', required: true },
   'X-Total-Count': {
-    description: 'The number of all records that pass the filters, with `Prefer: count=exact`.',
+    description: 'The number of all records that match the filters, with `Prefer: count=exact`.',
     schema: { type: 'integer', minimum: 0 },
   },
-  'Set-Cookie': { description: 'The session cookie `sid`, set, renewed or removed.' },
-  'Retry-After': { description: 'When to try again, in seconds.', schema: { type: 'integer', minimum: 0 } },
+  'Set-Cookie': { description: 'The session cookie `sid`: set, renewed or removed.' },
+  'Retry-After': { description: 'Seconds to wait before you try again.', schema: { type: 'integer', minimum: 0 } },
 };
 
 function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }]));
 }
 
-const unchanged = { description: 'The caller has this version.', headers: headersOf(['ETag']) };
+const unchanged = { description: 'You have the current version.', headers: headersOf(['ETag']) };
 
-/** `value` with every titled schema of an object moved into `schemas`, and a reference in its place. */
+/** Returns `value` with each titled object schema moved to `schemas`, and a reference in its place. */
 function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   if (Array.isArray(value)) return value.map((element: JsonValue) => hoisted(element, schemas));
   if (!isJsonObject(value)) return value;

@@ -6,22 +6,20 @@ import { newUserRules, userChangeRules, userFields } from '../accounts/user-fiel
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 import { bodiesFor, either, newRecord, oneOrMany, type Body } from './body.ts';
-import { content, eventContent, idSchema, sinceParameter, type Route, type RoutedCollection } from './route.ts';
-import { capitalized, credentialsFields, dashboardSchema, leanDashboard, logoutFields } from './schemas.ts';
-import { refreshTokenFields, sessionSchema, startedSessionSchema, tokensSchema, userSchema } from './schemas.ts';
-import { serverRoutes } from './server-routes.ts';
+import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
+import { capitalized, credentialsFields, dashboardSchema, healthSchema, logoutFields } from './schemas.ts';
+import { refreshTokenFields, sessionSchema, startedSessionSchema, statusSchema, tokensSchema } from './schemas.ts';
+import { userSchema } from './schemas.ts';
 
-/** The route table: what can be requested, by which callers, and what is returned. How it is done is not known here. */
+/** The route table: what can be requested, by which callers, and what is returned. Handlers are elsewhere. */
 
 const credentials = newRecord('Credentials', { shape: credentialsFields });
 const refreshToken = newRecord('RefreshToken', { shape: refreshTokenFields });
 
 /** Signing in and out, and sessions. */
-const signInRoutes = {
+export const signInRoutes = {
   login: {
-    method: 'POST',
-    path: '/login',
-    access: 'public',
+    method: 'POST', path: '/login', access: 'public',
     sameSite: true,
     summary: 'Sign in and get a session cookie',
     body: credentials,
@@ -29,36 +27,28 @@ const signInRoutes = {
     refusals: [401, 429],
   },
   logout: {
-    method: 'POST',
-    path: '/logout',
-    access: 'public',
+    method: 'POST', path: '/logout', access: 'public',
     sameSite: true,
     summary: "End the cookie's session, or all sessions of its user",
     body: { ...newRecord('Logout', { shape: logoutFields }), optional: true },
     reply: { status: 204, description: 'The session has ended, and the cookie is removed.', headers: ['Set-Cookie'] },
   },
   me: {
-    method: 'GET',
-    path: '/me',
-    access: 'user',
+    method: 'GET', path: '/me', access: 'user',
     conditional: true,
     summary: 'Read your own user record',
-    reply: content(200, 'The user.', userSchema, 'ETag', 'Content-Location'),
+    reply: content(200, 'Your user record.', userSchema, 'ETag', 'Content-Location'),
     refusals: [404],
   },
   dashboard: {
-    method: 'GET',
-    path: '/dashboard',
-    access: 'session',
-    summary: 'Read what the signed-in user sees first',
+    method: 'GET', path: '/dashboard', access: 'session',
+    summary: 'Read an overview for the signed-in user',
     reply: content(200, 'The user, some counts, the latest items and the current session.', dashboardSchema(true)),
     // The page that a browser gets has a version.
     refusals: [412],
   },
   createToken: {
-    method: 'POST',
-    path: '/tokens',
-    access: 'public',
+    method: 'POST', path: '/tokens', access: 'public',
     sameSite: true,
     summary: 'Get an access token and a refresh token for a password or for a refresh token',
     body: either(credentials, 'refresh_token', refreshToken),
@@ -66,59 +56,83 @@ const signInRoutes = {
     refusals: [401, 429],
   },
   revokeToken: {
-    method: 'POST',
-    path: '/tokens/revoke',
-    access: 'public',
+    method: 'POST', path: '/tokens/revoke', access: 'public',
     sameSite: true,
     summary: 'End the session of a refresh token',
     body: refreshToken,
-    reply: { status: 204, description: 'The session has ended, if the token belonged to one (RFC 7009).' },
+    reply: { status: 204, description: 'The token is not valid any more, if it ever was (RFC 7009).' },
   },
   listSessions: {
-    method: 'GET',
-    path: '/sessions',
-    access: 'user',
+    method: 'GET', path: '/sessions', access: 'user',
     summary: 'List your sessions, or as an administrator those of any user',
-    query: [{ name: 'userId', description: 'The user, for administrators.', schema: idSchema }],
-    reply: content(200, 'The sessions, the oldest first.', { type: 'array', items: sessionSchema }),
+    query: [{ name: 'userId', description: 'The id of another user. Administrators only.', schema: idSchema }],
+    reply: content(200, 'The sessions, oldest first.', { type: 'array', items: sessionSchema }),
     refusals: [403],
   },
   removeSession: {
-    method: 'DELETE',
-    path: '/sessions/{id}',
-    access: 'user',
+    method: 'DELETE', path: '/sessions/{id}', access: 'user',
     summary: 'End one of your sessions, or as an administrator any session',
     reply: { status: 204, description: 'The session has ended.' },
   },
 } as const;
 
-/** All collections together. */
-const feedRoutes = {
+/** The server itself, and the changes of all collections. */
+export const serverRoutes = {
   changes: {
-    method: 'GET',
-    path: '/changes',
-    access: 'user',
+    method: 'GET', path: '/changes', access: 'user',
     summary: 'Follow the changes of all collections that you may list',
-    query: [sinceParameter],
-    reply: eventContent,
+    query: [{
+      name: 'since',
+      description: 'The id of the last event that you received. `Last-Event-ID` takes precedence.',
+      schema: { type: 'string' },
+    }],
+    reply: {
+      status: 200,
+      description: 'Server-sent events: `created`, `replaced`, `removed`, or `reset`: read the lists again.',
+      schema: { type: 'string' },
+      mediaType: 'text/event-stream',
+      headers: ['X-Accel-Buffering'],
+    },
+  },
+  describe: {
+    method: 'GET', path: '/openapi.json', access: 'public',
+    conditional: true,
+    summary: 'Read this OpenAPI document',
+    reply: content(200, 'This document.', { type: 'object' }, 'ETag'),
+  },
+  live: {
+    method: 'GET', path: '/livez', access: 'public',
+    summary: 'Check that the process is running',
+    reply: content(200, 'The process is running.', healthSchema),
+  },
+  status: {
+    method: 'GET', path: '/status', access: 'admin',
+    summary: 'Read the state of the server and its store',
+    reply: content(200, 'The state of the server.', statusSchema),
+  },
+  ready: {
+    method: 'GET', path: '/readyz', access: 'public',
+    summary: 'Check that the server is ready for requests',
+    reply: content(200, 'The server is ready.', healthSchema),
+    refusals: [507],
   },
 } as const;
 
-export const serviceRoutes = { ...signInRoutes, ...feedRoutes, ...serverRoutes };
+export const serviceRoutes = { ...signInRoutes, ...serverRoutes };
 
-/** The same with a page for browsers, which is also where they sign in. */
+/** The same routes with a page for browsers, on which they also sign in. */
 export const pagedServiceRoutes = { ...serviceRoutes, dashboard: { ...serviceRoutes.dashboard, signInAt: '/' } };
 
 export type ServiceOperation = keyof typeof serviceRoutes;
 
-/** The options of an installation that show in the route table. */
+/** The options of an installation that change the route table. */
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly passwordLengthMin?: number | undefined;
 }
 
-/** The collection of users. Everyone may register where `registration` is open. */
+/** Returns the collection of users. With open registration, anyone can create one. */
 export function usersCollection(
   { registration, passwordLengthMin = 1 }: RouteOptions,
 ): RoutedCollection<NewUser, UserDraft> {
@@ -140,7 +154,7 @@ export function usersCollection(
   };
 }
 
-/** A declared collection. */
+/** Returns a declared collection. */
 export function declaredCollection(
   declaration: CollectionDeclaration,
 ): RoutedCollection<NewEntry | NewEntry[], EntryDraft> {
@@ -168,14 +182,15 @@ export function collectionRoutes<N, C>(
 ): CollectionRoutes<N, C> {
   const { name, singular, fields, hasOwners, createsMany, access, bodies } = collection;
   const { changeHeaders = [], refusals = [] } = collection;
-  const [all, one] = [`/${name}`, `/${name}/{id}`];
+  const all = { path: `/${name}` };
+  const one = { path: `/${name}/{id}`, conditional: true };
   const record = resourceSchema(capitalized(singular), fields);
   const changed = content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders);
-  const versioned = { conditional: true, requireIfMatch };
+  const change = { ...one, requireIfMatch, reply: changed, refusals };
   return {
     list: {
       method: 'GET',
-      path: all,
+      ...all,
       access: access.list,
       conditional: true,
       prefer: 'count=exact',
@@ -185,7 +200,7 @@ export function collectionRoutes<N, C>(
     },
     create: {
       method: 'POST',
-      path: all,
+      ...all,
       access: access.create,
       summary: `Create a new ${singular}${createsMany ? ', or many at once' : ''}`,
       body: bodies.create,
@@ -195,38 +210,30 @@ export function collectionRoutes<N, C>(
     },
     read: {
       method: 'GET',
-      path: one,
+      ...one,
       access: access.read,
-      conditional: true,
       summary: `Read the ${singular} with this id`,
       query: [fieldsParameter(fields)],
       reply: content(200, `The ${singular}.`, record, 'ETag'),
     },
     replace: {
       method: 'PUT',
-      path: one,
+      ...change,
       access: access.replace,
-      ...versioned,
       summary: `Replace the ${singular} with this id`,
       body: bodies.replace,
-      reply: changed,
-      refusals,
     },
     patch: {
       method: 'PATCH',
-      path: one,
+      ...change,
       access: access.patch,
-      ...versioned,
       summary: `Change some fields of the ${singular} with this id`,
       body: bodies.patch,
-      reply: changed,
-      refusals,
     },
     remove: {
       method: 'DELETE',
-      path: one,
+      ...change,
       access: access.remove,
-      ...versioned,
       summary: `Delete the ${singular} with this id`,
       reply: { status: 204, description: `The ${singular} was deleted.` },
       // A hook may refuse it (422).
@@ -238,7 +245,7 @@ export function collectionRoutes<N, C>(
 const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
 const listHeaders = ['ETag', 'Link', 'X-Total-Count', 'Preference-Applied'];
 
-/** The whole route table by operation id, such as `listItems`, in the order in which people look for things. */
+/** Returns the whole route table by operation id, such as `listItems`. The most important routes come first. */
 export function routeTable(
   collections: readonly CollectionDeclaration[] = [items],
   options: RouteOptions = {},
@@ -252,6 +259,9 @@ export function routeTable(
   add(usersCollection(options));
   for (const declaration of collections) add(declaredCollection(declaration));
   for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
-  if (!collections.includes(items)) table.set('dashboard', { ...serviceRoutes.dashboard, reply: leanDashboard });
+  if (!collections.includes(items)) {
+    const reply = content(200, 'The user, some counts and the current session.', dashboardSchema(false));
+    table.set('dashboard', { ...serviceRoutes.dashboard, reply });
+  }
   return table;
 }

@@ -5,15 +5,15 @@ import { userFields } from '../accounts/user-fields.ts';
 import { boolean, optional, password, text, writeOnly } from '../schema/field.ts';
 import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
 
-/** The shapes of what is exchanged beside records: credentials, tokens, sessions, the dashboard. */
+/** Schemas of what is sent and returned apart from records: credentials, tokens, sessions, the dashboard. */
 
-/** What a person signs in with. Any password is compared with the stored one, so none of its rules shows here. */
+/** The credentials of a user. Any password is compared with the stored one, so the rules for new ones do not apply. */
 export const credentialsFields = {
   email: text({ min: 1, max: 254, example: 'ada@example.org' }),
   password: password(),
 };
 
-/** What a program exchanges for its next tokens, or ends its session with. */
+/** The body that gets new tokens, or ends a session. */
 export const refreshTokenFields = {
   refresh_token: writeOnly(text({ min: 1, max: 200, example: 'x'.repeat(67) })),
 };
@@ -31,7 +31,7 @@ export const startedSessionSchema = objectSchema('StartedSession', {
   expiresAt: { type: 'string', format: 'date-time' },
 });
 
-/** What a person sees first, with or without a collection of items. */
+/** Returns the schema of the dashboard, of a server with or without items. */
 export function dashboardSchema(hasItems: boolean): JsonObject {
   const counts = { ...(hasItems && { items: count }), users: count, sessions: count };
   return objectSchema('Dashboard', {
@@ -41,13 +41,6 @@ export function dashboardSchema(hasItems: boolean): JsonObject {
     session: sessionSchema,
   });
 }
-
-/** The dashboard of a server without items. */
-export const leanDashboard = {
-  status: 200,
-  description: 'The user, some counts and the current session.',
-  schema: dashboardSchema(false),
-} as const;
 
 /** RFC 6749 §5.1. */
 export const tokensSchema = objectSchema('Tokens', {
@@ -63,12 +56,12 @@ export const statusSchema = objectSchema('Status', {
   state: {
     type: 'string',
     enum: ['writable', 'full', 'failed'],
-    description: '`full`: the disk has no room, and only removals are taken. `failed`: nothing is.',
+    description: '`full`: the disk is full, and only deletions are accepted. `failed`: no writes are accepted.',
   },
-  records: { ...count, description: 'The records of all collections.' },
-  journalBytes: count,
-  checkpointedAt: { type: 'string', format: 'date-time', description: 'When snapshots of everything were written.' },
-  freeBytes: { ...count, description: 'Free space on the disk of the data.' },
+  records: { ...count, description: 'The number of records in all collections.' },
+  journalBytes: { ...count, description: 'The size of the journal.' },
+  checkpointedAt: { type: 'string', format: 'date-time', description: 'The time of the last checkpoint.' },
+  freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
 }, ['checkpointedAt', 'freeBytes']);
 
 export const healthSchema = objectSchema('Health', { status: { type: 'string', enum: ['live', 'ready'] } });
