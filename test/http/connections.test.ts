@@ -34,8 +34,7 @@ async function start(
 
 async function assertServes({ port }: Listener): Promise<void> {
   const client = new RawClient(port).send(last);
-  assert.equal((await client.reply()).status, 200);
-  assert.equal(await client.rest(), '');
+  await assertLast(client, { status: 200 });
 }
 
 async function* chunks(count: number, size: number): AsyncGenerator<string> {
@@ -49,12 +48,39 @@ function gate(): { readonly passed: Promise<void>; open: () => void } {
   return { passed, open };
 }
 
+/** A handler that answers "waited" when the test opens its gate. */
+function gatedHandler(): { readonly wait: Handle; open: () => void } {
+  const { passed, open } = gate();
+  const wait: Handle = async () => {
+    await passed;
+    return text('waited');
+  };
+  return { wait, open };
+}
+
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 
 function heapBytes(): number {
   collect();
   return process.memoryUsage().heapUsed;
+}
+
+/** Checks parts of a reply, and that the connection ends with it. */
+async function assertLast(
+  client: RawClient, expected: Readonly<Record<string, unknown>>, message?: string,
+): Promise<void> {
+  const { status, body, fields } = await client.reply();
+  const found: Readonly<Record<string, unknown>> = {
+    status, body, length: body.length, connection: fields.get('connection'),
+  };
+  for (const [name, value] of Object.entries(expected)) assert.equal(found[name], value, message);
+  assert.equal(await client.rest(), '', message);
+}
+
+/** Waits until every connection of a listener is closed. */
+async function allClosed({ exchanger }: Listener): Promise<void> {
+  await until(() => exchanger.connections === 0, 'a connection stays open');
 }
 
 /** Waits for a condition in this process, even on a busy machine. */
@@ -84,8 +110,7 @@ test('a caller that sends nothing, or fields or content too slowly, gets 408 in 
 test('an idle connection is closed', async (context) => {
   const listener = await start(context, { keepAliveTimeoutMs: 50 });
   const client = new RawClient(listener.port).send(get);
-  assert.equal((await client.reply()).status, 200);
-  assert.equal(await client.rest(), '');
+  await assertLast(client, { status: 200 });
 });
 
 test('a caller that leaves in mid content changes nothing, one that half-closes is answered', async (context) => {
@@ -153,7 +178,7 @@ test('a reader that leaves a large reply lying is cut off', async (context) => {
   await until(() => listener.answered.length > 0, 'it is not answered');
   await delay(80);
   assert.equal(listener.exchanger.connections, 1, 'it is given its time');
-  await until(() => listener.exchanger.connections === 0, 'it is not cut off');
+  await allClosed(listener);
   lazy.socket.resume();
   await lazy.closed;
   assert.ok(lazy.unread.length < 8 * 1024 * 1024, 'the reply was cut');
@@ -258,7 +283,7 @@ test('1,000 pipelined requests that are answered at once are answered in order',
     client.send(bytes);
     for (let id = 0; id < 1000; id += 1) assert.equal((await client.reply()).body, `item /items/${id}`);
     client.socket.destroy();
-    await until(() => listener.exchanger.connections === 0, 'it stays');
+    await allClosed(listener);
     assert.equal(listener.exchanger.sending, 0);
     await assertServes(listener);
   }
@@ -345,7 +370,7 @@ test('a caller that reads nothing does not make replies pile up', async (context
     await until(() => handled > 0, 'nothing is handled');
     await delay(50);
     assert.ok(handled < 16, `${handled} replies wait in memory`);
-    await until(() => listener.exchanger.connections === 0, 'it is not cut off');
+    await allClosed(listener);
     assert.equal(listener.answered.length, handled);
     assert.equal(listener.exchanger.sending, 0);
     client.socket.destroy();
@@ -363,17 +388,13 @@ test('a caller that pipelines small requests and reads nothing is cut off in tim
     client.send(`GET /small ${host}\r\n`.repeat(100));
     await delay(5);
   }
-  await until(() => listener.exchanger.connections === 0, 'it is not cut off');
+  await allClosed(listener);
   client.socket.destroy();
   await assertServes(listener);
 });
 
 test('a caller that sends too many requests behind its replies has a connection cut', async (context) => {
-  const waits = gate();
-  const wait: Handle = async () => {
-    await waits.passed;
-    return text('waited');
-  };
+  const { wait, open } = gatedHandler();
   const listener = await start(context, { piledBytesMax: 8 * 200 * 2048, lingerTimeoutMs: 20 }, { 'GET /wait': wait });
   const pipeline = (count: number): RawClient =>
     new RawClient(listener.port).send(`GET /wait ${host}\r\n${get.repeat(count)}`);
@@ -383,10 +404,9 @@ test('a caller that sends too many requests behind its replies has a connection 
   await until(() => listener.exchanger.connections === 1, 'it stays');
   const modest = pipeline(2);
   await until(() => listener.exchanger.inFlight === 3, 'it does not arrive');
-  waits.open();
+  open();
   for (const client of [first, modest]) {
-    assert.equal((await client.reply()).body, 'waited');
-    assert.equal(await client.rest(), '');
+    await assertLast(client, { body: 'waited' });
   }
   await until(() => listener.exchanger.inFlight + listener.exchanger.connections === 0, 'they stay');
 });
@@ -408,8 +428,8 @@ test('a write is answered before the read behind it is looked at, or ends the co
   client.send(`${read}${write}one`);
   for (const expected of ['old', 'written']) assert.equal((await client.reply()).body, expected);
   client.send(`${read}${write}two${read}`);
-  for (const expected of ['one', 'written']) assert.equal((await client.reply()).body, expected);
-  assert.equal(await client.rest(), '');
+  assert.equal((await client.reply()).body, 'one');
+  await assertLast(client, { body: 'written' });
   assert.equal(value, 'two');
 });
 
@@ -420,7 +440,7 @@ test('a caller that asks for a tunnel and breaks the connection harms nobody', a
     if (round % 2 === 0) assert.equal((await client.reply()).status, 405);
     client.send('x'.repeat(10_000)).socket.resetAndDestroy();
   }
-  while (listener.exchanger.connections > 0) await delay(2);
+  await allClosed(listener);
   await assertServes(listener);
 });
 
@@ -434,18 +454,13 @@ test('a request for a tunnel behind a streamed reply leaves the reply whole', as
     client.send(`GET /long ${host}\r\n${between}CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n`);
     // Read when it is all there: the client parses anew whenever something arrives.
     await within(10_000, client.closed, `the reply does not end with ${between.length} bytes between`);
-    assert.equal((await client.reply()).body.length, 200 * 64 * 1024);
-    assert.equal(await client.rest(), '');
+    await assertLast(client, { length: 200 * 64 * 1024 });
   }
   await assertServes(listener);
 });
 
 test('a caller that leaves while its reply is being made leaves nothing behind', async (context) => {
-  const waits = gate();
-  const wait: Handle = async () => {
-    await waits.passed;
-    return text('waited');
-  };
+  const { wait, open } = gatedHandler();
   const listener = await start(context, {}, { 'GET /wait': wait });
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
   client.send(`POST /echo ${host}Content-Length: 3\r\n\r\nabc`.repeat(3));
@@ -453,8 +468,8 @@ test('a caller that leaves while its reply is being made leaves nothing behind',
   while (listener.exchanger.inFlight === 0) await delay(2);
   await delay(20);
   client.socket.resetAndDestroy();
-  while (listener.exchanger.connections > 0) await delay(2);
-  waits.open();
+  await allClosed(listener);
+  open();
   await delay(20);
   assert.equal(listener.exchanger.inFlight, 0);
   assert.equal(listener.exchanger.arriving.fromOthers.sum, 0);
@@ -474,15 +489,13 @@ test('after "Connection: close" from either side nothing more is handled', async
         handled = 0;
         const asked = new RawClient(listener.port);
         asked.send(`GET /${path} ${host}Connection: ${option}\r\n\r\nGET /${path} ${host}\r\n`);
-        assert.equal((await asked.reply()).fields.get('connection'), 'close', option);
-        assert.equal(await asked.rest(), '');
+        await assertLast(asked, { connection: 'close' }, option);
         assert.equal(handled, 1);
       }
       handled = 0;
       listener.exchanger.draining = true;
       const told = new RawClient(listener.port).send(`GET /${path} ${host}\r\n`.repeat(5));
-      assert.equal((await told.reply()).fields.get('connection'), 'close');
-      assert.equal(await told.rest(), '');
+      await assertLast(told, { connection: 'close' });
       assert.equal(handled, 1);
       listener.exchanger.draining = false;
     }
@@ -503,8 +516,7 @@ test('nothing is handled behind a reply whose connection Node itself would end',
     handled = 0;
     const client = new RawClient(listener.port).send(`${head}\r\n\r\n`.repeat(3));
     await client.closed;
-    assert.equal((await client.reply()).fields.get('connection'), 'close');
-    assert.equal(await client.rest(), '');
+    await assertLast(client, { connection: 'close' });
     assert.equal(handled, 1, head);
   }
   await assertServes(listener);
@@ -525,12 +537,10 @@ test('a reply with a malformed field breaks its connection, and no other', async
 test('content over the limit is refused before it is read, or as soon as it is too long', async (context) => {
   const listener = await start(context, { lingerTimeoutMs: 50 });
   const announced = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 100000\r\n\r\n`);
-  assert.equal((await announced.reply()).status, 413);
-  assert.equal(await announced.rest(), '');
+  await assertLast(announced, { status: 413 });
   const expected = new RawClient(listener.port);
   expected.send(`POST /echo ${host}Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n`);
-  assert.equal((await expected.reply()).status, 413, 'and no "100 Continue" before it');
-  assert.equal(await expected.rest(), '');
+  await assertLast(expected, { status: 413 }, 'and no "100 Continue" before it');
   const chunk = `100\r\n${'x'.repeat(256)}\r\n`;
   const chunked = new RawClient(listener.port).send(`POST /echo ${host}Transfer-Encoding: chunked\r\n\r\n`);
   chunked.send(chunk.repeat(5));
@@ -539,13 +549,11 @@ test('content over the limit is refused before it is read, or as soon as it is t
   assert.equal(await chunked.rest(), '');
   const endless = new RawClient(listener.port).send(`POST /ignore ${host}Transfer-Encoding: chunked\r\n\r\n`);
   endless.send(chunk.repeat(1000));
-  assert.equal((await endless.reply()).body, 'ignored');
-  assert.equal(await endless.rest(), '');
+  await assertLast(endless, { body: 'ignored' });
   // A head that is refused may be followed by content too, and its sender gets to read why.
   const odd = new RawClient(listener.port).send(`POST /echo ${host}Expect: x\r\nContent-Length: 900000\r\n\r\n`);
   odd.send('x'.repeat(800_000));
-  assert.equal((await odd.reply()).status, 417);
-  assert.equal(await odd.rest(), '');
+  await assertLast(odd, { status: 417 });
   const exact = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 1000\r\n\r\n${'z'.repeat(1000)}`);
   assert.equal((await exact.reply()).body.length, 1000);
   exact.socket.destroy();
@@ -579,7 +587,7 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
     assert.equal(listener.exchanger.connections, 5);
     assert.equal(listener.exchanger.refused, 15);
     for (const client of clients) client.socket.destroy();
-    while (listener.exchanger.connections > 0) await delay(5);
+    await allClosed(listener);
     await assertServes(listener);
   }
   const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
@@ -630,11 +638,7 @@ test('at the cap of all, a flood does not have idle connections looked for each 
 });
 
 test('beyond the requests in flight callers get 503, but health is always answered', async (context) => {
-  const waits = gate();
-  const wait: Handle = async () => {
-    await waits.passed;
-    return text('waited');
-  };
+  const { wait, open } = gatedHandler();
   const routes = { 'GET /wait': wait, 'GET /livez': () => text('alive') };
   const always = { alwaysServedTargets: new Set(['/livez']) };
   const listener = await start(context, { requestsInFlightMax: 3 }, routes, always);
@@ -646,7 +650,7 @@ test('beyond the requests in flight callers get 503, but health is always answer
   assert.equal(reply.fields.get('retry-after'), '1');
   shed.send(`GET /livez ${host}\r\n`);
   assert.equal((await shed.reply()).body, 'alive');
-  waits.open();
+  open();
   for (const client of waiting) assert.equal((await client.reply()).body, 'waited');
   shed.send(`GET /wait ${host}\r\n`);
   assert.equal((await shed.reply()).body, 'waited');
@@ -755,8 +759,7 @@ test('draining lets a slow reader have the rest of its reply', async (context) =
   client.socket.resume();
   // Read when it is all there: the client parses anew whenever something arrives.
   await within(20_000, client.closed, 'the connection does not end');
-  assert.equal((await client.reply()).body.length, 8 * 1024 * 1024);
-  assert.equal(await client.rest(), '');
+  await assertLast(client, { length: 8 * 1024 * 1024 });
   assert.equal(await drained, 0);
 });
 
