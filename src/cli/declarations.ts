@@ -9,7 +9,8 @@ import { pageEndpoints } from '../web/assets.ts';
 
 /** Reads the file that `--collections` names. @throws UsageError with the place of the first mistake */
 export function readDeclarations(file: string): Declarations {
-  const routes = [...Object.values(serviceRoutes), ...pageEndpoints(false).map(({ route }) => route)];
+  const pages = pageEndpoints(false).map(({ route }) => route);
+  const routes = [...Object.values(serviceRoutes), ...pages];
   const taken = [usersCollection({}).name, ...routes.map(({ path }) => path.split('/')[1] ?? '')];
   try {
     return parseDeclarations(parseJsonBytes(readFileSync(file)), taken);

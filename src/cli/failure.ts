@@ -5,7 +5,7 @@ import { errorCode } from '../store/disk/files.ts';
 import { ClusterError, LockedError, StoreDamageError } from '../store/store.ts';
 import { exitCodes, isWithin, type Call, type ExitCode } from './command.ts';
 
-/** How an error ends the process, and what is said about it. */
+/** The exit code and the message of an error that ends a command. */
 export type Failure = readonly [code: ExitCode, message: string];
 
 export function failureOf(error: unknown, call: Call | undefined): Failure {
@@ -17,23 +17,26 @@ export function failureOf(error: unknown, call: Call | undefined): Failure {
   if (error instanceof KeyRingError) return [exitCodes.config, message];
   if (error instanceof StoreDamageError) return [exitCodes.config, `${message}; ${error.remedy}`];
   if (error instanceof CairnError) {
-    const issues = error.issues?.map(({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`);
-    return [machineErrors.has(error.code) ? exitCodes.io : exitCodes.usage, issues?.join('\n') ?? message];
+    const code = machineErrors.has(error.code) ? exitCodes.io : exitCodes.usage;
+    const issues = error.issues?.map(
+      ({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`,
+    );
+    return [code, issues?.join('\n') ?? message];
   }
   const code = errorCode(error) ?? '';
   if ('syscall' in error || code === 'ERR_ACCESS_DENIED') {
-    const told = message.startsWith('Cannot ') ? message : systemMessage(error, code, call);
-    return [code === 'EADDRINUSE' ? exitCodes.busy : exitCodes.io, told];
+    const exitCode = code === 'EADDRINUSE' ? exitCodes.busy : exitCodes.io;
+    return [exitCode, message.startsWith('Cannot ') ? message : systemMessage(error, code, call)];
   }
-  return [exitCodes.bug, `Cannot go on, because of a bug of Cairn: ${error.stack}`];
+  return [exitCodes.bug, `Cannot go on, because of a bug in Cairn: ${error.stack}`];
 }
 
-/** Errors of the machine. Other operating errors come from what was asked for. */
+/** Errors that the machine caused. The other operating errors come from wrong input. */
 const machineErrors: ReadonlySet<ErrorCode> = new Set([
   'outcome_unknown', 'storage_full', 'store_failed', 'store_unavailable',
 ]);
 
-/** What to do where the system refuses a file, a directory or a port. */
+/** What to do if the system refuses a file, a directory or a port. */
 const remedies: Readonly<Record<string, string>> = {
   EACCES: '; run this as the owner of the files, or use another place (for a port, one above 1023)',
   EADDRINUSE: '; use another port, or stop the process that listens on it',
@@ -46,16 +49,20 @@ const remedies: Readonly<Record<string, string>> = {
 
 /** Names the option whose file, directory, port or address the system refused. */
 function systemMessage(error: Error, code: string, call: Call | undefined): string {
-  const { path, resource = path, port, hostname, address = hostname } = Object.fromEntries(Object.entries(error));
+  const details = Object.fromEntries(Object.entries(error));
+  const { path, resource = path, port, hostname, address = hostname } = details;
   const isPortRefused = code === 'EADDRINUSE' || code === 'EACCES';
   const isRefused = (option: Option<unknown>): boolean => {
     const value = call?.read(option);
     if (option.placeholder === 'PORT') return isPortRefused && value === port;
     if (option.placeholder === 'ADDRESS') return !isPortRefused && value === address;
-    const isPlace = /^(DIRECTORY|FILE)$/.test(option.placeholder) && typeof value === 'string';
-    return isPlace && typeof resource === 'string' && (isWithin(value, resource) || isWithin(resource, value));
+    if (!/^(DIRECTORY|FILE)$/.test(option.placeholder)) return false;
+    if (typeof value !== 'string' || typeof resource !== 'string') return false;
+    return isWithin(value, resource) || isWithin(resource, value);
   };
   const option = call?.command.options.find(isRefused);
-  const reason = code === 'ERR_ACCESS_DENIED' ? `${JSON.stringify(resource)} is out of reach` : error.message;
-  return `Cannot ${option === undefined ? 'go on' : `use --${option.name}`}: ${reason}${remedies[code] ?? ''}`;
+  const what = option === undefined ? 'go on' : `use --${option.name}`;
+  const isDenied = code === 'ERR_ACCESS_DENIED';
+  const reason = isDenied ? `${JSON.stringify(resource)} is out of reach` : error.message;
+  return `Cannot ${what}: ${reason}${remedies[code] ?? ''}`;
 }

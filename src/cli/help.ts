@@ -2,7 +2,10 @@ import { secrets } from '../config/config.ts';
 import type { Option } from '../config/settings.ts';
 import { exitMeanings, findCommand, type Command } from './command.ts';
 
-/** Returns the help of the command that `words` name, of those that begin with the first word, or of all. */
+/**
+ * Returns the help of the command that `words` name. Where they name none, lists the commands
+ * that begin with the first word, or all commands.
+ */
 export function help(commands: readonly Command[], words: readonly string[]): string {
   const command = findCommand(commands, words);
   if (command !== undefined) return describe(command);
@@ -12,30 +15,40 @@ export function help(commands: readonly Command[], words: readonly string[]): st
 
 function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map((command) => usage(command).length));
-  const lines = commands.map((command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`);
+  const lines = commands.map(
+    (command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`,
+  );
+  const codes = Object.entries(exitMeanings).map(
+    ([code, meaning]) => `  ${code.padEnd(2)}  ${meaning}\n`,
+  );
   return `Usage: cairn [COMMAND] [OPTIONS]
 
 Commands:
 ${lines.join('')}
-Without a command, serve is meant. "cairn COMMAND --help" shows the options of a command, "cairn --version" the version.
+Without a command, cairn runs serve. "cairn COMMAND --help" shows the options of a command,
+"cairn --version" the version.
 
 Exit codes:
-${Object.entries(exitMeanings).map(([code, meaning]) => `  ${code.padEnd(2)}  ${meaning}\n`).join('')}`;
+${codes.join('')}`;
 }
 
 function describe(command: Command): string {
   const options = command.options.map(describeOption).join('');
-  const named = (command.secrets ?? []).map((name) => `  ${name}, ${name}_FILE\n      ${secrets[name]}\n`).join('');
+  const named = (command.secrets ?? []).map(
+    (name) => `  ${name}, ${name}_FILE\n      ${secrets[name]}\n`,
+  ).join('');
   return (
     `Usage: cairn ${usage(command)}${options && ' [OPTIONS]'}\n\n${command.summary}.\n` +
     (options && `\nOptions, with their environment variables:\n${options}`) +
-    (named && `\nSecrets, from the environment or from a file that it names:\n${named}`)
+    (named && `\nSecrets, from a variable or from a file that a variable names:\n${named}`)
   );
 }
 
-function describeOption({ name, placeholder, variable, help, defaultText }: Option<unknown>): string {
-  const head = [`--${name} ${placeholder}`.trimEnd(), ...(variable === undefined ? [] : [variable])].join(', ');
-  return `  ${head}\n      ${help}${defaultText && ` (default: ${defaultText})`}\n`;
+function describeOption(option: Option<unknown>): string {
+  const { name, placeholder, variable, help, defaultText } = option;
+  const flag = `--${name} ${placeholder}`.trimEnd();
+  const names = variable === undefined ? flag : `${flag}, ${variable}`;
+  return `  ${names}\n      ${help}${defaultText && ` (default: ${defaultText})`}\n`;
 }
 
 function usage({ name, operands = [] }: Command): string {

@@ -1,7 +1,7 @@
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/options.ts';
 import { isLoopback } from '../base/network.ts';
-import { systemClock, systemRandom } from '../base/system.ts';
+import { systemRandom } from '../base/system.ts';
 import { options, unknownVariables, type Config } from '../config/config.ts';
 import { settingsOf } from '../config/settings.ts';
 import type { HttpServer, TlsTexts } from '../http/server.ts';
@@ -10,8 +10,7 @@ import { ClusterError } from '../store/store.ts';
 import { forgetAdminPassword, keepAdminPassword } from './admin-password.ts';
 import { declarationsOf, exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
 
-const logCloseMs = 1000;
-
+/** The command that serves the API. */
 export const serve: Command = {
   name: 'serve',
   summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
@@ -36,43 +35,51 @@ export const serve: Command = {
   },
 };
 
+const logCloseMs = 1000;
+
 interface Started {
   readonly app: Application;
   readonly operations: HttpServer | undefined;
 }
 
 async function start(
-  config: Config, log: Log, terminal: Terminal, onFailure: (error: unknown) => void,
+  config: Config,
+  log: Log,
+  terminal: Terminal,
+  onFailure: (error: unknown) => void,
 ): Promise<Started> {
-  const { host, port, secret, opsHost, opsPort, cluster } = config;
+  const { host, port, directory, opsHost, opsPort } = config;
   for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
   const tls = await loadTls(config);
-  const declarations = await declarationsOf(config.collections);
-  const administrator = firstAdministrator(config, terminal);
-  const directory = cluster === undefined ? config.directory : undefined;
-  const metrics = opsPort === undefined ? undefined : new (await import('../observability/metrics.ts')).Metrics();
-  const watcher: Observer = {
-    request: () => undefined,
-    security(event, { userId }) {
-      const isForgotten = event === 'password_changed' || event === 'user_removed';
-      if (isForgotten) void forgetAdminPassword(config.directory, app.users, userId);
-    },
-  };
-  const observers = metrics === undefined ? [watcher] : [watcher, metrics];
-  const own = { directory, cluster, secret, administrator, log, onFailure };
-  const app = await openApp({ ...settingsOf(config), ...declarations, ...own }, observers);
+  const observers: Observer[] = [passwordWatcher(directory)];
+  const metrics =
+    opsPort === undefined
+      ? undefined
+      : new (await import('../observability/metrics.ts')).Metrics();
+  if (metrics !== undefined) observers.push(metrics);
+  const app = await openApp({
+    ...settingsOf(config),
+    ...(await declarationsOf(config.collections)),
+    directory: config.cluster === undefined ? directory : undefined,
+    cluster: config.cluster,
+    secret: config.secret,
+    administrator: firstAdministrator(config, terminal),
+    log,
+    onFailure,
+  }, observers);
   let operations: HttpServer | undefined;
   try {
     const boundPort = await app.listen({ port, host, tls });
     if (metrics !== undefined) {
       const { startOperations } = await import('../app/operations.ts');
-      operations = await startOperations({ app, metrics, log, directory: config.directory }, opsPort ?? 0, opsHost);
-      log.message('notice', `Operations are served at ${urlOf('http', opsHost, operations.port)}`);
+      operations = await startOperations({ app, metrics, log, directory }, opsPort ?? 0, opsHost);
+      const url = urlOf('http', opsHost, operations.port);
+      log.message('notice', `Operations are served at ${url}`);
     }
     await app.begin();
-    const line = `Cairn serves ${urlOf(tls === undefined ? 'http' : 'https', host, boundPort)}`;
-    if (config.log === 'none') terminal.out(`${line}\n`);
-    else log.message('notice', line);
+    const url = urlOf(tls === undefined ? 'http' : 'https', host, boundPort);
+    if (config.log === 'none') terminal.out(`Cairn serves ${url}\n`);
+    else log.message('notice', `Cairn serves ${url}`);
     warnOfSetUp(config, log);
     return { app, operations };
   } catch (error) {
@@ -82,6 +89,17 @@ async function start(
   }
 }
 
+/** Removes the file with the generated password when that password is no longer good. */
+function passwordWatcher(directory: string): Observer {
+  return {
+    request: () => undefined,
+    security(event, { userId }) {
+      if (event !== 'password_changed' && event !== 'user_removed') return;
+      void forgetAdminPassword(directory, userId);
+    },
+  };
+}
+
 /** @throws UsageError */
 async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
   return tls && (await import('../config/certificate.ts')).readTls(tls);
@@ -89,41 +107,58 @@ async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
 
 function openLog(config: Config, { interactive, err }: Terminal): Log {
   if (config.log === 'none') return silentLog;
-  const format = config.log ?? (interactive ? 'pretty' : 'json');
-  const onError = ({ message }: Error): void =>
-    err(`Cannot write the log to standard output: ${message}; trying again each second\n`);
-  return createLog({ format, level: config.logLevel, clock: systemClock, sink: standardOutput(), onError });
+  return createLog({
+    format: config.log ?? (interactive ? 'pretty' : 'json'),
+    level: config.logLevel,
+    sink: standardOutput(),
+    onError: ({ message }) =>
+      err(`Cannot write the log to standard output: ${message}; trying again each second\n`),
+  });
 }
 
 type Stop = readonly [code: ExitCode, reason: string];
 
-/** A signal that comes again within this time is the same one: npm, say, passes on what the terminal sent already. */
-const sameSignalMs = 1000;
+/** A signal that is repeated within this time counts once: npm passes on what a terminal sent already. */
+const repeatedSignalMs = 1000;
 
-/** Waits for the first reason to stop. A later signal ends the process at once, as if nothing listened for it. */
-function waitForStop(): { readonly stopped: Promise<Stop>; readonly fail: (error: unknown) => void } {
+/**
+ * Waits for the first reason to stop: a signal, or a call of `fail`. A later signal ends the
+ * process at once, because nothing listens for it any more.
+ */
+function waitForStop(): {
+  readonly stopped: Promise<Stop>;
+  readonly fail: (error: unknown) => void;
+} {
   let stop: (stop: Stop) => void = () => undefined;
   const stopped = new Promise<Stop>((resolve) => (stop = resolve));
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const listener = (): void => {
       stop([exitCodes.done, signal]);
-      setTimeout(() => process.off(signal, listener), sameSignalMs).unref();
+      setTimeout(() => process.off(signal, listener), repeatedSignalMs).unref();
     };
     process.on(signal, listener);
   }
-  const codeOf = (error: unknown) => (error instanceof ClusterError ? error.exitCode : exitCodes.io);
-  return { stopped, fail: (error) => stop([codeOf(error), 'the store can write nothing any more']) };
+  const fail = (error: unknown): void => {
+    const code = error instanceof ClusterError ? error.exitCode : exitCodes.io;
+    stop([code, 'the store can write nothing any more']);
+  };
+  return { stopped, fail };
 }
 
-/** Listens from now on, because SIGHUP ends a process that does not. Reloads run one after another, after the start. */
+/**
+ * Reloads on SIGHUP, which would otherwise end the process. Reloads run one after another, and only
+ * after the start.
+ */
 function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): void {
   let last: Promise<unknown> = starting;
   process.on('SIGHUP', () => {
-    last = last.then(async () => reload((await starting).app, config, log)).catch(() => undefined);
+    last = last
+      .then(async () => reload((await starting).app, config, log))
+      .catch(() => undefined);
   });
 }
 
-/** Reads certificate and keys again, both or neither: after an error the former ones stay in use. */
+/** Reads certificate and keys again. After an error the former ones stay in use, both of them. */
 async function reload(app: Application, config: Config, log: Log): Promise<void> {
   try {
     const tls = await loadTls(config);
@@ -131,38 +166,48 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
     if (tls !== undefined) app.renewTls(tls);
     const all = `${tls === undefined ? 'Keys' : 'Certificate and keys'} were read again`;
     const some = `${tls === undefined ? 'Nothing' : 'The certificate'} was read again`;
-    log.message('notice', config.secret === undefined ? all : `${some}; CAIRN_SECRET is read only at the start`);
+    const isConfigured = config.secret !== undefined;
+    log.message('notice', isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     log.message('error', `The former certificate and keys stay in use: ${reason}`);
   }
 }
 
-/** The administrator of the first start. A generated password is kept before; of several nodes, by the one that did. */
+/**
+ * Returns the administrator of the first start. A generated password is shown or kept before the
+ * user is made. In a cluster, only the node that made the user does so, afterwards.
+ */
 function firstAdministrator(config: Config, terminal: Terminal): Administrator {
   const { adminEmail: email, adminPassword, passwordLengthMin, cluster } = config;
   if (adminPassword !== undefined) return { email, password: adminPassword };
-  const password = systemRandom(Math.max(18, Math.ceil((passwordLengthMin * 3) / 4))).toString('base64url');
-  const keep = () => keepPassword(config, terminal, password);
+  const bytes = Math.max(18, Math.ceil((passwordLengthMin * 3) / 4));
+  const password = systemRandom(bytes).toString('base64url');
+  const keep = (): Promise<void> => keepPassword(config, terminal, password);
   if (cluster !== undefined) return { email, password, onMade: keep };
   return { email, password: () => keep().then(() => password) };
 }
 
-/** Shows the password to a person; without a terminal it is kept in a file. */
-async function keepPassword(config: Config, { interactive, out, err }: Terminal, password: string): Promise<void> {
+/** Shows the password on a terminal; otherwise keeps it in a file. */
+async function keepPassword(config: Config, terminal: Terminal, password: string): Promise<void> {
   const { adminEmail, directory } = config;
-  if (interactive) {
-    out(`The password of ${adminEmail}, shown only once: ${password}\n`);
+  if (terminal.interactive) {
+    terminal.out(`The password of ${adminEmail}, shown only once: ${password}\n`);
   } else {
     const file = await keepAdminPassword(directory, password);
-    err(`The password of ${adminEmail} is in ${file}, until it is changed\n`);
+    terminal.err(`The password of ${adminEmail} is in ${file}, until it is changed\n`);
   }
 }
 
 function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): void {
-  if (auth === 'none') log.message('warn', 'Everyone who can reach this port is an administrator: --auth=none');
+  if (auth === 'none') {
+    log.message('warn', 'Everyone who can reach this port is an administrator: --auth=none');
+  }
   if (isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
-  log.message('warn', 'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy');
+  log.message(
+    'warn',
+    'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy',
+  );
 }
 
 function urlOf(scheme: 'http' | 'https', host: string, port: number): string {

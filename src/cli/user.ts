@@ -15,18 +15,19 @@ import { silentLog, type Log } from '../observability/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword } from './admin-password.ts';
 import {
-  clusterOf, clusterOptions, clusterSecrets, dataDirectory, type Call, type Command, type Terminal,
+  clusterOf, dataDirectory, storeAccess, type Call, type Command, type Terminal,
 } from './command.ts';
 
-const name = flagOnly(option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined));
+const name = flagOnly(
+  option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
+);
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
-export const passwordFile = flagOnly(
-  option('password-file', 'read the password from a file, or from standard input with -', text('FILE'), undefined),
-);
+export const passwordFile = flagOnly(option(
+  'password-file', 'file with the password; - reads it from standard input', text('FILE'), undefined,
+));
 
-const places = [options.directory, ...clusterOptions] as const;
-const storeOptions = [...places, options.passwordLengthMin, options.scryptCost] as const;
+const passwordOptions = [...storeAccess.options, options.passwordLengthMin, options.scryptCost, passwordFile];
 
 /** Commands that change users while no server runs, or beside the nodes of a cluster. */
 export const userCommands: readonly Command[] = [
@@ -34,27 +35,27 @@ export const userCommands: readonly Command[] = [
     name: 'user add',
     summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
     operands: ['EMAIL'],
-    options: [...storeOptions, name, role, passwordFile],
-    secrets: clusterSecrets,
+    ...storeAccess,
+    options: [...passwordOptions, name, role],
     run: addUser,
   },
   {
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
-    options: places,
-    secrets: clusterSecrets,
-    run: (call) => withUsers(call, (users) => users.records.view().blocks.flat().map(line).join('')),
+    ...storeAccess,
+    run: (call) =>
+      withUsers(call, (users) => users.records.view().blocks.flat().map(line).join('')),
   },
   {
     name: 'user set-password',
     summary: "Sets a user's password and ends their sessions",
     operands: ['EMAIL'],
-    options: [...storeOptions, passwordFile],
-    secrets: clusterSecrets,
+    ...storeAccess,
+    options: passwordOptions,
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         await change(users, target, { password: await readPassword(call) });
-        await forgetAdminPassword(call.read(options.directory), users, target.id);
+        await forgetAdminPassword(call.read(options.directory), target.id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -62,8 +63,7 @@ export const userCommands: readonly Command[] = [
     name: 'user set-role',
     summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
     operands: ['EMAIL', 'ROLE'],
-    options: places,
-    secrets: clusterSecrets,
+    ...storeAccess,
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         const record = await change(users, target, { role: call.operands[1] ?? '' });
@@ -74,12 +74,11 @@ export const userCommands: readonly Command[] = [
     name: 'user remove',
     summary: 'Removes a user and ends their sessions; what they created stays',
     operands: ['EMAIL'],
-    options: places,
-    secrets: clusterSecrets,
+    ...storeAccess,
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         await users.remove(target);
-        await forgetAdminPassword(call.read(options.directory), users, target.id);
+        await forgetAdminPassword(call.read(options.directory), target.id);
         return `${email} is removed\n`;
       }),
   },
@@ -87,11 +86,14 @@ export const userCommands: readonly Command[] = [
 
 async function addUser(call: Call): Promise<void> {
   const [email = ''] = call.operands;
-  const fields = { name: call.read(name) ?? email.replace(/@.*/s, ''), email, role: call.read(role) };
+  const userName = call.read(name) ?? email.replace(/@.*/s, '');
+  const fields = { name: userName, email, role: call.read(role) };
   let body: JsonObject | undefined;
-  const read = async (): Promise<JsonObject> => (body ??= { ...fields, password: await readPassword(call) });
-  const check = async (users: Users): Promise<unknown> => users.acceptNew(localAdministrator, await read());
-  await withUsers(call, async (users) => line(await users.add(await read())), check);
+  const readBody = async (): Promise<JsonObject> =>
+    (body ??= { ...fields, password: await readPassword(call) });
+  const check = async (users: Users): Promise<unknown> =>
+    users.acceptNew(localAdministrator, await readBody());
+  await withUsers(call, async (users) => line(await users.add(await readBody())), check);
 }
 
 async function change(users: Users, target: Target, body: JsonObject): Promise<UserRecord> {
@@ -102,40 +104,51 @@ function line(user: UserRecord): string {
   return `${user.id}\t${user.role}\t${user.email}\t${user.name}\n`;
 }
 
-/** Does `work` on the user whose address is the first operand. @throws UsageError where no user has it */
+/** Runs `work` on the user that the first operand names. @throws UsageError if there is none */
 function withUser(
-  call: Call, work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
+  call: Call,
+  work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
 ): Promise<void> {
   const [email = ''] = call.operands;
   return withUsers(call, (users) => {
     const user = users.records.find('email', emailKey(email));
     if (user === undefined) {
-      throw new UsageError(`Cannot find the user: no user has the address ${JSON.stringify(email)}`);
+      const address = JSON.stringify(email);
+      throw new UsageError(`Cannot find the user: no user has the address ${address}`);
     }
-    return work(users, { principal: localAdministrator, id: user.id, precondition: unconditional }, user);
+    const target = { principal: localAdministrator, id: user.id, precondition: unconditional };
+    return work(users, target, user);
   });
 }
 
 /**
- * Opens the data directory, or joins the cluster, without serving it, does `work`, and shows the text that it returns.
- * Where there is no store in the directory yet, one is made only if there is a `check` and it passes.
- * @throws LockedError while a server has the directory, UsageError where there is none
+ * Opens the data directory or joins the cluster, without serving it. Runs `work`, and shows the
+ * text that it returns. A directory without a store gets one only if `check` is given and passes.
+ * @throws LockedError while a server has the directory, UsageError if there is no store
  */
 async function withUsers(
-  call: Call, work: (users: Users) => Promise<string> | string, check?: (users: Users) => Promise<unknown>,
+  call: Call,
+  work: (users: Users) => Promise<string> | string,
+  check?: (users: Users) => Promise<unknown>,
 ): Promise<void> {
-  const { terminal } = call;
+  const { terminal, read } = call;
   const cluster = await clusterOf(call);
   const directory = cluster === undefined ? dataDirectory(call) : undefined;
-  const [passwordLengthMin, scryptCost] = [call.read(options.passwordLengthMin), call.read(options.scryptCost)];
-  // What the store reports now, such as a torn write, no later start reports again.
+  // The next start does not report again what the store reports now, such as a torn write.
   const message: Log['message'] = (_level, text, { reason } = {}) =>
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
-  const log = { ...silentLog, message };
-  const complete = completeOptions({ directory, items: false, passwordLengthMin, scryptCost, log });
+  const complete = completeOptions({
+    directory,
+    items: false,
+    passwordLengthMin: read(options.passwordLengthMin),
+    scryptCost: read(options.scryptCost),
+    log: { ...silentLog, message },
+  });
   const { store, users } = openData(complete, undefined, cluster?.node);
   if (cluster === undefined && !(await store.exists())) {
-    if (check === undefined) throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
+    if (check === undefined) {
+      throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
+    }
     await check(users);
   }
   await store.start();
@@ -147,9 +160,9 @@ async function withUsers(
 }
 
 /**
- * Reads the password from `--password-file`, from a terminal without echo and twice, or from standard input where that
- * is no terminal. A line end after it is not part of it.
- * @throws UsageError where there is none, or the two differ
+ * Reads the password from `--password-file`, from a terminal, or from standard input that is no
+ * terminal. A line end at its end is not part of it.
+ * @throws UsageError if it is empty, or was typed differently the second time
  */
 export async function readPassword(call: Call): Promise<string> {
   const { terminal } = call;
@@ -159,23 +172,25 @@ export async function readPassword(call: Call): Promise<string> {
   else if (file === '-' || terminal.input.isTTY !== true) password = await readAll(terminal.input);
   else {
     password = await readHidden(terminal, 'Password: ');
-    const again = await readHidden(terminal, 'Once more: ');
-    if (again !== password) throw new UsageError('Cannot set the password: the two were not the same');
+    if ((await readHidden(terminal, 'Once more: ')) !== password) {
+      throw new UsageError('Cannot set the password: the two were not the same');
+    }
   }
   password = password.replace(/\r?\n$/, '');
   if (password === '') throw new UsageError('Cannot set the password: it is empty');
   return password;
 }
 
-/** Reads a line without showing it: the echo is thrown away. */
+/** Reads a line from a terminal without showing it: the echo is discarded. */
 async function readHidden({ input, err }: Terminal, prompt: string): Promise<string> {
   err(prompt);
   const output = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, output, terminal: true, historySize: 0 });
   try {
     return await new Promise((resolve, reject) => {
+      lines.once('line', resolve);
       // Ctrl-C, and Ctrl-D on an empty line, close it.
-      lines.once('line', resolve).once('close', () => reject(new UsageError('Cannot set the password: interrupted')));
+      lines.once('close', () => reject(new UsageError('Cannot set the password: interrupted')));
     });
   } finally {
     lines.close();

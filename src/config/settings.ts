@@ -3,21 +3,21 @@ import { invariant } from '../base/errors.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
 import type { EtcdOptions } from '../store/cluster/etcd.ts';
 
-/** What an installation decides, on the command line or in `createApp`. */
+/** What an installation may choose, on the command line or in `createApp`. */
 export interface Settings {
   /** Who may create users: administrators only, or anyone. */
   readonly registration: 'closed' | 'open';
-  /** `none` makes every caller an administrator; only callers on this machine are answered then. */
+  /** `none` makes every caller an administrator. It answers callers on this machine only. */
   readonly auth: 'required' | 'none';
   /** Web origins such as `https://app.example` whose pages may call the API. */
   readonly corsOrigins: readonly string[];
-  /** Addresses and networks such as `10.0.0.0/8` of proxies whose `X-Forwarded-*` fields are believed. */
+  /** Addresses and networks such as `10.0.0.0/8` of proxies whose `X-Forwarded-*` are believed. */
   readonly trustedProxies: readonly string[];
-  /** The path under which a proxy shows the server, such as `/api`; empty where that is the root. */
+  /** The path under which a proxy shows the server, such as `/api`; empty for the root. */
   readonly basePath: string;
   /** The shortest password, in characters. */
   readonly passwordLengthMin: number;
-  /** The exponent of scrypt's N. `createApp` also takes 1 to 13, which only tests should use. */
+  /** The exponent of scrypt's N. `createApp` also accepts 1 to 13, for tests only. */
   readonly scryptCost: number;
   /** Refuses PUT, PATCH and DELETE without `If-Match`. */
   readonly requireIfMatch: boolean;
@@ -25,33 +25,33 @@ export interface Settings {
   readonly recordsMax: number | undefined;
 }
 
-/** Where the nodes of a cluster share their data. */
+/** The etcd in which the nodes of a cluster share their data. */
 export interface ClusterOptions extends EtcdOptions {
-  /** Begins all keys in etcd, and ends in a slash; `cairn/` if absent. */
+  /** The beginning of all keys in etcd, which ends in a slash; `cairn/` if absent. */
   readonly prefix?: string;
   /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
   readonly maxAgeMs?: number;
 }
 
-/** Settings of which any may be left out. */
+/** Settings, of which any may be left out. */
 export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
 
 /** A kind of value: how it is written, and which values are allowed. */
 export interface Kind<T> {
-  /** Stands for the value in the help, such as `PORT`; empty for a switch, which takes no value. */
+  /** Stands for the value in the help, such as `PORT`. Empty for a switch, which has no value. */
   readonly placeholder: string;
-  /** What a value must be. */
+  /** Which values are allowed, in words. */
   readonly allowed: string;
-  /** The value that a text stands for, allowed or not. Absent: the text itself. */
+  /** Converts a text to its value, allowed or not. Absent: the text is the value. */
   readonly parse?: (text: string) => unknown;
   readonly accepts: (value: unknown) => value is T;
 }
 
-/** One option. Flag, environment variable, help, checks and the README's table all follow from it. */
+/** One option. Flag, variable, help, checks and the README's table follow from it. */
 export interface Option<T> extends Kind<T> {
   /** The flag without its dashes. */
   readonly name: string;
-  /** The environment variable; absent where the option belongs to one use of a command. */
+  /** The environment variable. Absent for an option of a single command. */
   readonly variable: string | undefined;
   /** One sentence without a full stop. */
   readonly help: string;
@@ -60,17 +60,21 @@ export interface Option<T> extends Kind<T> {
   readonly defaultText: string;
 }
 
-/** Options by the names that their values have in the program. */
+/** Options, by the names that their values have in the program. */
 export type OptionTable<V> = { readonly [K in keyof V]: Option<V[K]> };
 
-/** Wrong usage of Cairn; `message` is one line that names the option and what is allowed. */
+/** A wrong use of Cairn. The message is one line that names the option and what is allowed. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
 /** Declares an option. */
 export function option<T>(
-  name: string, help: string, kind: Kind<T>, fallback: T, defaultText = String(fallback ?? ''),
+  name: string,
+  help: string,
+  kind: Kind<T>,
+  fallback: T,
+  defaultText = String(fallback ?? ''),
 ): Option<T> {
   const variable = `CAIRN_${name.replaceAll('-', '_').toUpperCase()}`;
   return { ...kind, name, variable, help, default: fallback, defaultText };
@@ -81,21 +85,26 @@ export function flagOnly<T>(given: Option<T>): Option<T> {
   return { ...given, variable: undefined };
 }
 
-/** Declares an option that is on where its flag stands, or where its variable is `true`. */
+/** Declares an option that is switched on by its flag, or by the value `true` of its variable. */
 export function toggle(name: string, help: string): Option<boolean> {
-  return option(name, help, {
+  const kind: Kind<boolean> = {
     placeholder: '',
     allowed: 'true or false',
     parse: (text) => text === 'true' || (text === 'false' ? false : undefined),
     accepts: (value) => typeof value === 'boolean',
-  }, false);
+  };
+  return option(name, help, kind, false);
 }
 
 /** One line of text. */
 export function text(
-  placeholder: string, allowed = 'a text that is not empty', isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line),
+  placeholder: string,
+  allowed = 'a text that is not empty',
+  isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line),
 ): Kind<string> {
-  return { placeholder, allowed, accepts: (value): value is string => typeof value === 'string' && isAllowed(value) };
+  const accepts = (value: unknown): value is string =>
+    typeof value === 'string' && isAllowed(value);
+  return { placeholder, allowed, accepts };
 }
 
 /** One of some words. */
@@ -113,26 +122,29 @@ export function integer(placeholder: string, min: number, max: number): Kind<num
     placeholder,
     allowed: `a whole number from ${min} to ${max}`,
     parse: (text) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined),
-    accepts: (value): value is number => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+    accepts: (value): value is number =>
+      Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
   };
 }
 
-/** Texts, none of them twice; on the command line with commas between them. */
+/** Texts that are all different; on the command line with commas between them. */
 function list(entry: Kind<string>): Kind<readonly string[]> {
   return {
     ...entry,
     parse: (text) => text.split(',').map((part) => part.trim()),
     accepts: (value): value is readonly string[] =>
-      Array.isArray(value) && value.every(entry.accepts) && new Set(value).size === value.length,
+      Array.isArray(value) &&
+      value.every(entry.accepts) &&
+      new Set(value).size === value.length,
   };
 }
 
-/** Whether this is a serialised origin as browsers send it: scheme, host, and a port that is not the scheme's own. */
+/** Whether a text is an origin as browsers send it: scheme, host, and no default port. */
 function isOrigin(entry: string): boolean {
   return /^https?:/.test(entry) && URL.canParse(entry) && new URL(entry).origin === entry;
 }
 
-/** Passwords and keys travel to the members: in the clear only where nobody listens. */
+/** Whether a text is an address to which passwords and keys may be sent. */
 function isMember(line: string): boolean {
   if (!URL.canParse(line)) return false;
   const { protocol, hostname, origin } = new URL(line);
@@ -148,55 +160,86 @@ export const members = list(
 /** The options of the command line that `createApp` takes too. */
 export const settings: OptionTable<Settings> = {
   registration: option(
-    'registration', 'who may create users: administrators only, or anyone', choice(['closed', 'open']), 'closed',
+    'registration',
+    'who may create users: administrators only, or anyone',
+    choice(['closed', 'open']),
+    'closed',
   ),
   auth: option(
-    'auth', 'none makes every caller an administrator, for prototypes on loopback', choice(['required', 'none']),
+    'auth',
+    'none makes every caller an administrator, for prototypes on loopback',
+    choice(['required', 'none']),
     'required',
   ),
   corsOrigins: option(
-    'cors-origin', 'web origins whose pages may call the API',
-    list(text('ORIGIN,…', 'origins such as https://app.example', isOrigin)), [],
+    'cors-origin',
+    'web origins whose pages may call the API',
+    list(text('ORIGIN,…', 'origins such as https://app.example', isOrigin)),
+    [],
   ),
   trustedProxies: option(
-    'trust-proxy', 'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed',
-    list(text('NETWORK,…', 'addresses or networks such as 10.0.0.0/8', isNetwork)), [],
+    'trust-proxy',
+    'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed',
+    list(text('NETWORK,…', 'addresses or networks such as 10.0.0.0/8', isNetwork)),
+    [],
   ),
   basePath: option(
-    'base-path', 'path under which a proxy shows the server',
-    text('PATH', 'a path such as /api, without a slash at its end', (line) => /^(?:\/[\w.~-]+)*$/.test(line)), '',
+    'base-path',
+    'path under which a proxy shows the server',
+    text('PATH', 'a path such as /api, without a slash at its end', (line) =>
+      /^(?:\/[\w.~-]+)*$/.test(line)),
+    '',
   ),
-  passwordLengthMin: option('password-min', 'shortest password, in characters', integer('LENGTH', 8, 128), 15),
-  scryptCost: option('scrypt-cost', "exponent of scrypt's N for new password hashes", integer('EXPONENT', 14, 20), 15),
-  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
+  passwordLengthMin: option(
+    'password-min',
+    'shortest password, in characters',
+    integer('LENGTH', 8, 128),
+    15,
+  ),
+  scryptCost: option(
+    'scrypt-cost',
+    "exponent of scrypt's N for new password hashes",
+    integer('EXPONENT', 14, 20),
+    15,
+  ),
+  requireIfMatch: toggle(
+    'require-if-match',
+    'refuse PUT, PATCH and DELETE without If-Match (428)',
+  ),
   recordsMax: option(
-    'records-max', 'most records that are kept, sessions apart; beyond it creations are refused (507)',
-    integer('COUNT', 1, 1_000_000_000), undefined, 'as many as fit into memory',
+    'records-max',
+    'most records that are kept, sessions apart; beyond it creations are refused (507)',
+    integer('COUNT', 1, 1_000_000_000),
+    undefined,
+    'as many as fit into memory',
   ),
 };
 
 /**
- * Returns all settings, those that are left out with their defaults.
+ * Returns all settings, with defaults for those that are left out.
  * @throws RangeError that names a setting and what is allowed
  */
 export function settingsOf(given: SomeSettings): Settings {
   const values = new Map<string, unknown>(Object.entries(given));
   const scryptCost = { ...settings.scryptCost, ...integer('', 1, 20) };
-  return readTable({ ...settings, scryptCost }, ({ accepts, allowed, default: fallback }, name) => {
+  return readTable({ ...settings, scryptCost }, (option, name) => {
     const value = values.get(name);
-    if (value === undefined) return fallback;
-    if (accepts(value)) return value;
-    throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${allowed}`);
+    if (value === undefined) return option.default;
+    if (option.accepts(value)) return value;
+    throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${option.allowed}`);
   });
 }
 
-/** Reads every option of a table. */
+/** Reads the value of every option of a table. */
 export function readTable<V extends object>(
-  table: OptionTable<V>, read: <T>(option: Option<T>, name: string) => T,
+  table: OptionTable<V>,
+  read: <T>(option: Option<T>, name: string) => T,
 ): V {
-  const isComplete = (values: object): values is V => Object.keys(table).every((name) => name in values);
   const options: { readonly [name: string]: Option<unknown> } = { ...table };
-  const values = Object.fromEntries(Object.entries(options).map(([name, option]) => [name, read(option, name)]));
+  const values = Object.fromEntries(
+    Object.entries(options).map(([name, option]) => [name, read(option, name)]),
+  );
+  const isComplete = (given: object): given is V => Object.keys(table).every((name) => name in given);
   invariant(isComplete(values), 'every option of a table is read');
   return values;
 }

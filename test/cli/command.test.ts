@@ -115,7 +115,7 @@ test('failures have exit codes of their own, and only a bug shows its stack', as
   });
   const bug = await call('break');
   assert.equal(bug.code, 70);
-  assert.match(bug.err, /^Cannot go on, because of a bug of Cairn: SyntaxError: .*\n {4}at /);
+  assert.match(bug.err, /^Cannot go on, because of a bug in Cairn: SyntaxError: .*\n {4}at /);
 });
 
 const denied: readonly [words: string, message: RegExp][] = [

@@ -173,28 +173,6 @@ test('SIGHUP: what comes during the start waits for its end, and a secret of the
   await server.find(/Cairn serves [^]*Nothing was read again; CAIRN_SECRET is read only at the start/);
 });
 
-test('check looks at the certificate that the options name', async (t) => {
-  const directory = temporaryDirectory(t);
-  if (makeCertificate(directory, 'ending') === undefined) return t.skip('there is no openssl here');
-  const data = join(directory, 'data');
-  mkdirSync(data, { mode: 0o700 });
-  const check = async (cert: string, key: string): Promise<[number | null, string]> => {
-    const files = ['--tls-cert', join(directory, cert), '--tls-key', join(directory, key)];
-    const running = cairn(t, ['check', '--data', data, ...files]);
-    return [await running.ended, running.out];
-  };
-  const [code, out] = await check('ending.crt', 'ending.key');
-  assert.equal(code, 0, out);
-  assert.match(out, /^warning {2}The certificate ends on 20\d\d-\d\d-\d\d/m);
-  const [wrongCode, wrong] = await check('ending.crt', 'ending.crt');
-  assert.equal(wrongCode, 78);
-  assert.match(wrong, /^failure {2}Cannot use --tls-cert and --tls-key: /m);
-  if (makeCertificate(directory, 'weak', ['rsa:512']) === undefined) return;
-  const [weakCode, weak] = await check('weak.crt', 'weak.key');
-  assert.equal(weakCode, 78);
-  assert.match(weak, /^failure {2}Cannot use --tls-cert and --tls-key: .*key too small/m, 'what TLS would not take');
-});
-
 test('what keeps a server from starting is one line and an exit code of its own', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'file'), '');
@@ -204,6 +182,10 @@ test('what keeps a server from starting is one line and an exit code of its own'
   const encrypted = '-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n';
   writeFileSync(join(directory, 'encrypted'), encrypted);
   const damaged = join(directory, 'damaged');
+  // Node.js is built with its own OpenSSL, so another one may refuse to make this key.
+  const hasWeakKey = makeCertificate(directory, 'weak', ['rsa:512']) !== undefined;
+  const weak = hasWeakKey ? ['weak.crt', 'weak.key'] : ['encrypted', 'encrypted'];
+  const [weakCert = '', weakKey = ''] = weak.map((name) => join(directory, name));
   const outcomes = await Promise.all([
     cairn(t, ['--port', 'x']),
     cairn(t, ['--data', join(directory, 'b'), '--port', port]),
@@ -216,8 +198,9 @@ test('what keeps a server from starting is one line and an exit code of its own'
     cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
     cairn(t, ['--data', join(directory, 'f'), '--port', '0'], { CAIRN_ADMIN_PASSWORD: 'short' }),
     cairn(t, ['--data', join(directory, 'g'), '--port', '0', '--admin-email', 'a@-b']),
+    cairn(t, ['--tls-cert', weakCert, '--tls-key', weakKey]),
   ].map(async (running) => ({ code: await running.ended, err: running.err })));
-  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64]);
+  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
   const told: readonly [index: number, message: RegExp][] = [
     [1, /^Cannot use --port: listen EADDRINUSE.*; use another port/m],
@@ -228,6 +211,7 @@ test('what keeps a server from starting is one line and an exit code of its own'
     [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
     [9, /^Cannot make the administrator: password must be at least 15 characters long\n$/],
     [10, /^Cannot use --admin-email "a@-b": must be an e-mail address\n$/],
+    [11, hasWeakKey ? /^Cannot use --tls-cert and --tls-key: .*key too small/ : /key is encrypted/],
   ];
   for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
   for (const name of ['f', 'g']) assert.ok(!existsSync(join(directory, name, 'keys.json')), 'and nothing was done');

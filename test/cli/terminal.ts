@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import type { Command, ExitCode, Terminal } from '../../src/cli/command.ts';
-import { run } from '../../src/cli/run.ts';
+import { run } from '../../src/cli/commands.ts';
 import type { Environment } from '../../src/config/config.ts';
 
 export interface Outcome {
