@@ -1,14 +1,15 @@
-/** What embedders import as `cairn-api`: an app, declarations of collections, and the types that belong to them. */
+/**
+ * The exports of the package `cairn-api`: an app, declarations of collections, and their
+ * types.
+ */
 export { createApp } from './app/app.ts';
 export type {
   App,
   ListenOptions,
   Load,
 } from './app/app.ts';
-export type {
-  Administrator,
-  AppOptions,
-} from './app/options.ts';
+export type { Administrator } from './app/administrator.ts';
+export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';
 
 export { defineCollection } from './collections/collection.ts';

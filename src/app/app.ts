@@ -6,7 +6,6 @@ import { createPipeline } from '../api/pipeline.ts';
 import { refusal } from '../api/replies.ts';
 import { serviceRoutes } from '../api/routes.ts';
 import type { Unready } from '../api/service-handlers.ts';
-import { localAdministrator } from '../auth/access.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -18,45 +17,50 @@ import { createRequestIds, type Handle, type Reply, type Request } from '../http
 import { startHttpServer, type HttpServer, type TlsTexts } from '../http/server.ts';
 import { logError, type Observer } from '../observability/log.ts';
 import type { Store } from '../store/store.ts';
+import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, openFeed, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
-import { completeOptions, type Administrator, type AppOptions, type CompleteOptions } from './options.ts';
+import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
 
-/** An application. It may listen on ports of its own, answer for an existing server, or be asked without a port. */
+/**
+ * An application. It listens on ports of its own, answers for an existing server, or
+ * answers requests without a port.
+ */
 export interface App {
-  /** Listens on a port of its own, and returns the port. @throws what binding throws */
+  /** Listens on a port of its own, and returns the port. @throws the errors of binding */
   listen(options: ListenOptions): Promise<number>;
   /** Answers for an existing `node:http` server: `createServer(app.handler)`. */
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /** Answers without a port. */
   readonly inject: (request: PlainRequest) => Promise<PlainReply>;
   /**
-   * Stops listening, answers the requests in flight, writes snapshots and releases the directory. Afterwards every
-   * path but `/livez` answers 503.
+   * Stops listening, answers the requests in flight, writes snapshots and releases the
+   * directory. Afterwards every path except `/livez` answers 503.
    */
   readonly close: () => Promise<void>;
   /** The same as `close`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 
-  /** The users, to look at or to change without a request. */
+  /** The users, to be read or changed without a request. */
   readonly users: Users;
   /** The store, for its status. */
   readonly store: Store;
-  /** Why the app should get no requests now, such as `draining`; `undefined` where it should. */
+  /** Why the app should get no requests now; `undefined` if it should. */
   unready(): Unready | undefined;
+  /** What the app is busy with. */
   load(): Load;
 
-  /** Signs and verifies with the keys that the key file has now. @throws KeyRingError; then nothing has changed */
+  /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
   reloadKeys(): Promise<void>;
-  /** Uses another certificate for new connections. @throws what node:tls throws; then the former one stays in use */
+  /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
   renewTls(tls: TlsTexts): void;
-  /** The certificate that new TLS connections get, in PEM; `undefined` without TLS. */
+  /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
   readonly certificate: string | undefined;
 }
 
 /** Where an app listens. */
 export interface ListenOptions {
-  /** 0 takes any free port. */
+  /** 0 stands for any free port. */
   readonly port: number;
   readonly host: string;
   /** Absent: plain HTTP. */
@@ -65,7 +69,7 @@ export interface ListenOptions {
 
 /** What an app is busy with. */
 export interface Load extends FeedStatus {
-  /** Requests that wait for something. */
+  /** Requests that wait for a disk, a hash or the like. */
   readonly inFlight: number;
   readonly connections: number;
   /** Connections refused so far because a limit was reached. */
@@ -74,9 +78,10 @@ export interface Load extends FeedStatus {
 
 /**
  * Opens the store and puts the application together.
- * @throws StoreDamageError, LockedError or KeyRingError where the directory cannot be used, RangeError for an option
- *   that is unknown or not allowed, InvariantError for a collection that contradicts itself or another one, CairnError
- *   `validation_failed` for an administrator that breaks the rules of users
+ * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
+ *   RangeError for an option that is unknown or not allowed; InvariantError for a
+ *   collection that contradicts itself or another one; CairnError `validation_failed` for
+ *   an administrator that breaks a rule
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const app = await openApp(options);
@@ -85,17 +90,22 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
 }
 
 /**
- * Does what `createApp` does up to the administrator: requests wait until `begin` is called, so ports can be bound
- * before anything is made that cannot be undone. `others` observe the app beside the log.
+ * Does what `createApp` does, except for the administrator. Requests wait until `begin`
+ * is called, so that ports are bound before anything is made that cannot be undone.
+ * `others` observe the app in addition to the log.
  */
-export async function openApp(options: AppOptions, others: readonly Observer[] = []): Promise<Application> {
+export async function openApp(
+  options: AppOptions,
+  others: readonly Observer[] = [],
+): Promise<Application> {
   const complete = completeOptions(options);
   const { administrator, log } = complete;
   const observers = [log, ...others];
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security(event, details);
   };
-  const cluster = complete.cluster && (await import('./cluster.ts')).joinCluster(complete.cluster, complete);
+  const cluster =
+    complete.cluster && (await import('./cluster.ts')).joinCluster(complete.cluster, complete);
   const data = openData(complete, audit, cluster);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
@@ -113,7 +123,7 @@ export async function openApp(options: AppOptions, others: readonly Observer[] =
   }
 }
 
-/** An app over data that have been opened. */
+/** An app on a store that has been opened. */
 export class Application implements App {
   readonly users: Users;
   readonly store: Store;
@@ -124,11 +134,11 @@ export class Application implements App {
   readonly #tokens: Tokens;
   readonly #feed: ChangeFeed;
   readonly #pipeline: Handle;
-  /** Whether what is published here is too old for the request. */
+  /** Whether the records of this node are too old for a request. */
   readonly #isStale: (request: Request) => boolean;
   readonly #exchanger: Exchanger;
   readonly #servers: HttpServer[] = [];
-  /** Requests without a port that are in flight. They are no load of the listeners. */
+  /** Requests in flight without a port. They count against no limit of the listeners. */
   #injected = 0;
   #state: 'starting' | 'open' | 'closed' = 'starting';
   #started: () => void = () => undefined;
@@ -138,7 +148,8 @@ export class Application implements App {
   constructor(data: Data, options: CompleteOptions, audit: Audit, observers: readonly Observer[]) {
     const { users, store } = data;
     const { settings, clock, random, log } = options;
-    const onError = (error: unknown, { id }: Request): void => logError(log, 'A request met an error', error, id);
+    const onError = (error: unknown, { id }: Request): void =>
+      logError(log, 'A request met an error', error, id);
     this.users = users;
     this.store = store;
     this.#data = data;
@@ -146,9 +157,12 @@ export class Application implements App {
     this.#audit = audit;
     this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     const isShared = options.cluster !== undefined;
-    this.#isStale = isShared ? ({ target }) => !store.isCurrent && target !== serviceRoutes.live.path : () => false;
+    this.#isStale = isShared
+      ? ({ target }) => !store.isCurrent && target !== serviceRoutes.live.path
+      : () => false;
     this.#feed = openFeed(data, clock);
-    const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready: () => this.unready() };
+    const unready = (): Unready | undefined => this.unready();
+    const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
     this.#pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
@@ -168,7 +182,8 @@ export class Application implements App {
       alwaysServedTargets: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
       onError,
       onUntrustedProxy(address) {
-        log.message('warn', 'X-Forwarded-For is ignored: if this is your proxy, name it in --trust-proxy', { address });
+        const advice = 'if this is your proxy, name it in --trust-proxy';
+        log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
       onAnswered(entry) {
         for (const observer of observers) observer.request(entry);
@@ -176,17 +191,11 @@ export class Application implements App {
     });
   }
 
-  /** Makes the administrator where there is no user yet, and lets requests in. Closes the app where that fails. */
+  /** Makes the administrator if there is no user, and lets requests in, or closes the app. */
   async begin(): Promise<void> {
     const { administrator } = this.#options;
     try {
-      if (administrator !== undefined && this.users.records.size === 0) {
-        checkAdministrator(this.users, administrator);
-        const { email, password: given, onMade } = administrator;
-        const password = typeof given === 'string' ? given : await given();
-        const made = await this.users.addFirst({ ...administratorFields, email, password });
-        if (made) await onMade?.();
-      }
+      if (administrator !== undefined) await makeAdministrator(this.users, administrator);
       this.#enter('open');
     } catch (error) {
       await this.close();
@@ -233,7 +242,8 @@ export class Application implements App {
     }
   };
 
-  readonly close = (): Promise<void> => (this.#closed ??= this.#drain().then(() => this.store.close()));
+  readonly close = (): Promise<void> =>
+    (this.#closed ??= this.#drain().then(() => this.store.close()));
 
   readonly [Symbol.asyncDispose] = this.close;
 
@@ -245,7 +255,8 @@ export class Application implements App {
     this.#feed.close();
     await Promise.all(this.#servers.map((server) => server.drain()));
     this.#enter('closed');
-    const isBusy = (): boolean => this.#injected + this.#exchanger.inFlight + this.#exchanger.sending > 0;
+    const isBusy = (): boolean =>
+      this.#injected + this.#exchanger.inFlight + this.#exchanger.sending > 0;
     while (isBusy() && clock.elapsed() < deadline) await sleep(10);
   }
 
@@ -274,19 +285,6 @@ export class Application implements App {
   }
 }
 
-const administratorFields = { name: 'Administrator', role: 'admin' };
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', { retryAfterSeconds: 2 });
 const unreadyStates = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
-
-/** @throws CairnError `validation_failed` that names the field */
-function checkAdministrator(users: Users, { email, password }: Administrator): void {
-  const known = typeof password === 'function' ? { email } : { email, password: password ?? '' };
-  try {
-    users.acceptNew(localAdministrator, { ...administratorFields, ...known });
-  } catch (error) {
-    if (!(error instanceof CairnError)) throw error;
-    const broken = error.issues?.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`).join(', ');
-    throw new CairnError(error.code, `Cannot make the administrator: ${broken}`);
-  }
-}

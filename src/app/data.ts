@@ -25,7 +25,7 @@ import { openStore, type OpenStore } from '../store/open-store.ts';
 import type { ClusterNode } from './cluster.ts';
 import type { CompleteOptions } from './options.ts';
 
-/** The store with every collection registered, and what works on it. */
+/** The store with every collection registered, and the services that work on it. */
 export interface Data {
   readonly keys: Keys;
   readonly store: OpenStore;
@@ -33,7 +33,7 @@ export interface Data {
   readonly users: Users;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
-  /** `items` first, where there is it. */
+  /** All collections except users. `items` comes first, if it is served. */
   readonly collections: readonly CollectionResource[];
 }
 
@@ -42,16 +42,24 @@ export interface Keys {
   /** The ring that was loaded last. */
   ring(): KeyRing;
   /**
-   * Loads the ring from the secret or the key file; without either it makes a ring and writes the file.
-   * @throws KeyRingError for a secret or a file that cannot be used; then nothing has changed
+   * Loads the ring from the secret or the key file. Without either, makes a ring and
+   * writes the file.
+   * @throws KeyRingError for a secret or a file that cannot be used; the former ring
+   *   stays in use
    */
   load(): Promise<KeyRing>;
 }
 
-/** The file of the key ring, in the data directory. Its secrets sign every token, so its mode is 0600. */
+/**
+ * The file of the key ring, in the data directory. Its secrets sign every token, so its
+ * mode is 0600.
+ */
 export const keyFile = 'keys.json';
 
-/** Reads the ring from its file; `undefined` where there is none. @throws KeyRingError that says what to do */
+/**
+ * Reads the ring from its file; `undefined` if there is none.
+ * @throws KeyRingError that says what to do
+ */
 export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
   const content = await readWhole(files, keyFile);
   try {
@@ -63,9 +71,10 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
 }
 
 /**
- * Puts users, sessions and collections on a store that has not started: that of `cluster`, where it is given. `audit`
- * is told security events.
- * @throws InvariantError for collections that contradict each other, RangeError for a hook that is no function
+ * Registers users, sessions and collections with a store that has not started. With
+ * `cluster`, the store is the one of the cluster. `audit` receives the security events.
+ * @throws InvariantError for collections that contradict each other, RangeError for a
+ *   hook that is no function
  */
 export function openData(options: CompleteOptions, audit: Audit = () => undefined, cluster?: ClusterNode): Data {
   const { settings, directory, collections, items: hasItems = true, hooks, clock, random, log } = options;
@@ -114,7 +123,7 @@ export function openData(options: CompleteOptions, audit: Audit = () => undefine
   };
 }
 
-/** The feed of the changes of all collections, over data that have been opened. */
+/** Returns the feed of the changes of all collections. */
 export function openFeed({ store, users, collections }: Data, clock: Clock): ChangeFeed {
   const declared = collections.map(({ records, declaration: { fields, access } }) =>
     ({ records, shape: fields, access: access.list }));
@@ -142,7 +151,7 @@ function createKeys(
   };
 }
 
-/** @throws InvariantError where the records of two collections have the same name */
+/** @throws InvariantError if the records of two collections have the same name */
 function checkSingulars(collections: readonly CollectionDeclaration[]): void {
   const seen = new Set<string>();
   for (const { singular } of collections) {

@@ -14,7 +14,7 @@ import { pageEndpoints } from '../web/assets.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
-/** Returns the route table with the handler of each of its operations. */
+/** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
   services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>, complete: CompleteOptions,
 ): Endpoint[] {
@@ -40,7 +40,7 @@ export function endpointsOf(
   ];
 }
 
-/** Returns a function that writes how the server and its store are doing. */
+/** Returns a function that writes the status of the server and its store. */
 function statusOf(store: Store, { clock, directory }: CompleteOptions): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
@@ -62,7 +62,7 @@ function freeBytes(directory: string): number | undefined {
     const { bavail, bsize } = statfsSync(directory);
     return bavail * bsize;
   } catch {
-    // A locked-down process is denied this.
+    // A locked-down process may not ask for this.
     return undefined;
   }
 }
@@ -73,7 +73,10 @@ interface Description {
   readonly tag: string;
 }
 
-/** Makes the OpenAPI document. Few callers ask for it, so its code is loaded when the first one does. */
+/**
+ * Makes the OpenAPI document. Few callers request it, so its code is loaded for the first
+ * one.
+ */
 async function describe(
   declarations: readonly CollectionDeclaration[], options: RouteOptions & { readonly basePath: string },
 ): Promise<Description> {

@@ -15,10 +15,10 @@ import { exposition, type Family, type Metrics, type Sample } from '../observabi
 import type { ClusterStatus } from '../store/store.ts';
 import type { App } from './app.ts';
 
-// Those of `fs/promises` end a locked-down process of Node.js 22.18 where they are denied, instead of rejecting.
+// If they are denied, the functions of `fs/promises` end a process of Node.js 22.18 instead of rejecting.
 const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
 
-/** What the operations listener shows. */
+/** The sources of what the operations listener shows. */
 export interface Operated {
   readonly app: App;
   readonly metrics: Metrics;
@@ -28,9 +28,10 @@ export interface Operated {
 }
 
 /**
- * Starts the operations listener: `/livez`, `/readyz` and `/metrics`. It knows no callers, so only operators should
- * reach it. On loopback it is asked by a loopback name, since pages of other sites can point theirs to this machine.
- * @throws what binding throws
+ * Starts the operations listener: `/livez`, `/readyz` and `/metrics`. It authenticates
+ * nobody, so only operators should reach it. On loopback it answers only for a `Host`
+ * that is a loopback name, because other sites can point their own names to this machine.
+ * @throws the errors of binding
  */
 export function startOperations(operated: Operated, port: number, host: string): Promise<HttpServer> {
   const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
@@ -48,7 +49,7 @@ function operationsHandle(operated: Operated, isLocal: boolean): Handle {
   return ({ method, target, fields }) => {
     if (isLocal && !isLoopback(hostOf(fields.get('host') ?? 'localhost'))) throw foreignHost;
     const page = pages.get(target);
-    if (page === undefined) throw unknownPage;
+    if (page === undefined) throw unknownPath;
     if (method === 'GET' || method === 'HEAD') return page();
     throw otherMethod;
   };
@@ -57,8 +58,8 @@ function operationsHandle(operated: Operated, isLocal: boolean): Handle {
 const otherMethod = new CairnError('method_not_allowed', 'Method not allowed: this path supports GET and HEAD', {
   fields: ['Allow', 'GET, HEAD'],
 });
-const unknownPage = new CairnError('not_found', 'Cannot find the page: there are /livez, /readyz and /metrics');
-const foreignHost = new CairnError('misdirected_request', 'Cannot answer for this Host: ask by a loopback name');
+const unknownPath = new CairnError('not_found', 'Cannot find this path: the paths are /livez, /readyz and /metrics');
+const foreignHost = new CairnError('misdirected_request', 'Cannot answer for this Host: use a loopback name');
 
 function text(status: number, body: string, type = 'text/plain'): Reply {
   const contentType = `${type}; charset=utf-8`;
@@ -67,20 +68,22 @@ function text(status: number, body: string, type = 'text/plain'): Reply {
 
 async function families({ app, metrics, log, directory }: Operated): Promise<Family[]> {
   const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
-  // A locked-down process is denied its descriptors, and other systems do not tell them.
+  // A locked-down process may not list its descriptors, and other systems have no such directory.
   const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
   const disk = await diskSpace(directory).catch(() => undefined);
   const { certificate } = app;
   const endMs = certificate === undefined ? undefined : Date.parse(new X509Certificate(certificate).validTo);
-  const end = 'End of the TLS certificate, since the Unix epoch';
+  const end = 'End of the TLS certificate, in seconds since the Unix epoch';
   return [
-    ['gauge', 'cairn_info', 'The version that runs', [info]],
+    ['gauge', 'cairn_info', 'Version of Cairn and of Node.js', [info]],
     ...metrics.families(),
     ['gauge', 'process_open_fds', 'Open file descriptors', descriptors?.length],
-    ['counter', 'cairn_log_lines_dropped_total', 'Log lines that were read too slowly', log.dropped],
+    ['counter', 'cairn_log_lines_dropped_total',
+      'Log lines dropped because the log was read too slowly', log.dropped],
     ['gauge', 'cairn_tls_certificate_end_timestamp_seconds', end, endMs && endMs / 1000],
     ...appFamilies(app),
-    ['gauge', 'cairn_data_free_bytes', 'Free space on the disk of the data', disk && disk.bavail * disk.bsize],
+    ['gauge', 'cairn_data_free_bytes',
+      'Free space on the disk of the data directory', disk && disk.bavail * disk.bsize],
   ];
 }
 
@@ -90,20 +93,30 @@ function appFamilies(app: App): Family[] {
   const records = collections.map(({ name, records }): Sample => [`{collection="${name}"}`, records]);
   const states = ['writable', 'full', 'failed'].map((name): Sample => [`{state="${name}"}`, Number(name === current)]);
   return [
-    ['gauge', 'cairn_http_requests_in_flight', 'Requests that wait for something', inFlight],
+    ['gauge', 'cairn_http_requests_in_flight',
+      'Requests that wait for a disk, a hash or the like', inFlight],
     ['gauge', 'cairn_http_connections', 'Open connections', connections],
-    ['counter', 'cairn_http_connections_refused_total', 'Connections refused because a limit was reached', refused],
-    ['gauge', 'cairn_feed_listeners', 'Callers that follow the changes', listeners],
-    ['counter', 'cairn_feed_listeners_dropped_total', 'Listeners cut off because they read too slowly', dropped],
-    ['gauge', 'cairn_store_records', 'Records by collection', records],
-    ['gauge', 'cairn_store_state', 'Whether the store accepts writes', states],
-    ['counter', 'cairn_store_groups_total', 'Group commits, each of which is one sync', store.groups],
-    ['counter', 'cairn_store_commits_total', 'Transactions that became durable', store.commits],
-    ['counter', 'cairn_store_append_seconds_total', 'Time that groups took to become durable', store.appendMs / 1000],
+    ['counter', 'cairn_http_connections_refused_total',
+      'Connections refused because a limit was reached', refused],
+    ['gauge', 'cairn_feed_listeners', 'Callers that follow the change feed', listeners],
+    ['counter', 'cairn_feed_listeners_dropped_total',
+      'Listeners of the change feed dropped because they read too slowly', dropped],
+    ['gauge', 'cairn_store_records', 'Number of records, by collection', records],
+    ['gauge', 'cairn_store_state',
+      'Whether the store is in this state (1) or not (0)', states],
+    ['counter', 'cairn_store_groups_total',
+      'Group commits; each of them is one sync', store.groups],
+    ['counter', 'cairn_store_commits_total',
+      'Transactions that became durable', store.commits],
+    ['counter', 'cairn_store_append_seconds_total',
+      'Total time in which groups became durable', store.appendMs / 1000],
     ['gauge', 'cairn_store_journal_bytes', 'Size of the journal', store.journalBytes],
-    ['counter', 'cairn_store_checkpoints_total', 'Checkpoints that were finished', store.checkpoints],
-    ['counter', 'cairn_store_checkpoint_failures_total', 'Checkpoints that failed', store.checkpointFailures],
-    ['gauge', 'cairn_store_checkpoint_seconds', 'How long the last checkpoint took', store.checkpointMs / 1000],
+    ['counter', 'cairn_store_checkpoints_total',
+      'Checkpoints that succeeded', store.checkpoints],
+    ['counter', 'cairn_store_checkpoint_failures_total',
+      'Checkpoints that failed', store.checkpointFailures],
+    ['gauge', 'cairn_store_checkpoint_seconds',
+      'Duration of the last checkpoint', store.checkpointMs / 1000],
     ...(cluster === undefined ? [] : clusterFamilies(cluster)),
   ];
 }
@@ -111,13 +124,17 @@ function appFamilies(app: App): Family[] {
 function clusterFamilies(cluster: ClusterStatus): Family[] {
   const { ageMs, lostAppends, reruns, unansweredAppends, etcdBytes, etcdQuotaBytes } = cluster;
   const known = (bytes: number) => (Number.isNaN(bytes) ? undefined : bytes);
-  const lost = 'Appends that came after those of another node';
+  const lost = 'Appends refused because another node was first';
   return [
-    ['gauge', 'cairn_cluster_age_seconds', 'Time since this node was known to be up to date', ageMs / 1000],
+    ['gauge', 'cairn_cluster_age_seconds',
+      'Time since this node was last known to be up to date', ageMs / 1000],
     ['counter', 'cairn_cluster_lost_appends_total', lost, lostAppends],
-    ['counter', 'cairn_cluster_reruns_total', 'Transactions that were decided anew after that', reruns],
-    ['counter', 'cairn_cluster_unknown_appends_total', 'Appends that etcd left open for 5 s', unansweredAppends],
+    ['counter', 'cairn_cluster_reruns_total',
+      'Transactions that were run again after a lost append', reruns],
+    ['counter', 'cairn_cluster_unknown_appends_total',
+      'Appends that etcd did not answer within 5 s', unansweredAppends],
     ['gauge', 'cairn_cluster_etcd_bytes', "Size of etcd's database", known(etcdBytes)],
-    ['gauge', 'cairn_cluster_etcd_quota_bytes', "How large etcd's database may become", known(etcdQuotaBytes)],
+    ['gauge', 'cairn_cluster_etcd_quota_bytes',
+      "Largest size of etcd's database", known(etcdQuotaBytes)],
   ];
 }

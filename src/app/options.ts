@@ -6,45 +6,46 @@ import {
   members, settings, settingsOf, type ClusterOptions, type Settings, type SomeSettings,
 } from '../config/settings.ts';
 import { errorLog, type Log } from '../observability/log.ts';
+import type { Administrator } from './administrator.ts';
 
-/** How an app is made. Every option may be left out. */
+/** The options of `createApp`. Every one may be left out. */
 export interface AppOptions extends SomeSettings {
-  /** Where the data files are. Absent: everything is in memory. */
+  /** The directory of the data files. Absent: everything is in memory. */
   readonly directory?: string | undefined;
-  /** The etcd that keeps the data instead, for several nodes at once. */
+  /** The etcd that has the data instead of a directory, for several nodes. */
   readonly cluster?: ClusterOptions | undefined;
-  /** The signing key, 32 to 1,024 bytes of UTF-8. Absent: one is made at the first start and kept in the directory. */
+  /**
+   * The signing key, 32 to 1,024 bytes of UTF-8. Absent: the first start makes one and
+   * keeps it in the directory.
+   */
   readonly secret?: string | undefined;
-  /** Collections beside `items`, made by `defineCollection`. */
+  /** Collections in addition to `items`, made by `defineCollection`. */
   readonly collections?: readonly CollectionDeclaration[] | undefined;
   /** False: there is no collection `items`. */
   readonly items?: boolean | undefined;
-  /** Run before and after each write to users, items and own collections. */
+  /** Functions that run before and after each write to a collection or to users. */
   readonly hooks?: Hooks | undefined;
-  /** Absent: the machine's. */
+  /** Absent: the clock of the machine. */
   readonly clock?: Clock | undefined;
-  /** Absent: the operating system's. */
+  /** Absent: the generator of the operating system. */
   readonly random?: Random | undefined;
-  /** Made by `createLog`. Absent: errors of the server itself are written to standard error, and nothing else. */
+  /**
+   * A log made by `createLog`. Absent: only errors of the server itself are written, to
+   * standard error.
+   */
   readonly log?: Log | undefined;
-  /** Called once when the store can write nothing any more. Reads go on, but the process should end. */
+  /**
+   * Called once when the store cannot write any more. Reads go on, but the process should
+   * end.
+   */
   readonly onFailure?: ((error: unknown) => void) | undefined;
-  /** Made where there is no user yet. Absent: none is made. */
+  /** The administrator that is made if there is no user. Absent: none is made. */
   readonly administrator?: Administrator | undefined;
   /** False: there is no page for browsers at `/`. */
   readonly page?: boolean | undefined;
 }
 
-/** The first user. */
-export interface Administrator {
-  readonly email: string;
-  /** The password, or what makes one: called just before the user is made, so that it can be kept somewhere. */
-  readonly password: string | (() => string | Promise<string>);
-  /** Called when this process has made the user, and no other node of a cluster. */
-  readonly onMade?: () => void | Promise<void>;
-}
-
-/** Options that have been checked, with what was left out. */
+/** Options that have been checked, with defaults for those that were left out. */
 export interface CompleteOptions extends AppOptions {
   readonly settings: Settings;
   readonly collections: readonly CollectionDeclaration[];
@@ -54,7 +55,10 @@ export interface CompleteOptions extends AppOptions {
   readonly log: Log;
 }
 
-/** Checks options, and completes them. @throws RangeError for one that is unknown or not allowed */
+/**
+ * Checks options, and adds the defaults.
+ * @throws RangeError for one that is unknown or not allowed
+ */
 export function completeOptions(options: AppOptions): CompleteOptions {
   const {
     collections = [], hooks = {}, clock = systemClock, random = systemRandom, log = errorLog,
@@ -71,7 +75,7 @@ export function completeOptions(options: AppOptions): CompleteOptions {
   return { ...options, settings: settingsOf(options), collections, hooks, clock, random, log };
 }
 
-/** The options that are no settings. */
+/** The names of the options that are no settings. */
 const otherOptions: { readonly [K in Exclude<keyof AppOptions, keyof Settings>]-?: true } = {
   directory: true, cluster: true, secret: true, collections: true, items: true, hooks: true, clock: true, random: true,
   log: true, onFailure: true, administrator: true, page: true,

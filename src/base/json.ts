@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { CairnError } from './errors.ts';
 import { limits } from './limits.ts';
 
-/** Any value that JSON can carry (RFC 8259). Objects have no prototype surprises: keys are data. */
+/** Any JSON value (RFC 8259). */
 export type JsonValue = Scalar | null | readonly JsonValue[] | JsonObject;
 export type Scalar = string | number | boolean;
 export interface JsonObject {
@@ -21,7 +21,7 @@ export const isScalar = (value: unknown): value is Scalar =>
  */
 export function parseJsonBytes(bytes: Buffer): JsonValue {
   const text = bytes.toString();
-  // What is not UTF-8 becomes U+FFFD, so that only a text with this character has to be looked at.
+  // Bytes that are not UTF-8 become U+FFFD, so only a text with this character needs the check.
   if (text.includes('\ufffd') && !isUtf8(bytes)) {
     throw new CairnError('malformed_json', 'Cannot read the JSON: it is not valid UTF-8');
   }
@@ -32,20 +32,24 @@ export function parseJsonBytes(bytes: Buffer): JsonValue {
 }
 
 /**
- * Parses `text` as RFC 8259 has it, and more strictly where that RFC leaves a choice: a member name that occurs twice
- * in an object is refused, and so is nesting deeper than `limits.jsonDepthMax`. `__proto__` is a name like any other.
- * A number that a double cannot give back as it was sent becomes NaN, one that is too large ±Infinity, so that a rule
- * about numbers refuses it and none is changed silently.
- * @throws CairnError `malformed_json`, with the line and the column; it never quotes the text, which may be a secret
+ * Parses `text` by RFC 8259, and strictly where that RFC leaves a choice. Refuses a
+ * member name that is repeated in an object, and nesting deeper than
+ * `limits.jsonDepthMax`. `__proto__` is an ordinary name. A number that a double cannot
+ * represent exactly becomes NaN, and one that is too large ±Infinity, so that the rules
+ * for numbers refuse it and no number is changed silently.
+ * @throws CairnError `malformed_json` with line and column; it never quotes the text,
+ *   which may be a secret
  */
 export function parseJson(text: string): JsonValue {
   return parseFlat(text) ?? new JsonReader(text).document();
 }
 
 /**
- * Reads a flat object, or an array of flat objects, by `JSON.parse`, in a fraction of the time that `JsonReader` takes.
- * Returns `undefined` where the two might differ. Each colon belongs to a member that is left after parsing, so none is
- * repeated or nested; no array is inside, and no number is so long that a double might not hold it exactly.
+ * Parses a flat object, or an array of flat objects, by `JSON.parse`, which is much
+ * faster than `JsonReader`. Returns `undefined` if the two might differ. The number of
+ * colons equals the number of members, so no name is repeated and no object is nested.
+ * There is no inner array, and no number is so long that a double might not represent it
+ * exactly.
  */
 function parseFlat(text: string): JsonValue | undefined {
   if (text.lastIndexOf('[') > 0 || /[:[,]\s*-?(?:[\d.]{16}|[\d.]+[eE])/.test(text)) return undefined;
@@ -66,7 +70,7 @@ function parseFlat(text: string): JsonValue | undefined {
   }
 }
 
-/** The object in `bytes`; `undefined` for anything else that they may hold. */
+/** Parses an object; returns `undefined` if the bytes are no JSON object. */
 export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   try {
     const value = parseJsonBytes(bytes);
@@ -76,12 +80,12 @@ export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   }
 }
 
-/** The part of a JSON Pointer (RFC 6901 §3) that leads to the member `name`. */
+/** Returns the part of a JSON Pointer (RFC 6901 §3) that names a member. */
 export function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Applies a merge patch (RFC 7396 §2). Neither argument is changed. */
+/** Applies a merge patch (RFC 7396 §2). Changes neither argument. */
 export function mergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch;
   const merged = new Map(Object.entries(isJsonObject(target) ? target : {}));
@@ -97,7 +101,7 @@ const wholeNumber = new RegExp(`^${number.source}$`);
 const space = /[ \t\n\r]*/y;
 const scalar = new RegExp(`${number.source}|true|false|null`, 'y');
 
-/** Recursive descent over one text, which says where a text is not acceptable. */
+/** A recursive-descent parser of one text, whose errors name the place. */
 class JsonReader {
   readonly #text: string;
   #at = 0;
@@ -144,7 +148,7 @@ class JsonReader {
     return elements;
   }
 
-  /** Reads from bracket to bracket. */
+  /** Parses the elements between two brackets. */
   #list(close: '}' | ']', depth: number, readElement: () => void): void {
     if (depth > limits.jsonDepthMax) throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
     this.#at += 1;
@@ -155,7 +159,10 @@ class JsonReader {
     this.#at += 1;
   }
 
-  /** Reads from quote to quote. A regular expression that skips escapes would run out of stack on a long string. */
+  /**
+   * Parses a string. A regular expression that skips escapes would overflow the stack on
+   * a long one.
+   */
   #string(): string {
     const start = this.#at;
     do {
@@ -163,7 +170,7 @@ class JsonReader {
     } while (this.#at < this.#text.length && this.#text[this.#at] !== '"');
     this.#at += 1;
     try {
-      // A copy: a slice of the text would keep all of it in memory for as long as the value is stored.
+      // JSON.parse makes a copy. A slice would keep the whole text in memory with the value.
       return String(JSON.parse(this.#text.slice(start, this.#at)));
     } catch {
       throw this.#error('a string is not closed, or has a control character or an invalid escape', start);
@@ -175,13 +182,13 @@ class JsonReader {
     this.#at += 1;
   }
 
-  /** Skips white space. Returns the character behind it, which is empty at the end. */
+  /** Skips white space. Returns the next character, or an empty text at the end. */
   #next(): string {
     this.#match(space);
     return this.#text.charAt(this.#at);
   }
 
-  /** Skips what a sticky pattern matches here, and returns it. */
+  /** Returns the text that a sticky pattern matches here, and moves behind it. */
   #match(pattern: RegExp): string {
     pattern.lastIndex = this.#at;
     const [matched = ''] = pattern.exec(this.#text) ?? [];
@@ -196,25 +203,29 @@ class JsonReader {
   }
 }
 
-/** The number that `text` is in JSON; NaN for what is none, and as `parseJson` has it. */
+/** Parses one number like `parseJson`; returns NaN for a text that is no JSON number. */
 export function parseJsonNumber(text: string): number {
   return wholeNumber.test(text) ? exactNumber(text) : NaN;
 }
 
-/** The number that `lexeme` denotes; NaN where its shortest form denotes another decimal, ±Infinity beyond a double. */
+/**
+ * Returns the value of a number; NaN if a double cannot represent it exactly, ±Infinity
+ * if it is too large.
+ */
 function exactNumber(lexeme: string): number {
   const value = Number(lexeme);
-  // Up to 15 significant digits always survive.
+  // A double represents up to 15 significant digits exactly.
   if (lexeme.length <= 15 && !/[eE]/.test(lexeme)) return value;
   if (!Number.isFinite(value)) return value;
   return significand(lexeme) === significand(String(value)) ? value : NaN;
 }
 
 /**
- * The significant digits of a decimal, without leading and trailing zeros. A double is so near to its lexeme that
- * equal digits mean equal numbers: another power of ten would be another double.
+ * Returns the significant digits of a decimal, without leading and trailing zeros. The
+ * double is so near to the text that equal digits mean equal numbers: another power of
+ * ten is another double.
  */
 function significand(decimal: string): string {
-  // Zeros at the end are looked at from their first one only: from each, it would take the square of their number.
+  // The look-behind matches trailing zeros only from their first one. Else the time would be quadratic.
   return decimal.replace(/[eE].*/, '').replace(/[-.]/g, '').replace(/^0+|(?<!0)0+$/g, '');
 }

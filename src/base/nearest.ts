@@ -1,4 +1,7 @@
-/** Returns the word of `known` that looks most like `word`; `undefined` where none looks like it. */
+/**
+ * Returns the word of `known` that is most similar to `word`; `undefined` if none is
+ * similar.
+ */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const pairs = pairsOf(word);
   let best: string | undefined;
@@ -12,10 +15,16 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** Of Dice's coefficient, which is 1 for the same pairs and 0 where no pair is shared. */
+/**
+ * The least Dice coefficient of similar words: 1 means equal pairs, 0 means no shared
+ * pair.
+ */
 const likenessMin = 0.4;
 
-/** The pairs of neighbouring characters, the beginning and the end among them. */
+/**
+ * Returns the pairs of neighbouring characters. The beginning and the end count as
+ * characters.
+ */
 function pairsOf(word: string): Set<string> {
   const framed = ` ${word.toLowerCase()} `;
   return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));

@@ -1,4 +1,7 @@
-/** A bounded amount of something, such as memory, of which each caller has a share, so that none can take all of it. */
+/**
+ * A bounded pool, such as memory, of which each caller has a share, so that none can use
+ * all of it.
+ */
 export class Shares {
   readonly #total: number;
   readonly #perCaller: number;
@@ -10,7 +13,9 @@ export class Shares {
     this.#perCaller = perCaller;
   }
 
-  /** Takes more for a caller. False if that is too much: then nothing has been taken. */
+  /**
+   * Takes an amount for a caller. Returns false, and takes nothing, if that is too much.
+   */
   take(caller: string, amount: number): boolean {
     const held = (this.#held.get(caller) ?? 0) + amount;
     if (this.#sum + amount > this.#total || held > this.#perCaller) return false;
@@ -19,7 +24,7 @@ export class Shares {
     return true;
   }
 
-  /** Gives back what was taken. */
+  /** Gives back an amount. */
   give(caller: string, amount: number): void {
     const left = (this.#held.get(caller) ?? 0) - amount;
     if (left > 0) this.#held.set(caller, left);

@@ -1,12 +1,16 @@
 import { limits } from './limits.ts';
 import type { Clock } from './system.ts';
 
-/** Resolves at once while the current slice of time lasts, and else in a later turn of the event loop. */
+/**
+ * Resolves at once within the current slice of time, and otherwise in a later turn of the
+ * event loop.
+ */
 export type YieldToEventLoop = () => Promise<void>;
 
 /**
- * Shares the event loop between long tasks and everything else. A task calls the returned function every few tens of
- * microseconds, wherever it may be interrupted. Each turn of the loop has one slice, however many tasks there are.
+ * Shares the event loop between long tasks and all other work. A long task calls the
+ * returned function every few tens of microseconds. Each turn of the loop has one slice
+ * for all tasks.
  */
 export function createSlices(clock: Clock): YieldToEventLoop {
   const waiting: (() => void)[] = [];

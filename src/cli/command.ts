@@ -5,7 +5,9 @@ import { options, type Config, type Environment, type SecretName } from '../conf
 import { UsageError, type Option } from '../config/settings.ts';
 import type { ClusterTools } from './cluster.ts';
 
-/** Exit codes, after sysexits.h. Scripts and service managers tell causes apart by them. */
+/**
+ * Exit codes, after sysexits.h. Scripts and service managers tell causes apart by them.
+ */
 export const exitCodes = { done: 0, usage: 64, bug: 70, io: 74, busy: 75, config: 78 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
@@ -74,7 +76,9 @@ export const clusterAccess = {
   secrets: ['CAIRN_SECRET', 'CAIRN_CLUSTER_PASSWORD'],
 } as const;
 
-/** The options and secrets of a command that works on a data directory or on a cluster. */
+/**
+ * The options and secrets of a command that works on a data directory or on a cluster.
+ */
 export const storeAccess = {
   ...clusterAccess,
   options: [options.directory, ...clusterOptions],
@@ -88,7 +92,9 @@ export function findCommand(
   return commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
 }
 
-/** Returns the cluster that the options name. Without `--cluster`, its code is not loaded. */
+/**
+ * Returns the cluster that the options name. Without `--cluster`, its code is not loaded.
+ */
 export async function clusterOf(call: Call): Promise<ClusterTools | undefined> {
   if (call.read(options.cluster) === undefined) return undefined;
   const { openTools } = await import('./cluster.ts');
@@ -103,12 +109,18 @@ export async function declarationsOf(file: string | undefined): Promise<Partial<
   return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);
 }
 
-/** Returns the data directory. It must exist, so that a wrong name makes no new one. @throws UsageError */
+/**
+ * Returns the data directory. It must exist, so that a wrong name makes no new one.
+ * @throws UsageError
+ */
 export function dataDirectory(call: Call): string {
   return existingDirectory('--data', call.read(options.directory));
 }
 
-/** Returns `directory`. @throws UsageError that names `what` if there is no such directory */
+/**
+ * Returns `directory`.
+ * @throws UsageError that names `what` if there is no such directory
+ */
 export function existingDirectory(what: string, directory: string): string {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
   throw new UsageError(

@@ -24,7 +24,9 @@ export async function main(): Promise<void> {
   });
 }
 
-/** Loads all commands, in the order of the help. A starting server does not wait for this. */
+/**
+ * Loads all commands, in the order of the help. A starting server does not wait for this.
+ */
 export async function allCommands(): Promise<readonly Command[]> {
   const { userCommands } = await import('./user.ts');
   const { dataCommands } = await import('./data.ts');
@@ -33,7 +35,10 @@ export async function allCommands(): Promise<readonly Command[]> {
   return [serve, ...userCommands, ...dataCommands, ...keyCommands, ...apiCommands];
 }
 
-/** Runs the command that `words` name, and returns its exit code. Writes an error as one line. */
+/**
+ * Runs the command that `words` name, and returns its exit code. Writes an error as one
+ * line.
+ */
 export async function run(
   commands: readonly Command[],
   words: readonly string[],

@@ -62,7 +62,9 @@ export const dataCommands: readonly Command[] = [
 ];
 
 const credentials = { collections: ['sessions'], files: [keyFile] };
-/** Includes the keys of retries: a replayed answer must not show a record that was lost. */
+/**
+ * Includes the keys of retries: a replayed answer must not show a record that was lost.
+ */
 const endedByLoss = { ...credentials, collections: ['sessions', 'idempotency-keys'] };
 const signInAgain =
   'Everybody has to sign in again: there are no sessions, and the next start makes a key; ' +
@@ -89,7 +91,10 @@ async function check(call: Call): Promise<ExitCode> {
   return hasFailed ? exitCodes.config : exitCodes.done;
 }
 
-/** Checks the key ring. A finding names the rule that a ring breaks, and never shows its content. */
+/**
+ * Checks the key ring. A finding names the rule that a ring breaks, and never shows its
+ * content.
+ */
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
   if (secret !== undefined) return ok('The key is configured');
   const files = new NodeFiles(directory);
@@ -169,14 +174,17 @@ function operandOf({ operands: [operand = ''] }: Call): string {
   return resolve(operand);
 }
 
-/** Returns the directory to write to. @throws UsageError if it is in the data directory */
+/**
+ * Returns the directory to write to.
+ * @throws UsageError if it is in the data directory
+ */
 function targetOf(call: Call): string {
   const target = operandOf(call);
   if (!isWithin(call.read(options.directory), target)) return target;
   throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
-function counts({ collections }: Held): string[] {
+function counts({ collections }: Pick<Held, 'collections'>): string[] {
   return collections.map(
     ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
   );

@@ -7,7 +7,10 @@ import { parseDeclarations, type Declarations } from '../collections/declaration
 import { UsageError } from '../config/settings.ts';
 import { pageEndpoints } from '../web/assets.ts';
 
-/** Reads the file that `--collections` names. @throws UsageError with the place of the first mistake */
+/**
+ * Reads the file that `--collections` names.
+ * @throws UsageError with the place of the first mistake
+ */
 export function readDeclarations(file: string): Declarations {
   const pages = pageEndpoints(false).map(({ route }) => route);
   const routes = [...Object.values(serviceRoutes), ...pages];

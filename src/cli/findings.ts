@@ -30,7 +30,10 @@ export function checkFileSystem(kind: number): Finding {
   return fileSystems.get(kind) ?? ok('The file system is a local one');
 }
 
-/** The names of the files that Cairn makes in a data directory. Other files are not checked. */
+/**
+ * The names of the files that Cairn makes in a data directory. Other files are not
+ * checked.
+ */
 const ownName = /^(lock|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\.\w+)*$/;
 
 /** Checks the file system and the permissions of a data directory that exists. */

@@ -8,8 +8,8 @@ import { LockedError } from '../store/store.ts';
 import { clusterOf, dataDirectory, storeAccess, type Call, type Command } from './command.ts';
 
 /**
- * Commands about the keys that sign tokens. They show ids and never secrets, and may run beside a
- * running server.
+ * Commands about the keys that sign tokens. They show ids and never secrets, and may run
+ * beside a running server.
  */
 export const keyCommands: readonly Command[] = [
   {
@@ -43,9 +43,9 @@ export const keyCommands: readonly Command[] = [
 ];
 
 /**
- * Rotates the ring in the file, and returns the id of the new key. The temporary file excludes
- * other rotations: of two that begin with the same ring, one would be lost. A first ring is left to
- * the server, which makes it without this exclusion.
+ * Rotates the ring in the file, and returns the id of the new key. The temporary file
+ * excludes other rotations: of two that begin with the same ring, one would be lost. A
+ * first ring is left to the server, which makes it without this exclusion.
  * @throws LockedError, or UsageError if there is no ring
  */
 async function rotate(files: Files): Promise<string> {

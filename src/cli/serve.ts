@@ -1,5 +1,5 @@
 import { openApp, type Application } from '../app/app.ts';
-import type { Administrator } from '../app/options.ts';
+import type { Administrator } from '../app/administrator.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemRandom } from '../base/system.ts';
 import { options, unknownVariables, type Config } from '../config/config.ts';
@@ -118,12 +118,15 @@ function openLog(config: Config, { interactive, err }: Terminal): Log {
 
 type Stop = readonly [code: ExitCode, reason: string];
 
-/** A signal that is repeated within this time counts once: npm passes on what a terminal sent already. */
+/**
+ * A signal that is repeated within this time counts once: npm passes on what a terminal
+ * sent already.
+ */
 const repeatedSignalMs = 1000;
 
 /**
- * Waits for the first reason to stop: a signal, or a call of `fail`. A later signal ends the
- * process at once, because nothing listens for it any more.
+ * Waits for the first reason to stop: a signal, or a call of `fail`. A later signal ends
+ * the process at once, because nothing listens for it any more.
  */
 function waitForStop(): {
   readonly stopped: Promise<Stop>;
@@ -146,8 +149,8 @@ function waitForStop(): {
 }
 
 /**
- * Reloads on SIGHUP, which would otherwise end the process. Reloads run one after another, and only
- * after the start.
+ * Reloads on SIGHUP, which would otherwise end the process. Reloads run one after
+ * another, and only after the start.
  */
 function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): void {
   let last: Promise<unknown> = starting;
@@ -158,7 +161,10 @@ function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): v
   });
 }
 
-/** Reads certificate and keys again. After an error the former ones stay in use, both of them. */
+/**
+ * Reads certificate and keys again. After an error the former ones stay in use, both of
+ * them.
+ */
 async function reload(app: Application, config: Config, log: Log): Promise<void> {
   try {
     const tls = await loadTls(config);
@@ -175,8 +181,9 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
 }
 
 /**
- * Returns the administrator of the first start. A generated password is shown or kept before the
- * user is made. In a cluster, only the node that made the user does so, afterwards.
+ * Returns the administrator of the first start. A generated password is shown or kept
+ * before the user is made. In a cluster, only the node that made the user does so,
+ * afterwards.
  */
 function firstAdministrator(config: Config, terminal: Terminal): Administrator {
   const { adminEmail: email, adminPassword, passwordLengthMin, cluster } = config;

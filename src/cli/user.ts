@@ -104,7 +104,10 @@ function line(user: UserRecord): string {
   return `${user.id}\t${user.role}\t${user.email}\t${user.name}\n`;
 }
 
-/** Runs `work` on the user that the first operand names. @throws UsageError if there is none */
+/**
+ * Runs `work` on the user that the first operand names.
+ * @throws UsageError if there is none
+ */
 function withUser(
   call: Call,
   work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
@@ -122,8 +125,9 @@ function withUser(
 }
 
 /**
- * Opens the data directory or joins the cluster, without serving it. Runs `work`, and shows the
- * text that it returns. A directory without a store gets one only if `check` is given and passes.
+ * Opens the data directory or joins the cluster, without serving it. Runs `work`, and
+ * shows the text that it returns. A directory without a store gets one only if `check` is
+ * given and passes.
  * @throws LockedError while a server has the directory, UsageError if there is no store
  */
 async function withUsers(
@@ -160,8 +164,8 @@ async function withUsers(
 }
 
 /**
- * Reads the password from `--password-file`, from a terminal, or from standard input that is no
- * terminal. A line end at its end is not part of it.
+ * Reads the password from `--password-file`, from a terminal, or from standard input that
+ * is no terminal. A line end at its end is not part of it.
  * @throws UsageError if it is empty, or was typed differently the second time
  */
 export async function readPassword(call: Call): Promise<string> {

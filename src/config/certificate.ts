@@ -11,7 +11,10 @@ export interface TlsFiles {
   readonly keyFile: string;
 }
 
-/** Reads a certificate and its key. @throws UsageError where a file has something else, or the two do not fit */
+/**
+ * Reads a certificate and its key.
+ * @throws UsageError where a file has something else, or the two do not fit
+ */
 export function readTls({ certFile, keyFile }: TlsFiles): TlsTexts {
   try {
     const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')];

@@ -106,8 +106,8 @@ export const options = {
 };
 
 /**
- * Values that other users of the machine must not see. They come from a variable or from a file
- * that a variable names, never from a flag.
+ * Values that other users of the machine must not see. They come from a variable or from
+ * a file that a variable names, never from a flag.
  */
 export const secrets = {
   CAIRN_SECRET: `signing key, from ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes; ` +
@@ -155,7 +155,10 @@ function readClusterTls(files: Readonly<Record<string, string | undefined>>): Re
     file === undefined ? [] : [[part, readSecretFile(file, `--cluster-${part}`)] as const]));
 }
 
-/** Returns two values of which neither is of use alone. @throws UsageError if only one is given */
+/**
+ * Returns two values of which neither is of use alone.
+ * @throws UsageError if only one is given
+ */
 function bothOrNone(
   names: string,
   first: string | undefined,

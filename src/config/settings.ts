@@ -7,13 +7,20 @@ import type { EtcdOptions } from '../store/cluster/etcd.ts';
 export interface Settings {
   /** Who may create users: administrators only, or anyone. */
   readonly registration: 'closed' | 'open';
-  /** `none` makes every caller an administrator. It answers callers on this machine only. */
+  /**
+   * `none` makes every caller an administrator. It answers callers on this machine only.
+   */
   readonly auth: 'required' | 'none';
   /** Web origins such as `https://app.example` whose pages may call the API. */
   readonly corsOrigins: readonly string[];
-  /** Addresses and networks such as `10.0.0.0/8` of proxies whose `X-Forwarded-*` are believed. */
+  /**
+   * Addresses and networks such as `10.0.0.0/8` of proxies whose `X-Forwarded-*` are
+   * believed.
+   */
   readonly trustedProxies: readonly string[];
-  /** The path under which a proxy shows the server, such as `/api`; empty for the root. */
+  /**
+   * The path under which a proxy shows the server, such as `/api`; empty for the root.
+   */
   readonly basePath: string;
   /** The shortest password, in characters. */
   readonly passwordLengthMin: number;
@@ -21,7 +28,9 @@ export interface Settings {
   readonly scryptCost: number;
   /** Refuses PUT, PATCH and DELETE without `If-Match`. */
   readonly requireIfMatch: boolean;
-  /** The most records that are kept, sessions apart. Absent: as many as fit into memory. */
+  /**
+   * The most records that are kept, sessions apart. Absent: as many as fit into memory.
+   */
   readonly recordsMax: number | undefined;
 }
 
@@ -38,7 +47,10 @@ export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | unde
 
 /** A kind of value: how it is written, and which values are allowed. */
 export interface Kind<T> {
-  /** Stands for the value in the help, such as `PORT`. Empty for a switch, which has no value. */
+  /**
+   * Stands for the value in the help, such as `PORT`. Empty for a switch, which has no
+   * value.
+   */
   readonly placeholder: string;
   /** Which values are allowed, in words. */
   readonly allowed: string;
@@ -56,14 +68,20 @@ export interface Option<T> extends Kind<T> {
   /** One sentence without a full stop. */
   readonly help: string;
   readonly default: T;
-  /** The default as a person would type it, or what happens without the option; may be empty. */
+  /**
+   * The default as a person would type it, or what happens without the option; may be
+   * empty.
+   */
   readonly defaultText: string;
 }
 
 /** Options, by the names that their values have in the program. */
 export type OptionTable<V> = { readonly [K in keyof V]: Option<V[K]> };
 
-/** A wrong use of Cairn. The message is one line that names the option and what is allowed. */
+/**
+ * A wrong use of Cairn. The message is one line that names the option and what is
+ * allowed.
+ */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -85,7 +103,10 @@ export function flagOnly<T>(given: Option<T>): Option<T> {
   return { ...given, variable: undefined };
 }
 
-/** Declares an option that is switched on by its flag, or by the value `true` of its variable. */
+/**
+ * Declares an option that is switched on by its flag, or by the value `true` of its
+ * variable.
+ */
 export function toggle(name: string, help: string): Option<boolean> {
   const kind: Kind<boolean> = {
     placeholder: '',

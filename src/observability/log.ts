@@ -4,51 +4,61 @@ import type { AuditEvent } from '../accounts/audit.ts';
 import { systemClock, type Clock } from '../base/system.ts';
 import type { RequestEntry } from '../http/message.ts';
 
-/** Is told what happens, to log it or to count it. */
+/** Receives requests and security events, to log or to count them. */
 export interface Observer {
   request(entry: RequestEntry): void;
   security(event: SecurityEvent, details: LogDetails): void;
 }
 
 /**
- * The log: one line for each event, as JSON or as text for a terminal. Whatever a caller sent is escaped, so that it
- * cannot break a line.
+ * The log: one line for each event, as JSON or as text for a terminal. Values from
+ * callers are escaped, so that they cannot break a line.
  *
  * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId"}`
  * A security event: `{"time","level","kind":"security","event",…}`, logged at every level
  * A message: `{"time","level","kind":"message","message",…}`
  *
- * Lines are written in batches, one write at a time, so that a slow reader delays nothing. When more than 1 MiB waits,
- * lines are dropped and counted, and a later line says how many; security events are kept until 16 MiB wait.
+ * Lines are written in batches, one write at a time, so that a slow reader delays
+ * nothing. While more than 1 MiB waits, lines are dropped and counted, and a later line
+ * says how many. Security events are kept until 16 MiB wait.
  */
 export interface Log extends Observer {
   message(level: LogLevel, message: string, details?: LogDetails): void;
   /** The number of lines dropped so far. */
   readonly dropped: number;
-  /** Resolves when all lines are written, at the latest after `timeoutMs`. */
+  /** Resolves when all lines are written, or after `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }
 
-/** The name of a security event. Names are stable: operators build alarms on them. */
+/** The name of a security event. Names are stable, because alarms depend on them. */
 export type SecurityEvent = AuditEvent;
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A notice is logged at every level: that the server listens, that it stops. */
+/**
+ * The severity of a line. A notice, such as the start of the server, is logged at every
+ * level.
+ */
 export type LogLevel = 'info' | 'warn' | 'error' | 'notice';
 
-/** The destination of lines: a `Writable`, or something that may accept a part of what it is given. */
+/**
+ * The destination of lines: a `Writable`, or a sink that may accept only a part of the
+ * bytes.
+ */
 export interface LogSink {
-  /** Calls `done` once. `accepted` is the number of bytes written, where that is not all of them. */
+  /**
+   * Writes the bytes and calls `done` once. `accepted` is given if it wrote only a part
+   * of them.
+   */
   write(bytes: Uint8Array, done: (error?: Error | null, accepted?: number) => void): unknown;
 }
 
 export interface LogOptions {
   readonly format: 'pretty' | 'json';
   readonly level: LogLevel;
-  /** Absent: the machine's. */
+  /** Absent: the clock of the machine. */
   readonly clock?: Clock | undefined;
-  /** May be slow, and may fail: the log offers the same bytes again after a second. */
+  /** May be slow, and may fail: the log writes the same bytes again after a second. */
   readonly sink: LogSink;
   /** Called once each time the sink begins to fail. */
   readonly onError?: ((error: Error) => void) | undefined;
@@ -65,7 +75,7 @@ export const silentLog: Log = {
   close: () => Promise.resolve(),
 };
 
-/** Writes errors to standard error: they must leave a trace, even where nobody wants a log. */
+/** Writes errors to standard error, for an app without a log, and nothing else. */
 export const errorLog: Log = {
   ...silentLog,
   message(level, message, details) {
@@ -73,7 +83,7 @@ export const errorLog: Log = {
   },
 };
 
-/** Logs an error that no caller learns of. */
+/** Logs an error that is not reported to a caller. */
 export function logError(log: Log, message: string, error: unknown, id?: string): void {
   log.message('error', message, { id, stack: error instanceof Error ? error.stack : String(error) });
 }
@@ -112,7 +122,10 @@ export function createLog({ format, level, clock = systemClock, sink, onError = 
 
 const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2, notice: 3 };
 
-/** Written by hand, because each request has one. Route patterns and ids are Cairn's own and need no escape. */
+/**
+ * Returns the line of a request. It is put together by hand because every request needs
+ * one. Routes and ids are Cairn's own and need no escapes.
+ */
 function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const method = plain.test(entry.method) ? `"${entry.method}"` : JSON.stringify(entry.method);
   const route = entry.route === undefined ? 'null' : `"${entry.route}"`;
@@ -123,7 +136,7 @@ function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string
 
 function prettyRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const { id, method, target, route = '(no route)', status, durationMs, bytes, userId } = entry;
-  // People who look at a terminal want to know what was not found. The query may hold secrets.
+  // A person at a terminal wants to know which path was not found. Its query may hold secrets.
   const [path = ''] = target.slice(0, shownPathMax).split('?');
   const place = status === 404 ? shown(path) : route;
   const details = { ms: durationMs.toFixed(3), bytes, userId, id };
@@ -148,33 +161,45 @@ function prettyLine(time: string, level: LogLevel, kind: Kind, text: string, det
 
 const plain = /^[\w!#$%&'*+.^`|~/:@-]+$/;
 
-/** Returns a value as it is, or quoted where it could break the line or look like something else. */
+/**
+ * Returns a plain value as it is. Quotes one that could break the line or look like
+ * another field.
+ */
 function shown(value: string): string {
   return plain.test(value) ? value : escapeControls(JSON.stringify(value));
 }
 
-/** Replaces control and direction characters, which could move the cursor of a terminal, by their numbers. */
+/**
+ * Replaces control and direction characters, which a terminal would obey, by their
+ * numbers.
+ */
 function escapeControls(value: string): string {
   return value.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (character) =>
     `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** How much text may wait, in characters. */
+/** The most text that may wait, in characters, before lines are dropped. */
 const waitingMax = 1024 * 1024;
-/** The same for lines that are kept: even they must not fill the memory when nothing reads the log for days. */
+/**
+ * The same for kept lines. Even they must not fill the memory if nothing reads the log
+ * for days.
+ */
 const keptMax = 16 * 1024 * 1024;
-/** How long lines of requests are gathered. A write for each would cost more than the request itself. */
+/**
+ * How long lines of requests are gathered. One write each would cost more than the
+ * request itself.
+ */
 const flushMs = 20;
 const retryMs = 1000;
 
-/** Gathers lines and writes them one batch at a time. */
+/** Gathers lines, and writes them one batch at a time. */
 class LineQueue {
   /** The number of lines dropped so far. */
   dropped = 0;
   readonly #sink: LogSink;
   readonly #onError: (error: Error) => void;
   readonly #onDropped: (lines: number) => void;
-  /** The lines that wait for the next batch. */
+  /** The lines for the next batch. */
   #waiting = '';
   /** The part of the current batch that has not been written. */
   #batch = Buffer.alloc(0);
@@ -188,11 +213,14 @@ class LineQueue {
     this.#sink = sink;
     this.#onError = onError;
     this.#onDropped = onDropped;
-    // A stream emits its errors as events, too, and an event without a listener ends the process.
+    // A stream also emits its errors as events. An error event without a listener ends the process.
     if (sink instanceof Writable && !sink.listeners('error').includes(ignore)) sink.on('error', ignore);
   }
 
-  /** Adds a line. One that `isKept` is not dropped before 16 MiB wait, and waits for no others. */
+  /**
+   * Adds a line. A kept line is dropped only if 16 MiB wait, and is written without
+   * delay.
+   */
   add(line: string, isKept: boolean): void {
     if (this.#waiting.length > (isKept ? keptMax : waitingMax)) return void (this.dropped += 1);
     this.#waiting += line;
@@ -232,7 +260,10 @@ class LineQueue {
     }
   };
 
-  /** Goes on after a write. Bytes that the sink did not accept are offered again after a second. */
+  /**
+   * Continues after a write. Writes the bytes that the sink did not accept again after a
+   * second.
+   */
   #written(accepted: number, error: Error): void {
     this.#isWriting = false;
     this.#batch = this.#batch.subarray(accepted);
@@ -252,8 +283,9 @@ class LineQueue {
 }
 
 /**
- * Standard output as a sink that never blocks the event loop: Node.js writes to pipes and sockets without blocking,
- * but blocks on files and terminals, so those are written in the thread pool.
+ * Returns standard output as a sink that never blocks the event loop. Node.js writes to
+ * pipes and sockets without blocking, but blocks on files and terminals. Those are
+ * written in the thread pool.
  */
 export function standardOutput(): LogSink {
   const kind = fstatSync(1);

@@ -4,15 +4,21 @@ import { systemClock } from '../base/system.ts';
 import type { RequestEntry } from '../http/message.ts';
 import type { Observer, SecurityEvent } from './log.ts';
 
-/** One metric: its type, name and help, and its samples, or its only value. Without either it is left out. */
+/**
+ * One metric: type, name, help, and its samples or its only value. Without a value it is
+ * left out.
+ */
 export type Family = readonly [
   type: 'gauge' | 'counter' | 'histogram', name: string, help: string, values: Iterable<Sample> | number | undefined,
 ];
 
-/** What follows the name of a metric, such as `{state="full"}`, and a value. Labels are our own and need no escapes. */
+/**
+ * The labels of a sample, such as `{state="full"}`, and its value. Our labels need no
+ * escapes.
+ */
 export type Sample = readonly [suffix: string, value: number];
 
-/** Writes metrics in Prometheus' text format 0.0.4. */
+/** Writes metrics in the text format 0.0.4 of Prometheus. */
 export function exposition(families: readonly Family[]): string {
   return families.map(([type, name, help, values]) => {
     if (values === undefined) return '';
@@ -28,10 +34,13 @@ function numeral(value: number): string {
 
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity];
 
-/** Counts durations by how long they were. */
+/** A histogram of durations. */
 class Histogram {
   #seconds = 0;
-  /** How many durations were over the bound before, and at most the bound in this place. */
+  /**
+   * The number of durations in each bucket: above the bound before it, up to its own
+   * bound.
+   */
   readonly #counts = bounds.map(() => 0);
 
   observe(seconds: number): void {
@@ -40,7 +49,7 @@ class Histogram {
     this.#seconds += seconds;
   }
 
-  /** `label` is empty, or one label such as `route="/items"`. */
+  /** Returns the samples. `label` is empty, or one label such as `route="/items"`. */
   samples(label = ''): Sample[] {
     let count = 0;
     const buckets = bounds.map((bound, place): Sample => {
@@ -58,7 +67,10 @@ const loopIntervalMs = 20;
 export class Metrics implements Observer {
   readonly #requests = new Map<string, number>();
   readonly #durations = new Map<string, Histogram>();
-  /** Every event is there from the start: a counter that appears with its first event has no increase. */
+  /**
+   * Contains every event from the start: a counter that appears with its first event
+   * shows no increase.
+   */
   readonly #events = new Map(auditEvents.map((event) => [`{event="${event}"}`, 0]));
   readonly #loopDelay = new Histogram();
 
@@ -72,7 +84,7 @@ export class Metrics implements Observer {
   }
 
   request({ method, route = '', status, durationMs }: RequestEntry): void {
-    // Callers may invent methods, so the others share a label. Routes are the table's own.
+    // Callers may invent methods, so all unknown ones share a label. Routes come from the table.
     const label = METHODS.includes(method) ? method : 'other';
     increase(this.#requests, `{method="${label}",route="${route}",status="${status}"}`);
     let histogram = this.#durations.get(route);
@@ -91,14 +103,18 @@ export class Metrics implements Observer {
     const durations = [...this.#durations].flatMap(([route, times]) => times.samples(`route="${route}"`));
     const duration = 'Time from the head of a request to the end of its response';
     return [
-      ['counter', 'cairn_http_requests_total', 'Requests that were answered', this.#requests],
+      ['counter', 'cairn_http_requests_total',
+        'Requests that were answered', this.#requests],
       ['histogram', 'cairn_http_request_duration_seconds', duration, durations],
       ['counter', 'cairn_events_total', 'Security events', this.#events],
-      ['histogram', 'cairn_event_loop_delay_seconds', 'How late timers fire', this.#loopDelay.samples()],
-      ['gauge', 'cairn_heap_used_bytes', 'Memory that JavaScript objects take', heapUsed],
-      ['gauge', 'process_resident_memory_bytes', 'Memory that the process holds', rss],
-      ['gauge', 'process_start_time_seconds', 'Start of the process, since the Unix epoch', startedSeconds],
-      ['counter', 'process_cpu_seconds_total', 'Processor time that the process took', (user + system) / 1e6],
+      ['histogram', 'cairn_event_loop_delay_seconds',
+        'Delay of timers, which shows how long the event loop was blocked', this.#loopDelay.samples()],
+      ['gauge', 'cairn_heap_used_bytes', 'Memory used by JavaScript objects', heapUsed],
+      ['gauge', 'process_resident_memory_bytes', 'Resident memory of the process', rss],
+      ['gauge', 'process_start_time_seconds',
+        'Start of the process, in seconds since the Unix epoch', startedSeconds],
+      ['counter', 'process_cpu_seconds_total',
+        'Processor time used by the process', (user + system) / 1e6],
     ];
   }
 }
