@@ -6,7 +6,12 @@ import { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { Users } from '../accounts/users.ts';
 import {
-  KeyRingError, keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing,
+  KeyRingError,
+  keyRingOfSecret,
+  newKeyRing,
+  parseKeyRing,
+  serialiseKeyRing,
+  type KeyRing,
 } from '../auth/keys.ts';
 import { Passwords } from '../auth/passwords.ts';
 import { Throttle } from '../auth/throttle.ts';
@@ -66,7 +71,9 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
     return content && parseKeyRing(content);
   } catch (error) {
     if (!(error instanceof KeyRingError)) throw error;
-    throw new KeyRingError(`${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`);
+    throw new KeyRingError(
+      `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`
+    );
   }
 }
 
@@ -76,8 +83,21 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
  * @throws InvariantError for collections that contradict each other, RangeError for a
  *   hook that is no function
  */
-export function openData(options: CompleteOptions, audit: Audit = () => undefined, cluster?: ClusterNode): Data {
-  const { settings, directory, collections, items: hasItems = true, hooks, clock, random, log } = options;
+export function openData(
+  options: CompleteOptions,
+  audit: Audit = () => undefined,
+  cluster?: ClusterNode
+): Data {
+  const {
+    settings,
+    directory,
+    collections,
+    items: hasItems = true,
+    hooks,
+    clock,
+    random,
+    log,
+  } = options;
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,
@@ -86,13 +106,17 @@ export function openData(options: CompleteOptions, audit: Audit = () => undefine
     random,
     recordsMax: settings.recordsMax,
     onFailure(error) {
-      log.message('error', 'The store has failed', { reason: error instanceof Error ? error.message : '' });
+      log.message('error', 'The store has failed', {
+        reason: error instanceof Error ? error.message : '',
+      });
       options.onFailure?.(error);
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
   const keys = createKeys(files, options.secret, clock, random, cluster);
-  const writes = new HookedWrites(store, hooks, (error) => logError(log, 'The hook afterWrite failed', error));
+  const writes = new HookedWrites(store, hooks, (error) =>
+    logError(log, 'The hook afterWrite failed', error)
+  );
   const idempotencyKeys = new IdempotencyKeys(store, clock);
   const records = accountRecords(store);
   const parts: AccountParts = {
@@ -119,19 +143,31 @@ export function openData(options: CompleteOptions, audit: Audit = () => undefine
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: declarations.map((declaration) => new CollectionResource(declaration, shared)),
+    collections: declarations.map(
+      (declaration) => new CollectionResource(declaration, shared)
+    ),
   };
 }
 
 /** Returns the feed of the changes of all collections. */
 export function openFeed({ store, users, collections }: Data, clock: Clock): ChangeFeed {
-  const declared = collections.map(({ records, declaration: { fields, access } }) =>
-    ({ records, shape: fields, access: access.list }));
-  return new ChangeFeed(store, clock, [{ records: users.records, shape: userFields, access: 'admin' }, ...declared]);
+  const declared = collections.map(({ records, declaration: { fields, access } }) => ({
+    records,
+    shape: fields,
+    access: access.list,
+  }));
+  return new ChangeFeed(store, clock, [
+    { records: users.records, shape: userFields, access: 'admin' },
+    ...declared,
+  ]);
 }
 
 function createKeys(
-  files: Files | undefined, secret: string | undefined, clock: Clock, random: Random, cluster?: ClusterNode,
+  files: Files | undefined,
+  secret: string | undefined,
+  clock: Clock,
+  random: Random,
+  cluster?: ClusterNode
 ): Keys {
   let ring: KeyRing | undefined;
   return {
@@ -141,7 +177,10 @@ function createKeys(
     },
     async load() {
       if (cluster !== undefined) return (ring = await cluster.loadKeys());
-      const found = secret === undefined ? files && (await readKeyRing(files)) : keyRingOfSecret(secret, clock.now());
+      const found =
+        secret === undefined
+          ? files && (await readKeyRing(files))
+          : keyRingOfSecret(secret, clock.now());
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {
         await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));
@@ -155,7 +194,10 @@ function createKeys(
 function checkSingulars(collections: readonly CollectionDeclaration[]): void {
   const seen = new Set<string>();
   for (const { singular } of collections) {
-    invariant(!seen.has(singular), `records of two collections cannot both be called "${singular}"`);
+    invariant(
+      !seen.has(singular),
+      `records of two collections cannot both be called "${singular}"`
+    );
     seen.add(singular);
   }
 }

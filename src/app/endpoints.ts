@@ -3,7 +3,12 @@ import { statfsSync } from 'node:fs';
 import { collectionEndpoints } from '../api/collection-handlers.ts';
 import { bind, type Endpoint } from '../api/route.ts';
 import {
-  declaredCollection, pagedServiceRoutes, routeTable, serviceRoutes, usersCollection, type RouteOptions,
+  declaredCollection,
+  pagedServiceRoutes,
+  routeTable,
+  serviceRoutes,
+  usersCollection,
+  type RouteOptions,
 } from '../api/routes.ts';
 import { serviceHandlers, type Services } from '../api/service-handlers.ts';
 import { version } from '../base/version.ts';
@@ -16,11 +21,16 @@ import type { CompleteOptions } from './options.ts';
 
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
-  services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>, complete: CompleteOptions,
+  services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>,
+  complete: CompleteOptions
 ): Endpoint[] {
   const { settings, clock, page } = complete;
   const { store, users, collections } = services;
-  const options = { ...settings, epoch: () => store.epoch, listPool: new ListPool(clock) };
+  const options = {
+    ...settings,
+    epoch: () => store.epoch,
+    listPool: new ListPool(clock),
+  };
   const declarations = collections.map(({ declaration }) => declaration);
   const pages = page === false ? [] : pageEndpoints(settings.auth === 'none');
   let description: Promise<Description> | undefined;
@@ -34,7 +44,8 @@ export function endpointsOf(
   return [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((collection) =>
-      collectionEndpoints(declaredCollection(collection.declaration), collection, options)),
+      collectionEndpoints(declaredCollection(collection.declaration), collection, options)
+    ),
     ...bind(page === false ? serviceRoutes : pagedServiceRoutes, handlers),
     ...pages,
   ];
@@ -51,7 +62,8 @@ function statusOf(store: Store, { clock, directory }: CompleteOptions): () => st
       state,
       records: collections.reduce((sum, { records }) => sum + records, 0),
       journalBytes,
-      checkpointedAt: checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
+      checkpointedAt:
+        checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
       freeBytes: directory === undefined ? undefined : freeBytes(directory),
     });
   };
@@ -78,9 +90,12 @@ interface Description {
  * one.
  */
 async function describe(
-  declarations: readonly CollectionDeclaration[], options: RouteOptions & { readonly basePath: string },
+  declarations: readonly CollectionDeclaration[],
+  options: RouteOptions & { readonly basePath: string }
 ): Promise<Description> {
   const { openApi } = await import('../api/openapi.ts');
-  const text = JSON.stringify(openApi(routeTable(declarations, options), version, options.basePath));
+  const text = JSON.stringify(
+    openApi(routeTable(declarations, options), version, options.basePath)
+  );
   return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
 }

@@ -15,7 +15,7 @@ import { exposition, type Family, type Metrics, type Sample } from '../observabi
 import type { ClusterStatus } from '../store/store.ts';
 import type { App } from './app.ts';
 
-// If they are denied, the functions of `fs/promises` end a process of Node.js 22.18 instead of rejecting.
+// Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
 const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
 
 /** The sources of what the operations listener shows. */
@@ -33,46 +33,62 @@ export interface Operated {
  * that is a loopback name, because other sites can point their own names to this machine.
  * @throws the errors of binding
  */
-export function startOperations(operated: Operated, port: number, host: string): Promise<HttpServer> {
+export function startOperations(
+  operated: Operated, port: number, host: string,
+): Promise<HttpServer> {
   const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
   const handle = operationsHandle(operated, isLoopback(host));
-  return startHttpServer(new Exchanger({ handle, refuse: refusal, proxies, clock: systemClock, nextId }), port, host);
+  const clock = systemClock;
+  const exchanger = new Exchanger({ handle, refuse: refusal, proxies, clock, nextId });
+  return startHttpServer(exchanger, port, host);
 }
 
 function operationsHandle(operated: Operated, isLocal: boolean): Handle {
   const { app } = operated;
   const pages = new Map<string, () => Reply | Promise<Reply>>([
     ['/livez', () => text(200, 'live\n')],
-    ['/readyz', () => text(app.unready() === undefined ? 200 : 503, `${app.unready() ?? 'ready'}\n`)],
-    ['/metrics', async () => text(200, exposition(await families(operated)), 'text/plain; version=0.0.4')],
+    ['/readyz', () => {
+      const reason = app.unready();
+      return text(reason === undefined ? 200 : 503, `${reason ?? 'ready'}\n`);
+    }],
+    ['/metrics', async () => {
+      const page = exposition(await families(operated));
+      return text(200, page, 'text/plain; version=0.0.4');
+    }],
   ]);
   return ({ method, target, fields }) => {
-    if (isLocal && !isLoopback(hostOf(fields.get('host') ?? 'localhost'))) throw foreignHost;
+    const host = hostOf(fields.get('host') ?? 'localhost');
+    if (isLocal && !isLoopback(host)) throw foreignHost;
     const page = pages.get(target);
     if (page === undefined) throw unknownPath;
     if (method === 'GET' || method === 'HEAD') return page();
-    throw otherMethod;
+    throw wrongMethod;
   };
 }
 
-const otherMethod = new CairnError('method_not_allowed', 'Method not allowed: this path supports GET and HEAD', {
-  fields: ['Allow', 'GET, HEAD'],
-});
-const unknownPath = new CairnError('not_found', 'Cannot find this path: the paths are /livez, /readyz and /metrics');
-const foreignHost = new CairnError('misdirected_request', 'Cannot answer for this Host: use a loopback name');
+const unknownPath = new CairnError(
+  'not_found', 'Cannot find this path: the paths are /livez, /readyz and /metrics',
+);
+const wrongMethod = new CairnError(
+  'method_not_allowed', 'Method not allowed: this path supports GET and HEAD',
+  { fields: ['Allow', 'GET, HEAD'] },
+);
+const foreignHost = new CairnError(
+  'misdirected_request', 'Cannot answer for this Host: use a loopback name',
+);
 
 function text(status: number, body: string, type = 'text/plain'): Reply {
-  const contentType = `${type}; charset=utf-8`;
-  return { status, fields: ['Content-Type', contentType, 'Cache-Control', 'no-store', ...apiFields], body };
+  const fields = ['Content-Type', `${type}; charset=utf-8`, 'Cache-Control', 'no-store'];
+  return { status, fields: [...fields, ...apiFields], body };
 }
 
 async function families({ app, metrics, log, directory }: Operated): Promise<Family[]> {
   const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
-  // A locked-down process may not list its descriptors, and other systems have no such directory.
+  // A locked-down process may not list this, and other systems do not have it.
   const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
   const disk = await diskSpace(directory).catch(() => undefined);
   const { certificate } = app;
-  const endMs = certificate === undefined ? undefined : Date.parse(new X509Certificate(certificate).validTo);
+  const validTo = certificate && new X509Certificate(certificate).validTo;
   const end = 'End of the TLS certificate, in seconds since the Unix epoch';
   return [
     ['gauge', 'cairn_info', 'Version of Cairn and of Node.js', [info]],
@@ -80,7 +96,8 @@ async function families({ app, metrics, log, directory }: Operated): Promise<Fam
     ['gauge', 'process_open_fds', 'Open file descriptors', descriptors?.length],
     ['counter', 'cairn_log_lines_dropped_total',
       'Log lines dropped because the log was read too slowly', log.dropped],
-    ['gauge', 'cairn_tls_certificate_end_timestamp_seconds', end, endMs && endMs / 1000],
+    ['gauge', 'cairn_tls_certificate_end_timestamp_seconds', end,
+      validTo === undefined ? undefined : Date.parse(validTo) / 1000],
     ...appFamilies(app),
     ['gauge', 'cairn_data_free_bytes',
       'Free space on the disk of the data directory', disk && disk.bavail * disk.bsize],
@@ -90,8 +107,12 @@ async function families({ app, metrics, log, directory }: Operated): Promise<Fam
 function appFamilies(app: App): Family[] {
   const { inFlight, connections, refused, listeners, dropped } = app.load();
   const { collections, state: current, cluster, ...store } = app.store.status();
-  const records = collections.map(({ name, records }): Sample => [`{collection="${name}"}`, records]);
-  const states = ['writable', 'full', 'failed'].map((name): Sample => [`{state="${name}"}`, Number(name === current)]);
+  const records = collections.map(
+    ({ name, records }): Sample => [`{collection="${name}"}`, records],
+  );
+  const states = ['writable', 'full', 'failed'].map(
+    (name): Sample => [`{state="${name}"}`, Number(name === current)],
+  );
   return [
     ['gauge', 'cairn_http_requests_in_flight',
       'Requests that wait for a disk, a hash or the like', inFlight],

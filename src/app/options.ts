@@ -3,7 +3,12 @@ import { systemClock, systemRandom, type Clock, type Random } from '../base/syst
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import type { Hooks } from '../collections/hooks.ts';
 import {
-  members, settings, settingsOf, type ClusterOptions, type Settings, type SomeSettings,
+  members,
+  settings,
+  settingsOf,
+  type ClusterOptions,
+  type Settings,
+  type SomeSettings,
 } from '../config/settings.ts';
 import { errorLog, type Log } from '../observability/log.ts';
 import type { Administrator } from './administrator.ts';
@@ -61,7 +66,11 @@ export interface CompleteOptions extends AppOptions {
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
   const {
-    collections = [], hooks = {}, clock = systemClock, random = systemRandom, log = errorLog,
+    collections = [],
+    hooks = {},
+    clock = systemClock,
+    random = systemRandom,
+    log = errorLog,
   } = options;
   const { directory, secret, cluster } = options;
   checkNames(options);
@@ -69,16 +78,41 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
-  if (cluster !== undefined && (directory !== undefined || !members.accepts(cluster.members))) {
-    throw new RangeError(`Cannot use cluster: must have members, ${members.allowed}, and needs no directory`);
+  if (
+    cluster !== undefined &&
+    (directory !== undefined || !members.accepts(cluster.members))
+  ) {
+    throw new RangeError(
+      `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`
+    );
   }
-  return { ...options, settings: settingsOf(options), collections, hooks, clock, random, log };
+  return {
+    ...options,
+    settings: settingsOf(options),
+    collections,
+    hooks,
+    clock,
+    random,
+    log,
+  };
 }
 
 /** The names of the options that are no settings. */
-const otherOptions: { readonly [K in Exclude<keyof AppOptions, keyof Settings>]-?: true } = {
-  directory: true, cluster: true, secret: true, collections: true, items: true, hooks: true, clock: true, random: true,
-  log: true, onFailure: true, administrator: true, page: true,
+const otherOptions: {
+  readonly [K in Exclude<keyof AppOptions, keyof Settings>]-?: true;
+} = {
+  directory: true,
+  cluster: true,
+  secret: true,
+  collections: true,
+  items: true,
+  hooks: true,
+  clock: true,
+  random: true,
+  log: true,
+  onFailure: true,
+  administrator: true,
+  page: true,
 };
 
 /** @throws RangeError for an unknown option, which would have no effect */
@@ -88,6 +122,10 @@ function checkNames(options: AppOptions): void {
   if (unknown === undefined) return;
   const meant = nearest(unknown, known);
   const isOfListen = ['port', 'host', 'tls'].includes(unknown);
-  const hint = isOfListen ? '; app.listen takes it' : meant && `; did you mean "${meant}"?`;
-  throw new RangeError(`Cannot use "${unknown}": createApp has no such option${hint ?? ''}`);
+  const hint = isOfListen
+    ? '; app.listen takes it'
+    : meant && `; did you mean "${meant}"?`;
+  throw new RangeError(
+    `Cannot use "${unknown}": createApp has no such option${hint ?? ''}`
+  );
 }

@@ -27,5 +27,9 @@ const likenessMin = 0.4;
  */
 function pairsOf(word: string): Set<string> {
   const framed = ` ${word.toLowerCase()} `;
-  return new Set(Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)));
+  return new Set(
+    Array.from({ length: framed.length - 1 }, (_, index) =>
+      framed.slice(index, index + 2)
+    )
+  );
 }

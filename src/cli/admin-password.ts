@@ -12,7 +12,10 @@ const fileName = 'admin-password';
 const firstUserId = 1;
 
 /** Writes the password to the file, and returns its path. */
-export async function keepAdminPassword(directory: string, password: string): Promise<string> {
+export async function keepAdminPassword(
+  directory: string,
+  password: string
+): Promise<string> {
   const files = new NodeFiles(directory);
   await files.prepare();
   await replaceFile(files, fileName, Buffer.from(`${password}\n`));
@@ -23,6 +26,10 @@ export async function keepAdminPassword(directory: string, password: string): Pr
 /**
  * Removes the file if this user, who was removed or has a new password, is the first one.
  */
-export async function forgetAdminPassword(directory: string, userId: unknown): Promise<void> {
-  if (userId === firstUserId) await unlink(join(directory, fileName)).catch(() => undefined);
+export async function forgetAdminPassword(
+  directory: string,
+  userId: unknown
+): Promise<void> {
+  if (userId === firstUserId)
+    await unlink(join(directory, fileName)).catch(() => undefined);
 }

@@ -1,14 +1,26 @@
 import { statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import type { Declarations } from '../collections/declaration-file.ts';
-import { options, type Config, type Environment, type SecretName } from '../config/config.ts';
+import {
+  options,
+  type Config,
+  type Environment,
+  type SecretName,
+} from '../config/config.ts';
 import { UsageError, type Option } from '../config/settings.ts';
 import type { ClusterTools } from './cluster.ts';
 
 /**
  * Exit codes, after sysexits.h. Scripts and service managers tell causes apart by them.
  */
-export const exitCodes = { done: 0, usage: 64, bug: 70, io: 74, busy: 75, config: 78 } as const;
+export const exitCodes = {
+  done: 0,
+  usage: 64,
+  bug: 70,
+  io: 74,
+  busy: 75,
+  config: 78,
+} as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /** The meaning of each exit code, for the help and the README. */
@@ -87,7 +99,7 @@ export const storeAccess = {
 /** Returns the command whose name `words` begin with. */
 export function findCommand(
   commands: readonly Command[],
-  words: readonly string[],
+  words: readonly string[]
 ): Command | undefined {
   return commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
 }
@@ -105,8 +117,12 @@ export async function clusterOf(call: Call): Promise<ClusterTools | undefined> {
  * Reads the file that `--collections` names, if any.
  * @throws UsageError with the place of the first mistake
  */
-export async function declarationsOf(file: string | undefined): Promise<Partial<Declarations>> {
-  return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);
+export async function declarationsOf(
+  file: string | undefined
+): Promise<Partial<Declarations>> {
+  return file === undefined
+    ? {}
+    : (await import('./declarations.ts')).readDeclarations(file);
 }
 
 /**
@@ -122,9 +138,10 @@ export function dataDirectory(call: Call): string {
  * @throws UsageError that names `what` if there is no such directory
  */
 export function existingDirectory(what: string, directory: string): string {
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true)
+    return directory;
   throw new UsageError(
-    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`,
+    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`
   );
 }
 

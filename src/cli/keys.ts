@@ -2,10 +2,22 @@ import { rotateKeyRing, serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { keyFile, readKeyRing } from '../app/data.ts';
 import { UsageError } from '../config/settings.ts';
-import { errorCode, temporaryName, writeAll, writeSynced, type Files } from '../store/disk/files.ts';
+import {
+  errorCode,
+  temporaryName,
+  writeAll,
+  writeSynced,
+  type Files,
+} from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { LockedError } from '../store/store.ts';
-import { clusterOf, dataDirectory, storeAccess, type Call, type Command } from './command.ts';
+import {
+  clusterOf,
+  dataDirectory,
+  storeAccess,
+  type Call,
+  type Command,
+} from './command.ts';
 
 /**
  * Commands about the keys that sign tokens. They show ids and never secrets, and may run
@@ -19,7 +31,10 @@ export const keyCommands: readonly Command[] = [
     async run(call) {
       const { out, err } = call.terminal;
       const cluster = await clusterOf(call);
-      const ring = cluster === undefined ? await readKeyRing(keyFiles(call)) : (await cluster.readRing())[1];
+      const ring =
+        cluster === undefined
+          ? await readKeyRing(keyFiles(call))
+          : (await cluster.readRing())[1];
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
@@ -29,14 +44,15 @@ export const keyCommands: readonly Command[] = [
   },
   {
     name: 'keys rotate',
-    summary: 'Makes a new signing key; the former one verifies for 24 hours more, so nobody is signed out',
+    summary:
+      'Makes a new signing key; the former one verifies for 24 hours more, so nobody is signed out',
     ...storeAccess,
     async run(call) {
       const cluster = await clusterOf(call);
       call.terminal.out(
         cluster === undefined
           ? `${await rotate(keyFiles(call))} signs from now on; send SIGHUP to a running server\n`
-          : `${await cluster.rotateRing()} signs from now on, on all nodes\n`,
+          : `${await cluster.rotateRing()} signs from now on, on all nodes\n`
       );
     },
   },
@@ -56,7 +72,9 @@ async function rotate(files: Files): Promise<string> {
     await writeSynced(files, temporary, 'exclusive', async (file) => {
       const former = await readKeyRing(files);
       if (former === undefined) {
-        throw new UsageError('Cannot rotate the keys: there are none yet; the first start makes them');
+        throw new UsageError(
+          'Cannot rotate the keys: there are none yet; the first start makes them'
+        );
       }
       const ring = rotateKeyRing(former, systemRandom, systemClock.now());
       kid = ring.keys[0].kid;
@@ -68,7 +86,7 @@ async function rotate(files: Files): Promise<string> {
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
     throw new LockedError(
-      `Cannot rotate the keys: another rotation has ${temporary}; remove it if none is running`,
+      `Cannot rotate the keys: another rotation has ${temporary}; remove it if none is running`
     );
   } finally {
     await files.close();
@@ -83,5 +101,7 @@ function timeOf(milliseconds: number): string {
 function keyFiles(call: Call): NodeFiles {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = call.terminal.environment;
   if (!value && !file) return new NodeFiles(dataDirectory(call));
-  throw new UsageError('Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there');
+  throw new UsageError(
+    'Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there'
+  );
 }

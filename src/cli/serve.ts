@@ -5,15 +5,28 @@ import { systemRandom } from '../base/system.ts';
 import { options, unknownVariables, type Config } from '../config/config.ts';
 import { settingsOf } from '../config/settings.ts';
 import type { HttpServer, TlsTexts } from '../http/server.ts';
-import { createLog, silentLog, standardOutput, type Log, type Observer } from '../observability/log.ts';
+import {
+  createLog,
+  silentLog,
+  standardOutput,
+  type Log,
+  type Observer,
+} from '../observability/log.ts';
 import { ClusterError } from '../store/store.ts';
 import { forgetAdminPassword, keepAdminPassword } from './admin-password.ts';
-import { declarationsOf, exitCodes, type Command, type ExitCode, type Terminal } from './command.ts';
+import {
+  declarationsOf,
+  exitCodes,
+  type Command,
+  type ExitCode,
+  type Terminal,
+} from './command.ts';
 
 /** The command that serves the API. */
 export const serve: Command = {
   name: 'serve',
-  summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
+  summary:
+    'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
   options: Object.values(options),
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   async run({ terminal, ...call }) {
@@ -46,10 +59,11 @@ async function start(
   config: Config,
   log: Log,
   terminal: Terminal,
-  onFailure: (error: unknown) => void,
+  onFailure: (error: unknown) => void
 ): Promise<Started> {
   const { host, port, directory, opsHost, opsPort } = config;
-  for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
+  for (const warning of unknownVariables(terminal.environment))
+    log.message('warn', warning);
   const tls = await loadTls(config);
   const observers: Observer[] = [passwordWatcher(directory)];
   const metrics =
@@ -57,22 +71,29 @@ async function start(
       ? undefined
       : new (await import('../observability/metrics.ts')).Metrics();
   if (metrics !== undefined) observers.push(metrics);
-  const app = await openApp({
-    ...settingsOf(config),
-    ...(await declarationsOf(config.collections)),
-    directory: config.cluster === undefined ? directory : undefined,
-    cluster: config.cluster,
-    secret: config.secret,
-    administrator: firstAdministrator(config, terminal),
-    log,
-    onFailure,
-  }, observers);
+  const app = await openApp(
+    {
+      ...settingsOf(config),
+      ...(await declarationsOf(config.collections)),
+      directory: config.cluster === undefined ? directory : undefined,
+      cluster: config.cluster,
+      secret: config.secret,
+      administrator: firstAdministrator(config, terminal),
+      log,
+      onFailure,
+    },
+    observers
+  );
   let operations: HttpServer | undefined;
   try {
     const boundPort = await app.listen({ port, host, tls });
     if (metrics !== undefined) {
       const { startOperations } = await import('../app/operations.ts');
-      operations = await startOperations({ app, metrics, log, directory }, opsPort ?? 0, opsHost);
+      operations = await startOperations(
+        { app, metrics, log, directory },
+        opsPort ?? 0,
+        opsHost
+      );
       const url = urlOf('http', opsHost, operations.port);
       log.message('notice', `Operations are served at ${url}`);
     }
@@ -112,7 +133,9 @@ function openLog(config: Config, { interactive, err }: Terminal): Log {
     level: config.logLevel,
     sink: standardOutput(),
     onError: ({ message }) =>
-      err(`Cannot write the log to standard output: ${message}; trying again each second\n`),
+      err(
+        `Cannot write the log to standard output: ${message}; trying again each second\n`
+      ),
   });
 }
 
@@ -173,7 +196,10 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
     const all = `${tls === undefined ? 'Keys' : 'Certificate and keys'} were read again`;
     const some = `${tls === undefined ? 'Nothing' : 'The certificate'} was read again`;
     const isConfigured = config.secret !== undefined;
-    log.message('notice', isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all);
+    log.message(
+      'notice',
+      isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all
+    );
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     log.message('error', `The former certificate and keys stay in use: ${reason}`);
@@ -196,7 +222,11 @@ function firstAdministrator(config: Config, terminal: Terminal): Administrator {
 }
 
 /** Shows the password on a terminal; otherwise keeps it in a file. */
-async function keepPassword(config: Config, terminal: Terminal, password: string): Promise<void> {
+async function keepPassword(
+  config: Config,
+  terminal: Terminal,
+  password: string
+): Promise<void> {
   const { adminEmail, directory } = config;
   if (terminal.interactive) {
     terminal.out(`The password of ${adminEmail}, shown only once: ${password}\n`);
@@ -208,12 +238,15 @@ async function keepPassword(config: Config, terminal: Terminal, password: string
 
 function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): void {
   if (auth === 'none') {
-    log.message('warn', 'Everyone who can reach this port is an administrator: --auth=none');
+    log.message(
+      'warn',
+      'Everyone who can reach this port is an administrator: --auth=none'
+    );
   }
   if (isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
   log.message(
     'warn',
-    'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy',
+    'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy'
   );
 }
 

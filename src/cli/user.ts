@@ -15,25 +15,46 @@ import { silentLog, type Log } from '../observability/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword } from './admin-password.ts';
 import {
-  clusterOf, dataDirectory, storeAccess, type Call, type Command, type Terminal,
+  clusterOf,
+  dataDirectory,
+  storeAccess,
+  type Call,
+  type Command,
+  type Terminal,
 } from './command.ts';
 
 const name = flagOnly(
-  option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
+  option(
+    'name',
+    'name of the user; without it, the address up to the @',
+    text('NAME'),
+    undefined
+  )
 );
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
-export const passwordFile = flagOnly(option(
-  'password-file', 'file with the password; - reads it from standard input', text('FILE'), undefined,
-));
+export const passwordFile = flagOnly(
+  option(
+    'password-file',
+    'file with the password; - reads it from standard input',
+    text('FILE'),
+    undefined
+  )
+);
 
-const passwordOptions = [...storeAccess.options, options.passwordLengthMin, options.scryptCost, passwordFile];
+const passwordOptions = [
+  ...storeAccess.options,
+  options.passwordLengthMin,
+  options.scryptCost,
+  passwordFile,
+];
 
 /** Commands that change users while no server runs, or beside the nodes of a cluster. */
 export const userCommands: readonly Command[] = [
   {
     name: 'user add',
-    summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
+    summary:
+      'Adds a user, with a password from the terminal, from standard input or from a file',
     operands: ['EMAIL'],
     ...storeAccess,
     options: [...passwordOptions, name, role],
@@ -96,7 +117,11 @@ async function addUser(call: Call): Promise<void> {
   await withUsers(call, async (users) => line(await users.add(await readBody())), check);
 }
 
-async function change(users: Users, target: Target, body: JsonObject): Promise<UserRecord> {
+async function change(
+  users: Users,
+  target: Target,
+  body: JsonObject
+): Promise<UserRecord> {
   return (await users.change(target, users.draft(localAdministrator, body))).record;
 }
 
@@ -110,7 +135,7 @@ function line(user: UserRecord): string {
  */
 function withUser(
   call: Call,
-  work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
+  work: (users: Users, target: Target, user: UserRecord) => Promise<string>
 ): Promise<void> {
   const [email = ''] = call.operands;
   return withUsers(call, (users) => {
@@ -119,7 +144,11 @@ function withUser(
       const address = JSON.stringify(email);
       throw new UsageError(`Cannot find the user: no user has the address ${address}`);
     }
-    const target = { principal: localAdministrator, id: user.id, precondition: unconditional };
+    const target = {
+      principal: localAdministrator,
+      id: user.id,
+      precondition: unconditional,
+    };
     return work(users, target, user);
   });
 }
@@ -133,7 +162,7 @@ function withUser(
 async function withUsers(
   call: Call,
   work: (users: Users) => Promise<string> | string,
-  check?: (users: Users) => Promise<unknown>,
+  check?: (users: Users) => Promise<unknown>
 ): Promise<void> {
   const { terminal, read } = call;
   const cluster = await clusterOf(call);
@@ -151,7 +180,9 @@ async function withUsers(
   const { store, users } = openData(complete, undefined, cluster?.node);
   if (cluster === undefined && !(await store.exists())) {
     if (check === undefined) {
-      throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
+      throw new UsageError(
+        `Cannot use --data ${JSON.stringify(directory)}: no store is there`
+      );
     }
     await check(users);
   }
@@ -173,7 +204,8 @@ export async function readPassword(call: Call): Promise<string> {
   const file = call.read(passwordFile);
   let password: string;
   if (file !== undefined && file !== '-') password = await readFile(file, 'utf8');
-  else if (file === '-' || terminal.input.isTTY !== true) password = await readAll(terminal.input);
+  else if (file === '-' || terminal.input.isTTY !== true)
+    password = await readAll(terminal.input);
   else {
     password = await readHidden(terminal, 'Password: ');
     if ((await readHidden(terminal, 'Once more: ')) !== password) {
@@ -194,7 +226,9 @@ async function readHidden({ input, err }: Terminal, prompt: string): Promise<str
     return await new Promise((resolve, reject) => {
       lines.once('line', resolve);
       // Ctrl-C, and Ctrl-D on an empty line, close it.
-      lines.once('close', () => reject(new UsageError('Cannot set the password: interrupted')));
+      lines.once('close', () =>
+        reject(new UsageError('Cannot set the password: interrupted'))
+      );
     });
   } finally {
     lines.close();

@@ -18,7 +18,8 @@ export interface TlsFiles {
 export function readTls({ certFile, keyFile }: TlsFiles): TlsTexts {
   try {
     const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')];
-    if (key.includes('ENCRYPTED')) throw new Error('the key is encrypted; decrypt it with "openssl pkey"');
+    if (key.includes('ENCRYPTED'))
+      throw new Error('the key is encrypted; decrypt it with "openssl pkey"');
     const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
     if (!fits) throw new Error('the key does not belong to the certificate');
     // TLS refuses more than that, such as keys that are too small.

@@ -33,8 +33,11 @@ export type Flags = ReadonlyMap<string, string>;
 /** The variables of the process. No other file reads them. */
 export const systemEnvironment: Environment = process.env;
 
-const address = text('ADDRESS', 'an IP address or a host name', (line) => /^[\w.:%-]+$/.test(line));
+const isAddress = (line: string): boolean => /^[\w.:%-]+$/.test(line);
+const isEmail = (line: string): boolean => ruleViolation({ kind: 'email' }, line) === undefined;
+const address = text('ADDRESS', 'an IP address or a host name', isAddress);
 const port = integer('PORT', 0, 65_535);
+const file = text('FILE');
 
 /** Every option of a server, by the name of its value. */
 export const options = {
@@ -44,13 +47,13 @@ export const options = {
   collections: option(
     'collections',
     'file that declares collections of your own, in JSON',
-    text('FILE'),
+    file,
     undefined,
   ),
   adminEmail: option(
     'admin-email',
     'e-mail address of the administrator that the first start makes',
-    text('EMAIL', 'an e-mail address', (line) => ruleViolation({ kind: 'email' }, line) === undefined),
+    text('EMAIL', 'an e-mail address', isEmail),
     'admin@localhost.localdomain',
   ),
   log: option(
@@ -73,8 +76,8 @@ export const options = {
     port,
     undefined,
   ),
-  tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', text('FILE'), undefined),
-  tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', text('FILE'), undefined),
+  tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', file, undefined),
+  tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', file, undefined),
   cluster: option(
     'cluster',
     'members of the etcd in which several nodes share their data, instead of --data',
@@ -93,9 +96,11 @@ export const options = {
     integer('SECONDS', 1, 60),
     5,
   ),
-  clusterCa: option('cluster-ca', 'certificates in PEM that vouch for the members', text('FILE'), undefined),
-  clusterCert: option('cluster-cert', "this node's certificate for the members, in PEM", text('FILE'), undefined),
-  clusterKey: option('cluster-key', 'the private key of --cluster-cert, in PEM', text('FILE'), undefined),
+  clusterCa: option('cluster-ca', 'certificates in PEM that vouch for the members', file, undefined),
+  clusterCert: option(
+    'cluster-cert', "this node's certificate for the members, in PEM", file, undefined,
+  ),
+  clusterKey: option('cluster-key', 'the private key of --cluster-cert, in PEM', file, undefined),
   clusterUser: option(
     'cluster-user',
     'user of etcd; the password is CAIRN_CLUSTER_PASSWORD',
@@ -124,16 +129,19 @@ export type SecretName = keyof typeof secrets;
  */
 export function readConfig(flags: Flags, environment: Environment): Config {
   const {
-    tlsCert, tlsKey, cluster, clusterPrefix, clusterMaxAge, clusterCa, clusterCert, clusterKey, clusterUser,
-    ...values
+    tlsCert, tlsKey, cluster, clusterPrefix, clusterMaxAge, clusterCa, clusterCert,
+    clusterKey, clusterUser, ...values
   } = readTable<ServerOptions>(options, (option) => readOption(option, flags, environment));
   if (values.auth === 'none' && !isLoopback(values.host)) {
-    throw new UsageError('Cannot use --auth: none is allowed only with --host 127.0.0.1, ::1 or localhost');
+    const hosts = '--host 127.0.0.1, ::1 or localhost';
+    throw new UsageError(`Cannot use --auth: none is allowed only with ${hosts}`);
   }
   const clusterPassword = readSecret('CAIRN_CLUSTER_PASSWORD', environment);
   const [certFile, keyFile] = bothOrNone('--tls-cert and --tls-key', tlsCert, tlsKey);
   const [cert, key] = bothOrNone('--cluster-cert and --cluster-key', clusterCert, clusterKey);
-  const [name, password] = bothOrNone('--cluster-user and CAIRN_CLUSTER_PASSWORD', clusterUser, clusterPassword);
+  const [name, password] = bothOrNone(
+    '--cluster-user and CAIRN_CLUSTER_PASSWORD', clusterUser, clusterPassword,
+  );
   return {
     ...values,
     cluster: cluster && {
@@ -150,7 +158,9 @@ export function readConfig(flags: Flags, environment: Environment): Config {
 }
 
 /** Reads the files that are given. @throws UsageError if one cannot be read */
-function readClusterTls(files: Readonly<Record<string, string | undefined>>): Record<string, string> {
+function readClusterTls(
+  files: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
   return Object.fromEntries(Object.entries(files).flatMap(([part, file]) =>
     file === undefined ? [] : [[part, readSecretFile(file, `--cluster-${part}`)] as const]));
 }

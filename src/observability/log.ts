@@ -35,21 +35,12 @@ export type SecurityEvent = AuditEvent;
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/**
- * The severity of a line. A notice, such as the start of the server, is logged at every
- * level.
- */
+/** The severity of a line. A notice, such as the server's start, is always logged. */
 export type LogLevel = 'info' | 'warn' | 'error' | 'notice';
 
-/**
- * The destination of lines: a `Writable`, or a sink that may accept only a part of the
- * bytes.
- */
+/** The destination of lines: a `Writable`, or a sink that may write a part of the bytes. */
 export interface LogSink {
-  /**
-   * Writes the bytes and calls `done` once. `accepted` is given if it wrote only a part
-   * of them.
-   */
+  /** Writes bytes and calls `done` once, with `accepted` if it wrote only a part of them. */
   write(bytes: Uint8Array, done: (error?: Error | null, accepted?: number) => void): unknown;
 }
 
@@ -79,18 +70,22 @@ export const silentLog: Log = {
 export const errorLog: Log = {
   ...silentLog,
   message(level, message, details) {
-    if (level === 'error') process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
+    if (level !== 'error') return;
+    process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
   },
 };
 
 /** Logs an error that is not reported to a caller. */
 export function logError(log: Log, message: string, error: unknown, id?: string): void {
-  log.message('error', message, { id, stack: error instanceof Error ? error.stack : String(error) });
+  const stack = error instanceof Error ? error.stack : String(error);
+  log.message('error', message, { id, stack });
 }
 
 /** Creates a log that writes to a sink. */
-export function createLog({ format, level, clock = systemClock, sink, onError = ignore }: LogOptions): Log {
-  const [encode, encodeRequest] = format === 'json' ? [jsonLine, jsonRequest] : [prettyLine, prettyRequest];
+export function createLog(options: LogOptions): Log {
+  const { format, level, clock = systemClock, sink, onError = ignore } = options;
+  const [encode, encodeRequest] =
+    format === 'json' ? [jsonLine, jsonRequest] : [prettyLine, prettyRequest];
   const queue = new LineQueue(sink, onError, (lines) =>
     message('warn', 'Log lines were dropped, because the log was read too slowly', { lines }));
   let lastMs = NaN;
@@ -101,7 +96,8 @@ export function createLog({ format, level, clock = systemClock, sink, onError = 
     return lastTime;
   };
   const message: Log['message'] = (own, text, details = {}) => {
-    if (severity[own] >= severity[level]) queue.add(encode(time(), own, 'message', text, details), own !== 'info');
+    if (severity[own] < severity[level]) return;
+    queue.add(encode(time(), own, 'message', text, details), own !== 'info');
   };
   return {
     request(entry) {
@@ -129,14 +125,14 @@ const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 
 function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const method = plain.test(entry.method) ? `"${entry.method}"` : JSON.stringify(entry.method);
   const route = entry.route === undefined ? 'null' : `"${entry.route}"`;
-  return `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}","method":${method},` +
-    `"route":${route},"status":${entry.status},"durationMs":${entry.durationMs.toFixed(3)},` +
-    `"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`;
+  return `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}",` +
+    `"method":${method},"route":${route},"status":${entry.status},` +
+    `"durationMs":${entry.durationMs.toFixed(3)},"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`;
 }
 
 function prettyRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const { id, method, target, route = '(no route)', status, durationMs, bytes, userId } = entry;
-  // A person at a terminal wants to know which path was not found. Its query may hold secrets.
+  // A person at a terminal wants to see a path that was not found. The query may hold secrets.
   const [path = ''] = target.slice(0, shownPathMax).split('?');
   const place = status === 404 ? shown(path) : route;
   const details = { ms: durationMs.toFixed(3), bytes, userId, id };
@@ -147,11 +143,16 @@ const shownPathMax = 200;
 
 type Kind = 'message' | 'security';
 
-function jsonLine(time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails): string {
-  return `${JSON.stringify({ time, level, kind, [kind === 'security' ? 'event' : 'message']: text, ...details })}\n`;
+function jsonLine(
+  time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails,
+): string {
+  const name = kind === 'security' ? 'event' : 'message';
+  return `${JSON.stringify({ time, level, kind, [name]: text, ...details })}\n`;
 }
 
-function prettyLine(time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails): string {
+function prettyLine(
+  time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails,
+): string {
   const pairs = Object.entries(details).flatMap(([name, value]) =>
     value === undefined ? [] : [` ${name}=${shown(String(value))}`]);
   const head = kind === 'security' ? `security ${text}` : escapeControls(text);
@@ -209,12 +210,15 @@ class LineQueue {
   #timer: NodeJS.Timeout | undefined;
   #whenEmpty: (() => void) | undefined;
 
-  constructor(sink: LogSink, onError: (error: Error) => void, onDropped: (lines: number) => void) {
+  constructor(
+    sink: LogSink, onError: (error: Error) => void, onDropped: (lines: number) => void,
+  ) {
     this.#sink = sink;
     this.#onError = onError;
     this.#onDropped = onDropped;
-    // A stream also emits its errors as events. An error event without a listener ends the process.
-    if (sink instanceof Writable && !sink.listeners('error').includes(ignore)) sink.on('error', ignore);
+    // A stream also emits its errors as events, which end a process without a listener.
+    const isNew = sink instanceof Writable && !sink.listeners('error').includes(ignore);
+    if (isNew) sink.on('error', ignore);
   }
 
   /**
@@ -249,8 +253,9 @@ class LineQueue {
     if (this.#batch.length === 0) return this.#whenEmpty?.();
     this.#isWriting = true;
     let isDone = false;
-    const done: Parameters<LogSink['write']>[1] = (error, accepted = error ? 0 : this.#batch.length) => {
-      if (!isDone) this.#written(accepted, error ?? new Error('it accepted only a part'));
+    const done: Parameters<LogSink['write']>[1] = (error, accepted) => {
+      const bytes = accepted ?? (error ? 0 : this.#batch.length);
+      if (!isDone) this.#written(bytes, error ?? new Error('it accepted only a part'));
       isDone = true;
     };
     try {
@@ -289,5 +294,6 @@ class LineQueue {
  */
 export function standardOutput(): LogSink {
   const kind = fstatSync(1);
-  return kind.isFIFO() || kind.isSocket() ? process.stdout : { write: (bytes, done) => write(1, bytes, done) };
+  if (kind.isFIFO() || kind.isSocket()) return process.stdout;
+  return { write: (bytes, done) => write(1, bytes, done) };
 }

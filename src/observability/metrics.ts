@@ -9,7 +9,10 @@ import type { Observer, SecurityEvent } from './log.ts';
  * left out.
  */
 export type Family = readonly [
-  type: 'gauge' | 'counter' | 'histogram', name: string, help: string, values: Iterable<Sample> | number | undefined,
+  type: 'gauge' | 'counter' | 'histogram',
+  name: string,
+  help: string,
+  values: Iterable<Sample> | number | undefined,
 ];
 
 /**
@@ -23,7 +26,10 @@ export function exposition(families: readonly Family[]): string {
   return families.map(([type, name, help, values]) => {
     if (values === undefined) return '';
     const samples: Iterable<Sample> = typeof values === 'number' ? [['', values]] : values;
-    const lines = Array.from(samples, ([suffix, value]) => `${name}${suffix} ${numeral(value)}\n`);
+    const lines = Array.from(
+      samples,
+      ([suffix, value]) => `${name}${suffix} ${numeral(value)}\n`,
+    );
     return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
   }).join('');
 }
@@ -32,7 +38,9 @@ function numeral(value: number): string {
   return value === Infinity ? '+Inf' : String(value);
 }
 
-const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity];
+const bounds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity,
+];
 
 /** A histogram of durations. */
 class Histogram {
@@ -84,7 +92,7 @@ export class Metrics implements Observer {
   }
 
   request({ method, route = '', status, durationMs }: RequestEntry): void {
-    // Callers may invent methods, so all unknown ones share a label. Routes come from the table.
+    // Callers may invent methods, so all unknown ones share a label.
     const label = METHODS.includes(method) ? method : 'other';
     increase(this.#requests, `{method="${label}",route="${route}",status="${status}"}`);
     let histogram = this.#durations.get(route);
@@ -100,7 +108,9 @@ export class Metrics implements Observer {
     const { rss, heapUsed } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
     const startedSeconds = systemClock.now() / 1000 - process.uptime();
-    const durations = [...this.#durations].flatMap(([route, times]) => times.samples(`route="${route}"`));
+    const durations = [...this.#durations].flatMap(
+      ([route, times]) => times.samples(`route="${route}"`),
+    );
     const duration = 'Time from the head of a request to the end of its response';
     return [
       ['counter', 'cairn_http_requests_total',
