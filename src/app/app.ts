@@ -18,6 +18,7 @@ import { startHttpServer, type HttpServer, type TlsTexts } from '../http/server.
 import { logError, type Observer } from '../observability/log.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
+import type { ClusterNode } from './cluster.ts';
 import { openData, openFeed, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
@@ -114,7 +115,7 @@ export async function openApp(
   await data.store.start();
   try {
     await data.keys.load();
-    const app = new Application(data, complete, audit, observers);
+    const app = new Application(data, complete, audit, observers, cluster);
     if (cluster !== undefined) cluster.onKeys = () => void app.reloadKeys();
     return app;
   } catch (error) {
@@ -134,8 +135,6 @@ export class Application implements App {
   readonly #tokens: Tokens;
   readonly #feed: ChangeFeed;
   readonly #pipeline: Handle;
-  /** Whether the records of this node are too old for a request. */
-  readonly #isStale: (request: Request) => boolean;
   readonly #exchanger: Exchanger;
   readonly #servers: HttpServer[] = [];
   /** Requests in flight without a port. They count against no limit of the listeners. */
@@ -145,7 +144,9 @@ export class Application implements App {
   readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));
   #closed: Promise<void> | undefined;
 
-  constructor(data: Data, options: CompleteOptions, audit: Audit, observers: readonly Observer[]) {
+  constructor(
+    data: Data, options: CompleteOptions, audit: Audit, observers: readonly Observer[], cluster?: ClusterNode,
+  ) {
     const { users, store } = data;
     const { settings, clock, random, log } = options;
     const onError = (error: unknown, { id }: Request): void =>
@@ -156,22 +157,19 @@ export class Application implements App {
     this.#options = options;
     this.#audit = audit;
     this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
-    const isShared = options.cluster !== undefined;
-    this.#isStale = isShared
-      ? ({ target }) => !store.isCurrent && target !== serviceRoutes.live.path
-      : () => false;
     this.#feed = openFeed(data, clock);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
-    this.#pipeline = createPipeline({
+    const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
       allowedOrigins: new Set(settings.corsOrigins),
       bodyBytesMax: limits.bodyBytesMax,
-      confirm: isShared ? () => store.confirm() : undefined,
+      confirm: cluster && (() => store.confirm()),
       endpoints: endpointsOf(services, options),
       onBug: onError,
     });
+    this.#pipeline = cluster?.guard(pipeline, store) ?? pipeline;
     this.#exchanger = new Exchanger({
       clock,
       nextId: createRequestIds(random),
@@ -204,8 +202,7 @@ export class Application implements App {
   }
 
   #answer(request: Request): Reply | Promise<Reply> {
-    if (this.#state !== 'open') return this.#answerWhileNotOpen(request);
-    return this.#isStale(request) ? refusal(stale, request) : this.#pipeline(request);
+    return this.#state === 'open' ? this.#pipeline(request) : this.#answerWhileNotOpen(request);
   }
 
   async #answerWhileNotOpen(request: Request): Promise<Reply> {
@@ -286,5 +283,4 @@ export class Application implements App {
 }
 
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
-const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', { retryAfterSeconds: 2 });
 const unreadyStates = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;

@@ -1,10 +1,15 @@
+import { refusal } from '../api/replies.ts';
+import { serviceRoutes } from '../api/routes.ts';
 import { keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
+import { CairnError } from '../base/errors.ts';
 import type { ClusterOptions } from '../config/settings.ts';
+import type { Handle, Reply, Request } from '../http/message.ts';
 import { Etcd, isAt, put, range } from '../store/cluster/etcd.ts';
 import { SharedLog } from '../store/cluster/shared-log.ts';
 import type { Place } from '../store/cluster/shared-snapshot.ts';
 import type { Log } from '../store/log.ts';
 import type { AnyTable } from '../store/memory/table.ts';
+import type { Store } from '../store/store.ts';
 import type { CompleteOptions } from './options.ts';
 
 /** This process as a node of a cluster. */
@@ -17,12 +22,19 @@ export interface ClusterNode extends Place {
   loadKeys(): Promise<KeyRing>;
   /** Called with each further ring. */
   onKeys: (ring: KeyRing) => void;
+  /**
+   * Makes a handler that answers with `handle` only what `store` has published recently, and that first confirms
+   * requests whose answer may depend on a later commit.
+   */
+  guard(handle: Handle, store: Store): Handle;
 }
+
+const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', { retryAfterSeconds: 2 });
 
 /** Prepares a node; nothing is asked before its store starts. */
 export function joinCluster(cluster: ClusterOptions, options: CompleteOptions, creates = true): ClusterNode {
   const { secret, clock, random, log } = options;
-  const { members, prefix = 'cairn/', maxAgeMs = 5000, tls = {}, user } = cluster;
+  const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
   const etcd = new Etcd({ members, tls, user }, random(1)[0] ?? 0);
   const given = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   const kid = given?.keys[0].kid ?? null;
@@ -49,6 +61,23 @@ export function joinCluster(cluster: ClusterOptions, options: CompleteOptions, c
       return ring;
     },
     onKeys: () => undefined,
+    guard: (handle, store) => (request) => {
+      const refuse = (): Reply => refusal(stale, request);
+      if (!store.isCurrent && request.target !== serviceRoutes.live.path) return refuse();
+      const { fields } = request;
+      const isConfirmed = (sessions === 'confirmed' && fields.get('cookie') !== undefined) || isAhead(request, store);
+      return isConfirmed ? store.confirm().then(() => handle(request), refuse) : handle(request);
+    },
   };
   return node;
+}
+
+/** The fields of requests that name entity tags or events. The target may name an event, too. */
+const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
+
+/** Whether a request names a version or an event of a commit that `store` has not published yet. */
+function isAhead({ fields, target }: Request, store: Store): boolean {
+  const named = [target, ...namingFields.map((name) => fields.get(name))].join();
+  const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];
+  return commits.some(([, epoch, sequence]) => epoch === store.epoch && Number(sequence) > store.status().sequence);
 }

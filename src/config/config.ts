@@ -107,6 +107,12 @@ export const options = {
     text('NAME'),
     undefined,
   ),
+  clusterSessions: option(
+    'cluster-sessions',
+    'confirmed asks etcd at each request with a cookie whether its session was ended elsewhere',
+    choice(['recent', 'confirmed']),
+    'recent',
+  ),
   ...settings,
 };
 
@@ -129,8 +135,8 @@ export type SecretName = keyof typeof secrets;
  */
 export function readConfig(flags: Flags, environment: Environment): Config {
   const {
-    tlsCert, tlsKey, cluster, clusterPrefix, clusterMaxAge, clusterCa, clusterCert,
-    clusterKey, clusterUser, ...values
+    tlsCert, tlsKey, cluster, clusterPrefix, clusterMaxAge, clusterSessions, clusterCa,
+    clusterCert, clusterKey, clusterUser, ...values
   } = readTable<ServerOptions>(options, (option) => readOption(option, flags, environment));
   if (values.auth === 'none' && !isLoopback(values.host)) {
     const hosts = '--host 127.0.0.1, ::1 or localhost';
@@ -148,6 +154,7 @@ export function readConfig(flags: Flags, environment: Environment): Config {
       members: cluster,
       prefix: clusterPrefix,
       maxAgeMs: clusterMaxAge * 1000,
+      sessions: clusterSessions,
       tls: readClusterTls({ ca: clusterCa, cert, key }),
       user: name === undefined ? undefined : { name, password },
     },

@@ -40,6 +40,8 @@ export interface ClusterOptions extends EtcdOptions {
   readonly prefix?: string;
   /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
   readonly maxAgeMs?: number;
+  /** `confirmed` asks etcd before each request with a cookie whether the session was ended elsewhere; else `recent`. */
+  readonly sessions?: 'recent' | 'confirmed';
 }
 
 /** Settings, of which any may be left out. */

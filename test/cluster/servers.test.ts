@@ -108,6 +108,93 @@ test('a create that is sent again to another server with its Idempotency-Key is 
   assert.equal(again.fields.get('idempotency-replayed'), 'true');
 });
 
+/** A listener of the change feed: what it was sent, as `event collection id`, and the id of the last event. */
+function follow(t: TestContext, app: App, fields: Fields) {
+  const controller = new AbortController();
+  let text = '';
+  const { signal } = controller;
+  const onPiece = (piece: string): void => void (text += piece);
+  const ended = app.inject({ target: '/changes', fields, address: '127.0.0.1', signal, onPiece });
+  t.after(() => controller.abort());
+  return {
+    events: () => Array.from(
+      text.matchAll(/^event: (\w+)\nid: \S+\ndata: {"collection":"(\w+)","id":(\d+)/gm),
+      ([, ...parts]) => parts.join(' '),
+    ),
+    isReset: () => text.includes('event: reset'),
+    isOpen: () => text !== '',
+    lastId: () => Array.from(text.matchAll(/^id: (.*)$/gm)).at(-1)?.[1] ?? '',
+    async leave() {
+      controller.abort();
+      await ended;
+    },
+  };
+}
+
+test('a listener hears of writes on every node, and resumes on another node without gap or repetition', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  const token = await signIn(one);
+  await two.store.confirm();
+  const add = async (app: App, name: string) =>
+    assert.equal((await ask(app, 'POST', '/items', token, { name, price: 1 })).status, 201);
+  const first = follow(t, one, token);
+  await until(first.isOpen);
+  await add(two, 'a');
+  await add(one, 'b');
+  await until(() => first.events().length === 2);
+  assert.deepEqual(first.events(), ['created items 1', 'created items 2']);
+
+  // The other node has not heard of the last change that the listener knows.
+  etcd.losesEvents = true;
+  await add(one, 'c');
+  await until(() => first.events().length === 3);
+  await first.leave();
+  const second = follow(t, two, { ...token, 'last-event-id': first.lastId() });
+  await until(second.isOpen);
+  assert.deepEqual([second.isReset(), second.events()], [false, []]);
+  etcd.losesEvents = false;
+  await add(one, 'd');
+  await add(two, 'e');
+  await until(() => second.events().length === 2);
+  assert.deepEqual(second.events(), ['created items 4', 'created items 5']);
+
+  // What both nodes have published before the listener comes back is told, too.
+  const third = follow(t, one, { ...token, 'last-event-id': first.lastId() });
+  await until(() => third.events().length === 2);
+  assert.deepEqual([third.isReset(), third.events()], [false, second.events()]);
+});
+
+test('a read that names a version from another node is answered by that version or a later one', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  const token = await signIn(one);
+  await two.store.confirm();
+  etcd.losesEvents = true;
+  const created = await ask(one, 'POST', '/items', token, { name: 'Lamp', price: 1 });
+  const made = created.fields.get('etag') ?? '';
+  assert.equal((await ask(two, 'GET', '/items/1', { ...token, 'if-none-match': made })).status, 304);
+  await ask(one, 'PATCH', '/items/1', token, { price: 2 });
+  const list = (await ask(one, 'GET', '/items', token)).fields.get('etag') ?? '';
+  assert.equal((await ask(two, 'GET', '/items', { ...token, 'if-none-match': list })).status, 304);
+  const stale = await ask(two, 'GET', '/items/1', { ...token, 'if-none-match': made });
+  assert.deepEqual([stale.status, JSON.parse(stale.body).price], [200, 2]);
+  const requests = etcd.requests.length;
+  await ask(two, 'GET', '/items/1', { ...token, 'if-none-match': made });
+  assert.equal(etcd.requests.length, requests, 'what is known here is not asked for');
+});
+
+test('with confirmed sessions, a session that was ended elsewhere reads nothing more', async (t) => {
+  const etcd = await startEtcd(t);
+  const cluster = { members: etcd.addresses, sessions: 'confirmed' } as const;
+  const [one, two] = await startServers(t, etcd, { cluster });
+  const cookie = await cookieOf(one);
+  assert.equal((await ask(two, 'GET', '/dashboard', cookie)).status, 200);
+  etcd.losesEvents = true;
+  assert.equal((await ask(one, 'POST', '/logout', cookie)).status, 204);
+  assert.equal((await ask(two, 'GET', '/dashboard', cookie)).status, 401);
+});
+
 test('a session, a user and a refresh token that are unknown here are asked for before they are refused', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
