@@ -518,6 +518,20 @@ test('a change of the key ring is noticed', async (t) => {
   assert.equal(node.keysSeen, '2');
 });
 
+test('a node that only writes learns of a new key ring, and of a snapshot of another node', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
+  await one.add('a');
+  await until(() => two.names().length === 1);
+  await one.store.checkpoint();
+  etcd.put('cairn/keys', '1');
+  // A confirmation that shares its batch with a write is an append.
+  await Promise.all([two.add('b'), two.store.confirm()]);
+  assert.equal(two.keysSeen, '1');
+  const [, last = ''] = groupsIn(etcd);
+  assert.equal(two.store.status().journalBytes, last.length);
+});
+
 test('what all nodes have published comes to every listener in the order of the commits', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];

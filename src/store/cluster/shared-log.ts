@@ -28,7 +28,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError } from '../../base/errors.ts';
 import { decodeLine, encodeLine, groupBody } from '../journal/journal-format.ts';
-import { won, type Answer, type ForeignGroup, type Group, type Log, type LogEvents, type Won } from '../log.ts';
+import { type Answer, type ForeignGroup, type Group, type Log, type LogEvents, type Won } from '../log.ts';
 import { isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { ClusterError, type ClusterStatus } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
@@ -144,7 +144,7 @@ export class SharedLog implements Log {
     this.#turns.measure(tookMs);
     this.#appendMs += tookMs;
     if (answer.outcome === 'won') {
-      for (const { key } of answer.found[0] ?? []) this.#turns.note(key.slice(turns.length));
+      for (const { key } of answer.found[2] ?? []) this.#turns.note(key.slice(turns.length));
       this.#advance(next);
       this.#checkpoints.logBytes += bytes.length;
     } else if (answer.outcome === 'lost') {
@@ -154,17 +154,8 @@ export class SharedLog implements Log {
     return answer;
   }
 
-  async confirm(): Promise<Answer> {
-    const success = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`, '', { keys_only: true })];
-    const answer = await this.#ask({ success });
-    if (answer.outcome !== 'won') return answer;
-    const [[keys] = [], [snapshot] = []] = answer.found;
-    if (keys !== undefined && keys.revision !== this.#keysRevision) {
-      this.#keysRevision = keys.revision;
-      this.#options.onKeys(keys.value);
-    }
-    this.#checkpoints.note(snapshot?.revision ?? 0, this.#head.sequence);
-    return won;
+  confirm(): Promise<Answer> {
+    return this.#ask({ success: [] });
   }
 
   /** There is always room, as far as is known: etcd alone refuses. */
@@ -215,8 +206,18 @@ export class SharedLog implements Log {
     }, stalledMs);
     try {
       const compare = [hasValue(head, JSON.stringify(this.#head)), isAt(meta, this.#metaRevision)];
-      const answer = await this.#etcd.txn({ compare, success, failure: [range(meta), following, ...failure] });
+      // A node that only writes confirms nothing: so an append brings these, too.
+      const others = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`, '', { keys_only: true })];
+      const answer = await this.#etcd.txn({
+        compare, success: [...others, ...success], failure: [range(meta), following, ...failure],
+      });
       if (!answer.succeeded) return this.#lose(answer, id);
+      const [[keys] = [], [snapshot] = []] = answer.found;
+      if (keys !== undefined && keys.revision !== this.#keysRevision) {
+        this.#keysRevision = keys.revision;
+        this.#options.onKeys(keys.value);
+      }
+      this.#checkpoints.note(snapshot?.revision ?? 0, this.#head.sequence);
       this.#confirmedAt = this.#askedAt;
       this.#seenRevision = answer.revision;
       return { outcome: 'won', found: answer.found };
