@@ -1,10 +1,13 @@
 import { refusal } from '../api/replies.ts';
 import { serviceRoutes } from '../api/routes.ts';
-import { keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
+import {
+  keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing,
+} from '../auth/keys.ts';
 import { CairnError } from '../base/errors.ts';
 import type { ClusterOptions } from '../config/settings.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Etcd, isAt, put, range } from '../store/cluster/etcd.ts';
+import { noCluster, openMs } from '../store/cluster/founding.ts';
 import { SharedLog } from '../store/cluster/shared-log.ts';
 import type { Place } from '../store/cluster/shared-snapshot.ts';
 import type { Log } from '../store/log.ts';
@@ -18,21 +21,27 @@ export interface ClusterNode extends Place {
   readonly kid: string | null;
   /** Makes the log of the store. */
   log(tables: Map<string, AnyTable>): Log;
-  /** The key ring, which is made where there is none. Comes after the start of the store. @throws KeyRingError */
+  /** Returns the key ring, and makes it where there is none. @throws KeyRingError */
   loadKeys(): Promise<KeyRing>;
+  /**
+   * Replaces the key ring in etcd by what `change` makes of it, and returns the result. `change`
+   * is called again where another process replaces it meanwhile.
+   * @throws ClusterError where there is no cluster, KeyRingError
+   */
+  changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
   /** Called with each further ring. */
   onKeys: (ring: KeyRing) => void;
   /**
-   * Makes a handler that answers with `handle` only what `store` has published recently, and that first confirms
-   * requests whose answer may depend on a later commit.
+   * Makes a handler that answers with `handle` only what `store` has published recently, and
+   * that first confirms requests whose answer may depend on a later commit.
    */
   guard(handle: Handle, store: Store): Handle;
 }
 
-const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', { retryAfterSeconds: 2 });
-
-/** Prepares a node; nothing is asked before its store starts. */
-export function joinCluster(cluster: ClusterOptions, options: CompleteOptions, creates = true): ClusterNode {
+/** Prepares a node. Nothing is asked before its store starts. */
+export function joinCluster(
+  cluster: ClusterOptions, options: CompleteOptions, creates = true,
+): ClusterNode {
   const { secret, clock, random, log } = options;
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
   const etcd = new Etcd({ members, tls, user }, random(1)[0] ?? 0);
@@ -51,33 +60,47 @@ export function joinCluster(cluster: ClusterOptions, options: CompleteOptions, c
       },
     }, tables),
     async loadKeys() {
-      if (ring === undefined) {
-        const first = serialiseKeyRing(newKeyRing(random, clock.now()));
-        const key = `${prefix}keys`;
-        const make = { compare: [isAt(key, 0)], success: [put(key, first)], failure: [range(key)] };
-        const [[other] = []] = (await etcd.txn(make)).found;
-        ring = parseKeyRing(other?.value ?? Buffer.from(first));
+      return (ring ??= await node.changeKeys((found = newKeyRing(random, clock.now())) => found));
+    },
+    async changeKeys(change) {
+      const [meta, keys] = [`${prefix}meta`, `${prefix}keys`];
+      for (;;) {
+        const patience = AbortSignal.timeout(openMs);
+        const { found } = await etcd.txn({ success: [range(meta), range(keys)] }, patience);
+        const [isMade, [former] = []] = found;
+        if (isMade?.length !== 1) throw noCluster(prefix, undefined);
+        const ring = former && parseKeyRing(former.value);
+        const next = change(ring);
+        if (next === undefined || next === ring) return next;
+        const compare = [isAt(keys, former?.revision ?? 0)];
+        const success = [put(keys, serialiseKeyRing(next))];
+        if ((await etcd.txn({ compare, success })).succeeded) return next;
       }
-      return ring;
     },
     onKeys: () => undefined,
     guard: (handle, store) => (request) => {
       const refuse = (): Reply => refusal(stale, request);
       if (!store.isCurrent && request.target !== serviceRoutes.live.path) return refuse();
-      const { fields } = request;
-      const isConfirmed = (sessions === 'confirmed' && fields.get('cookie') !== undefined) || isAhead(request, store);
-      return isConfirmed ? store.confirm().then(() => handle(request), refuse) : handle(request);
+      const hasSession = request.fields.get('cookie') !== undefined;
+      if (!(hasSession && sessions === 'confirmed') && !isAhead(request, store)) {
+        return handle(request);
+      }
+      return store.confirm().then(() => handle(request), refuse);
     },
   };
   return node;
 }
 
+const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {
+  retryAfterSeconds: 2,
+});
 /** The fields of requests that name entity tags or events. The target may name an event, too. */
 const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
 
-/** Whether a request names a version or an event of a commit that `store` has not published yet. */
+/** Whether a request names a version or an event of a commit that is not published here yet. */
 function isAhead({ fields, target }: Request, store: Store): boolean {
   const named = [target, ...namingFields.map((name) => fields.get(name))].join();
   const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];
-  return commits.some(([, epoch, sequence]) => epoch === store.epoch && Number(sequence) > store.status().sequence);
+  return commits.some(([, epoch, sequence]) =>
+    epoch === store.epoch && Number(sequence) > store.status().sequence);
 }

@@ -1,4 +1,4 @@
-import { rotateKeyRing, serialiseKeyRing } from '../auth/keys.ts';
+import { rotateKeyRing, serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { keyFile, readKeyRing } from '../app/data.ts';
 import { UsageError } from '../config/settings.ts';
@@ -34,7 +34,7 @@ export const keyCommands: readonly Command[] = [
       const ring =
         cluster === undefined
           ? await readKeyRing(keyFiles(call))
-          : (await cluster.readRing())[1];
+          : await cluster.node.changeKeys((found) => found);
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
@@ -49,11 +49,13 @@ export const keyCommands: readonly Command[] = [
     ...storeAccess,
     async run(call) {
       const cluster = await clusterOf(call);
-      call.terminal.out(
-        cluster === undefined
-          ? `${await rotate(keyFiles(call))} signs from now on; send SIGHUP to a running server\n`
-          : `${await cluster.rotateRing()} signs from now on, on all nodes\n`
-      );
+      if (cluster === undefined) {
+        const kid = await rotate(keyFiles(call));
+        call.terminal.out(`${kid} signs from now on; send SIGHUP to a running server\n`);
+      } else {
+        const { keys: [{ kid }] } = await cluster.node.changeKeys(nextRing);
+        call.terminal.out(`${kid} signs from now on, on all nodes\n`);
+      }
     },
   },
 ];
@@ -70,13 +72,7 @@ async function rotate(files: Files): Promise<string> {
   await files.prepare();
   try {
     await writeSynced(files, temporary, 'exclusive', async (file) => {
-      const former = await readKeyRing(files);
-      if (former === undefined) {
-        throw new UsageError(
-          'Cannot rotate the keys: there are none yet; the first start makes them'
-        );
-      }
-      const ring = rotateKeyRing(former, systemRandom, systemClock.now());
+      const ring = nextRing(await readKeyRing(files));
       kid = ring.keys[0].kid;
       await writeAll(file, Buffer.from(serialiseKeyRing(ring)), 0);
     });
@@ -91,6 +87,16 @@ async function rotate(files: Files): Promise<string> {
   } finally {
     await files.close();
   }
+}
+
+/** Returns the ring with a new key that signs. @throws UsageError if there is none yet */
+function nextRing(former?: KeyRing): KeyRing {
+  if (former === undefined) {
+    throw new UsageError(
+      'Cannot rotate the keys: there are none yet; the first start makes them'
+    );
+  }
+  return rotateKeyRing(former, systemRandom, systemClock.now());
 }
 
 function timeOf(milliseconds: number): string {

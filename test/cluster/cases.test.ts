@@ -28,7 +28,7 @@ test('M1: only a node that may make a log makes one', async (t) => {
 
 for (const [what, key, value, message] of [
   ['a newer format', 'cairn/meta', '{"format":2,"epoch":"x","kid":null}', /{"format":2.*all nodes need the same/],
-  ['a meta key that cannot be read', 'cairn/meta', 'x', /it has x, which/],
+  ['a meta key that cannot be read', 'cairn/meta', 'x', /its key meta is x, which/],
   ['another secret', 'cairn/meta', '{"format":1,"epoch":"x","kid":"k"}', /the same CAIRN_SECRET or none/],
   ['something else below the prefix', 'cairn/things', 'x', /holds cairn\/things.*--cluster-prefix/],
 ] satisfies [string, string, string, RegExp][]) {
@@ -189,7 +189,7 @@ for (const [what, change] of [
     const waiting = node.add('b');
     await assert.rejects(waiting, codeIs('outcome_unknown'));
     assert.equal(node.failures.length, 1);
-    assert.ok(refusedWith(75, /start anew/)(node.failures[0]));
+    assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
     await assert.rejects(node.add('c'), codeIs('store_failed'));
     assert.deepEqual(node.names(), ['a']);
   });
@@ -363,7 +363,7 @@ test('F1: an idle node notices that etcd was restored', async (t) => {
   await node.add('a');
   etcd.restore(before);
   await until(() => node.failures.length === 1);
-  assert.ok(refusedWith(75, /start anew/)(node.failures[0]));
+  assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
 });
 
 test('F2: a node that is cut off is not current, until a confirmation', async (t) => {

@@ -257,7 +257,7 @@ test('an embedder is told that a server has to start anew', async (t) => {
   const app = await startServer(t, etcd, { onFailure: (error) => void failures.push(error), log: silentLog });
   etcd.put('cairn/meta', '{"format":2}');
   await until(() => failures.length === 1);
-  assert.ok(refusedWith(75, /start anew/)(failures[0]));
+  assert.ok(refusedWith(75, /start the node again/)(failures[0]));
   assert.equal(app.unready(), 'store_failed');
 });
 

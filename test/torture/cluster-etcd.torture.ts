@@ -68,7 +68,7 @@ test('a node notices that etcd was restored under it, and another start goes on'
   cpSync(backup, etcd.dataOf(0), { recursive: true });
   etcd.launch(0);
   await until(() => node.failures.length === 1, 20_000);
-  assert.ok(refusedWith(75, /start anew/)(node.failures[0]));
+  assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
   const next = await startNode(t, etcd.addresses);
   await next.add('c');
   assert.deepEqual(next.names(), ['a', 'c']);
@@ -114,7 +114,7 @@ test('a node that slept while the log was trimmed writes nothing more', { skip: 
   proxy.mode = 'pass';
   await late;
   await until(() => sleeper.failures.length === 1);
-  assert.ok(refusedWith(75, /start anew/)(sleeper.failures[0]));
+  assert.ok(refusedWith(75, /start the node again/)(sleeper.failures[0]));
   const fresh = await startNode(t, etcd.addresses);
   assert.deepEqual(fresh.names().filter((name) => name !== 'late'), ['a', 'b', 'c', 'd', 'e']);
 });

@@ -25,8 +25,8 @@ const mutants: Readonly<Record<string, Mutant>> = {
     to: 'isAt(groupKey(this.#prefix, this.#head.sequence + 1), 0)', caughtBy: 'P1',
   },
   'the groups since the former snapshot are trimmed': {
-    file: 'cluster/checkpoints.ts', from: 'await trimLog(this.#options, trimmed)',
-    to: 'await trimLog(this.#options, head.sequence + 1)', caughtBy: 'P1',
+    file: 'cluster/checkpoints.ts', from: 'trimLog(this.#options, head.sequence + 1)',
+    to: 'trimLog(this.#options, moment.head.sequence + 1)', caughtBy: 'P1',
   },
   'an outcome that cannot be known is answered as a failure': {
     file: 'cluster/shared-log.ts', from: "return { outcome: 'unknown', error: this.#confirmedAt",

@@ -1,89 +1,75 @@
 import { limits } from '../../base/limits.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import type { JsonObject } from '../../base/json.ts';
-import type { AnyTable } from '../memory/table.ts';
-import { imageOf } from '../recovery/snapshot.ts';
 import { isAt } from './etcd.ts';
-import { trimLog, writeSnapshot, type Head, type Place } from './shared-snapshot.ts';
+import type { Head } from './group-format.ts';
+import {
+  noSnapshot, partLength, trimLog, writeSnapshot, type Moment, type Place,
+} from './shared-snapshot.ts';
 
 export interface CheckpointOptions extends Place {
   readonly clock: Clock;
   readonly random: Random;
-  /** Takes what an operator should know. */
+  /** Called with what an operator should know. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
-/** One moment of the log. */
-export interface Moment {
-  readonly head: Head;
-  readonly epoch: string;
-  /** Holds while nobody has changed the epoch or the format. */
-  readonly isSame: JsonObject;
-}
-
-/** A checkpoint is due when the log is longer than this and than the snapshot. As much stays for nodes that lag. */
+/** A checkpoint is due when the log is longer than this and than the snapshot. */
 const bytesMin = 4 * limits.checkpointBytesMin;
 
-/** When one node's checkpoints are due, and what they do. */
+/** Decides when this node writes a snapshot of the shared log, and writes it. */
 export class Checkpoints {
   readonly counts = { checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
-  /** The bytes of the groups since the present snapshot. */
-  logBytes = 0;
+  /** The present snapshot, as far as this node knows. */
+  snapshot = noSnapshot;
   readonly #options: CheckpointOptions;
-  readonly #tables: ReadonlyMap<string, AnyTable>;
-  #dueAt = bytesMin;
-  /** The revision of etcd that wrote the pointer to the snapshot, and the last sequence number when it was seen. */
-  #revision = 0;
-  #sequence = 0;
+  /** From 1 to 2, and different on each node, so that one node begins before the others. */
+  readonly #patience: number;
+  /** After a failure, the length of the log at which the next attempt is made. */
+  #postponedTo = 0;
 
-  constructor(options: CheckpointOptions, tables: ReadonlyMap<string, AnyTable>) {
+  constructor(options: CheckpointOptions) {
     this.#options = options;
-    this.#tables = tables;
+    this.#patience = 1 + (options.random(1)[0] ?? 0) / 256;
   }
 
-  /** Notes the present snapshot: its size where it is known, and the groups that came since the view of it. */
-  note(revision: number, sequence: number, bytes?: number, logBytes = 0): void {
-    if (revision === this.#revision) return;
-    this.#revision = revision;
-    this.#sequence = sequence;
-    this.logBytes = logBytes;
-    if (bytes !== undefined) this.#dueAt = Math.max(bytesMin, bytes);
+  /** The size of the groups after the present snapshot. */
+  logBytes(head: Head): number {
+    return head.bytes - this.snapshot.head.bytes;
   }
 
-  /** How often one is due: at 1 a node should write it, at 2 any node. */
-  get excess(): number {
-    return this.logBytes / this.#dueAt;
+  isDue(head: Head): boolean {
+    const { parts } = this.snapshot;
+    const dueAt = this.#patience * Math.max(bytesMin, parts * partLength);
+    return this.logBytes(head) > dueAt && head.bytes > this.#postponedTo;
   }
 
-  /** Writes a snapshot, unless another node has. Where that fails, it is put off with a notice. */
-  async write(between: <T>(work: () => Promise<T>) => Promise<T>, moment: () => Moment): Promise<void> {
-    const { clock, onNotice } = this.#options;
+  /**
+   * Writes a snapshot if `isSame` holds and no other node has written one meanwhile. If that
+   * fails, postpones it with a notice. Nodes that lag still find the groups since the former
+   * snapshot.
+   */
+  async write(view: () => Promise<Moment>, isSame: JsonObject): Promise<void> {
+    const { prefix, random, clock, onNotice } = this.#options;
     const started = clock.elapsed();
+    // Read before the view: a snapshot must not replace a later one.
+    const { revision, head } = this.snapshot;
+    const moment = await view();
+    const compare = [isAt(`${prefix}snapshot`, revision), isSame];
+    const name = random(8).toString('hex');
     try {
-      await this.#write(between, moment);
+      const written = await writeSnapshot(this.#options, moment, name, compare);
+      if (written !== undefined) {
+        this.snapshot = written;
+        await trimLog(this.#options, head.sequence + 1);
+      }
       this.counts.checkpoints += 1;
     } catch (error) {
-      this.#dueAt = this.logBytes + bytesMin;
-      onNotice(`a checkpoint was put off: ${error instanceof Error ? error.message : String(error)}`, 'error');
+      this.#postponedTo = moment.head.bytes + bytesMin;
+      const reason = error instanceof Error ? error.message : String(error);
+      onNotice(`a checkpoint was postponed: ${reason}`, 'error');
       this.counts.checkpointFailures += 1;
     }
     this.counts.checkpointMs = clock.elapsed() - started;
-  }
-
-  /** Then removes the groups that came before the former snapshot was seen. */
-  async #write(between: <T>(work: () => Promise<T>) => Promise<T>, moment: () => Moment): Promise<void> {
-    const { prefix, random } = this.#options;
-    const isLast = isAt(`${prefix}snapshot`, this.#revision);
-    const trimmed = this.#sequence + 1;
-    const { views, head, isSame, bytes } = await between(async () => {
-      const { head, epoch, isSame } = moment();
-      const { views } = imageOf(this.#tables.values(), epoch, head.sequence);
-      return { views, head, isSame, bytes: this.logBytes };
-    });
-    const snapshot = { views, head, name: random(8).toString('hex') };
-    const written = await writeSnapshot(this.#options, snapshot, { compare: [isLast, isSame] });
-    if (written === undefined) return;
-    this.note(written.revision, head.sequence, written.bytes, this.logBytes - bytes);
-    await trimLog(this.#options, trimmed);
   }
 }

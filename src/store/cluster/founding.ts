@@ -1,82 +1,90 @@
 /**
- * How the shared log is found and made. Its keys, below a prefix that ends in a slash:
+ * How a node finds or makes the shared log. Its keys, below a prefix that ends in a slash:
  *
  *   meta                   {"format":1,"epoch":"9f…","kid":null}
- *   head                   {"sequence":121,"id":"5f0c…-17","chain":"89abcdef"}, which describes the last group
- *   log/0000000000000120   {"id":"5f0c…-17","sequence":120,"commits":[[…],[…]],"crc":"89abcdef"}
- *   turns/5f0c…            left by a node whose append has lost: the next one that wins finds and removes it
+ *   head                   {"sequence":121,"id":"5f0c…-17","chain":2309737967,"bytes":4711}
+ *   log/0000000000000120   {"id":"5f0c…-17","sequence":120,"commits":[[…],[…]],"crc":"…"}
+ *   turns/5f0c…            left by a node that lost a race; the next winner removes it
  *   snapshot, snapshot/…   see `shared-snapshot.ts`
- *   keys                   the key ring, where the nodes do not share a secret: see `src/auth/keys.ts`
+ *   keys                   the key ring, where the nodes share no secret: see `auth/keys.ts`
  *
- *   case  what is found                                           what is done
- *   ----  ------------------------------------------------------  -------------------------------------------------
- *   M1    no meta, and nothing else below the prefix               made, with the first head, by one txn
- *   M2    a newer format, other keys below the prefix, or the      refused, 78
- *         `kid` of another secret
- *   M3    no head, a part of a snapshot missing, a chain that      refused, 78: restore a backup
- *         does not fit, a gap after the snapshot
- *   M4    a part of a snapshot missing for the first time          another node has replaced it: begun again, 5 times
+ *   case  what is found                                 what is done
+ *   ----  --------------------------------------------  ----------------------------------
+ *   M1    no key below the prefix                       one transaction writes meta and the
+ *                                                       first head
+ *   M2    no meta but other keys, a newer format, or    refused, 78
+ *         the `kid` of another secret
+ *   M3    no head, a part of the snapshot missing, a    refused, 78: restore a backup
+ *         chain that does not match, or a gap after
+ *         the snapshot
+ *   M4    a part of the snapshot missing for the first  another node has replaced the
+ *         time                                          snapshot: read again, 5 times
  */
-import type { JsonObject } from '../../base/json.ts';
 import type { Random } from '../../base/system.ts';
 import { parseObject } from '../journal/journal-format.ts';
 import { newEpoch } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { ClusterError } from '../store.ts';
 import { endOf, isAt, put, range, type KeyValue } from './etcd.ts';
-import { damaged, headOf, loadSnapshot, type Head, type Place } from './shared-snapshot.ts';
+import { firstHead } from './group-format.ts';
+import {
+  damaged, loadSnapshot, noSnapshot, parsePointer, type Place, type Snapshot,
+} from './shared-snapshot.ts';
 
 export interface FoundingOptions extends Place {
-  /** Makes the log where there is none. */
+  /** Whether to make the log where there is none. */
   readonly creates: boolean;
-  /** The id of the key that all nodes make of their secret; `null` where the key ring is in etcd. */
+  /** The id of the key that all nodes derive from their secret; `null`: the ring is in etcd. */
   readonly kid: string | null;
   readonly random: Random;
 }
 
-/** A log as a node finds it, with its snapshot in the tables. */
-export interface Found {
+/** A log as a node finds it. */
+export interface FoundLog {
   readonly epoch: string;
-  /** The revisions of etcd that last wrote `meta` and the pointer to the snapshot; 0 for one that is absent. */
+  /** The revision of etcd that last wrote `meta`. */
   readonly metaRevision: number;
-  readonly snapshotRevision: number;
-  /** The last group that is in the snapshot. */
-  readonly head: Head;
-  /** The size of the snapshot. */
-  readonly bytes: number;
+  readonly snapshot: Snapshot;
 }
 
 const format = 1;
-/** How long members are asked in vain, and how often the reading of a snapshot is begun. */
-const openMs = 10_000;
+/** How long a start or a command asks members that do not answer. */
+export const openMs = 10_000;
 const loadAttemptsMax = 5;
 
-const firstHead: Head = { sequence: 0, id: '', chain: 0 };
-
-/** Writes the first keys of a log; `head` is that of its snapshot, if it has one. */
-export function founding({ prefix }: Place, epoch: string, kid: string | null, head = firstHead): JsonObject[] {
-  return [put(`${prefix}meta`, JSON.stringify({ format, epoch, kid })), put(`${prefix}head`, JSON.stringify(head))];
+/** The value of the key `meta`. */
+export function metaOf(epoch: string, kid: string | null): string {
+  return JSON.stringify({ format, epoch, kid });
 }
 
-/** Reads the snapshot into `tables`, and makes the log where there is none: the cases M1 to M4. @throws ClusterError */
-export async function findLog(options: FoundingOptions, tables: Map<string, AnyTable>): Promise<Found> {
+/**
+ * Finds the log, or makes it, and loads its snapshot into `tables`: the cases M1 to M4.
+ * @throws ClusterError
+ */
+export async function findLog(
+  options: FoundingOptions, tables: Map<string, AnyTable>,
+): Promise<FoundLog> {
   const { etcd, prefix, kid, creates, random } = options;
+  const meta = `${prefix}meta`;
+  const first = range(prefix, endOf(prefix), { limit: '1', keys_only: true });
+  const success = [range(meta), range(`${prefix}snapshot`), first];
   const patience = AbortSignal.timeout(openMs);
-  const success = [range(`${prefix}meta`), range(`${prefix}snapshot`), range(prefix, endOf(prefix), { limit: '1' })];
   await etcd.survey();
   for (let attempt = 1; attempt <= loadAttemptsMax; attempt += 1) {
-    const [[meta] = [], [snapshot] = [], [other] = []] = (await etcd.txn({ success }, patience)).found;
-    if (meta === undefined) {
+    const { found } = await etcd.txn({ success }, patience);
+    const [[value] = [], [pointer] = [], [other] = []] = found;
+    if (value === undefined) {
       if (other !== undefined || !creates) throw noCluster(prefix, other?.key);
-      const first = founding(options, newEpoch(random), kid);
-      await etcd.txn({ compare: [isAt(`${prefix}meta`, 0)], success: first });
+      const head = put(`${prefix}head`, JSON.stringify(firstHead));
+      const made = [put(meta, metaOf(newEpoch(random), kid)), head];
+      await etcd.txn({ compare: [isAt(meta, 0)], success: made });
       continue;
     }
-    const found = { epoch: epochOf(meta, kid), metaRevision: meta.revision };
-    if (snapshot === undefined) return { ...found, snapshotRevision: 0, head: firstHead, bytes: 0 };
-    const bytes = await loadSnapshot(options, snapshot.value, tables);
-    if (bytes === undefined) continue;
-    return { ...found, snapshotRevision: snapshot.revision, head: headOf(snapshot.value), bytes };
+    const epoch = epochOf(value, kid);
+    const snapshot = pointer === undefined ? noSnapshot : parsePointer(pointer);
+    if (snapshot === undefined) throw damaged('the pointer to its snapshot cannot be read');
+    const isLoaded = await loadSnapshot(options, snapshot, tables);
+    if (isLoaded) return { epoch, metaRevision: value.revision, snapshot };
   }
   throw damaged('a part of its snapshot is missing');
 }
@@ -84,11 +92,12 @@ export async function findLog(options: FoundingOptions, tables: Map<string, AnyT
 function epochOf({ value }: KeyValue, expected: string | null): string {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
   if (found === format && kid === expected) return String(epoch);
+  const problem = `its key meta is ${String(value)}, which does not match this node`;
   const remedy = 'all nodes need the same version, and the same CAIRN_SECRET or none';
-  throw new ClusterError(78, `Cannot use the cluster: it has ${String(value)}, which is not of this node; ${remedy}`);
+  throw new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
-/** There is no log below the prefix, and none is made. */
+/** The error where there is no log below the prefix, but perhaps `other`. */
 export function noCluster(prefix: string, other: string | undefined): ClusterError {
   const remedy = `use another --cluster-prefix, or remove it: etcdctl del --prefix ${prefix}`;
   const problem = other === undefined ? 'no cluster is there' : `it holds ${other}, and no cluster; ${remedy}`;

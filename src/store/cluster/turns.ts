@@ -2,23 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock, Random } from '../../base/system.ts';
 
 const nameLength = 12;
-/** How many groups tell which nodes write. */
+/** How many groups show which nodes write at present. */
 const recentGroups = 16;
-/** The longest wait for the turns of others, and how often it is looked whether it has ended. */
+/** The longest wait for other nodes, and how often the wait checks whether it is over. */
 const turnMsMax = 100;
 const turnStepMs = 1;
 
-/** Nodes that write do so one after the other: each waits for those that have not written since it did. */
+/** Makes nodes that write take turns: each waits for those that have not written since it did. */
 export class Turns {
-  /** That of this node: random, and at the beginning of the ids of its groups. */
+  /** The random name of this node, which begins the ids of its groups. */
   readonly name: string;
   readonly #clock: Clock;
   /** The names of the nodes that wrote, or tried to, the last one first. */
   #recent: readonly string[] = [];
-  /** How many of them go before this node. */
+  /** How many of them write before this node does. */
   #before = 0;
-  /** When the last group came, and how long an append usually takes. */
-  #lastAt = -Infinity;
+  #lastGroupAt = -Infinity;
+  /** How long an append usually takes. */
   #usualMs = 0;
 
   constructor(random: Random, clock: Clock) {
@@ -26,16 +26,17 @@ export class Turns {
     this.#clock = clock;
   }
 
-  /** Notes that the node writes, or wants to, whose name is at the beginning of `id`. */
+  /** Notes a node that writes, or wants to; its name begins `id`. */
   note(id: string): void {
     this.#recent = [id.slice(0, nameLength), ...this.#recent].slice(0, recentGroups);
   }
 
-  /** Notes a group. */
+  /** Notes the group `id`, now the last one of the log. */
   advance(id: string): void {
     this.note(id);
-    this.#lastAt = this.#clock.elapsed();
-    this.#before = id.startsWith(this.name) ? new Set(this.#recent).size - 1 : this.#before - 1;
+    this.#lastGroupAt = this.#clock.elapsed();
+    const isOwn = id.startsWith(this.name);
+    this.#before = isOwn ? new Set(this.#recent).size - 1 : this.#before - 1;
   }
 
   /** Notes how long an append took. */
@@ -43,18 +44,14 @@ export class Turns {
     this.#usualMs += (ms - this.#usualMs) / 8;
   }
 
-  /** Waits for the turn of this node, or until something `arrives`. */
-  async wait(arrives: () => boolean): Promise<void> {
-    while (this.#leftMs > 0 && !arrives()) await sleep(turnStepMs);
+  /** Waits for the turn of this node, or until `hasArrived` says that a group has arrived. */
+  async wait(hasArrived: () => boolean): Promise<void> {
+    while (this.#leftMs > 0 && !hasArrived()) await sleep(turnStepMs);
   }
 
-  /** Whether this node is to do what one of those that write has to do. */
-  get isFirst(): boolean {
-    return this.#recent.toSorted()[0] === this.name;
-  }
-
-  /** How long the nodes that go first still have. */
+  /** How much time the nodes before this one still have. */
   get #leftMs(): number {
-    return Math.min(turnMsMax, 4 * this.#usualMs * this.#before) - (this.#clock.elapsed() - this.#lastAt);
+    const allowedMs = Math.min(turnMsMax, 4 * this.#usualMs * this.#before);
+    return allowedMs - (this.#clock.elapsed() - this.#lastGroupAt);
   }
 }

@@ -60,10 +60,14 @@ interface CollectionView extends View<StoredRecord> {
 
 /** Views `tables` as they are now. */
 export function imageOf(tables: Iterable<AnyTable>, epoch: string, through: number): Image {
+  return { epoch, through, views: viewsOf(tables) };
+}
+
+export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
   const viewOf = (table: AnyTable): CollectionView => ({
     name: table.name, nextId: table.nextId, ...table.view(),
   });
-  return { epoch, through, views: Array.from(tables, viewOf) };
+  return Array.from(tables, viewOf);
 }
 
 /**

@@ -1,0 +1,52 @@
+/**
+ * The groups of the shared log, version 1. A group is a line as in `journal-format.ts` with an id
+ * in front, at the key of its first sequence number below the prefix of `founding.ts`:
+ *
+ *   log/0000000000000120   {"id":"5f0c…-120","sequence":120,"commits":[[…],[…]],"crc":"89abcdef"}
+ */
+import { decodeLine, encodeLine, groupBody } from '../journal/journal-format.ts';
+import type { ForeignGroup, Group } from '../log.ts';
+
+/** Describes the last group of a log. */
+export interface Head {
+  /** Sequence number of its last commit. */
+  readonly sequence: number;
+  /** Unique among the groups. */
+  readonly id: string;
+  /** The CRC-32 that the line of the next group starts from. */
+  readonly chain: number;
+  /** The size of all groups of the log, those included that were removed. */
+  readonly bytes: number;
+}
+
+/** The head of a log without groups. */
+export const firstHead: Head = { sequence: 0, id: '', chain: 0, bytes: 0 };
+
+/** The key of the group whose first commit has this sequence number. */
+export function groupKey(prefix: string, sequence: number): string {
+  return `${prefix}log/${String(sequence).padStart(16, '0')}`;
+}
+
+/** The line of a group that `writer` appends after `head`, and the new head. */
+export function encodeGroup(
+  { first, commits }: Group, head: Head, writer: string,
+): { readonly line: Buffer; readonly next: Head } {
+  const id = `${writer}-${first}`;
+  const body = `{"id":"${id}",${groupBody(first, commits).slice(1)}`;
+  const { bytes: line, chain } = encodeLine(body, head.chain);
+  const sequence = first + commits.length - 1;
+  return { line, next: { sequence, id, chain, bytes: head.bytes + line.length } };
+}
+
+/** The group that a line has, and the new head; `undefined` where it does not follow `head`. */
+export function decodeGroup(
+  line: Buffer, head: Head,
+): (ForeignGroup & { readonly next: Head }) | undefined {
+  const decoded = decodeLine(line, head.chain);
+  const { id, sequence: first, commits } = decoded?.value ?? {};
+  if (decoded === undefined || first !== head.sequence + 1) return undefined;
+  if (typeof id !== 'string' || !Array.isArray(commits)) return undefined;
+  const sequence = head.sequence + commits.length;
+  const next = { sequence, id, chain: decoded.chain, bytes: head.bytes + line.length };
+  return { first, commits, next };
+}
