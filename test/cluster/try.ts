@@ -1,10 +1,12 @@
 /**
- * A cluster to try out: three members of etcd and two nodes of Cairn on loopback, until Ctrl-C. Nothing of it stays.
+ * A cluster to try: three members of etcd and two nodes of Cairn on loopback, until Ctrl-C, which
+ * removes all of it. With ports as arguments, a node listens on each of them.
  *
  *   node --import tsx test/cluster/try.ts
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { join } from 'node:path';
 
 import { freePorts, noEtcd, RealEtcd } from './real-etcd.ts';
@@ -19,10 +21,13 @@ const password = randomBytes(12).toString('base64url');
 
 const etcd = await RealEtcd.start({ members: 3 });
 const ports = process.argv.length > 2 ? process.argv.slice(2).map(Number) : await freePorts(2);
-const nodes = ports.map((port) => {
+const optionsOf = (port: number): string[] => {
   const data = join(etcd.directory, `node-${port}`);
-  const cluster = ['--cluster', etcd.addresses.join(',')];
-  const options = [...cluster, '--port', String(port), '--data', data, '--log-level', 'warn'];
+  const options = ['--cluster', etcd.addresses.join(','), '--port', String(port), '--data', data];
+  return [...options, '--log-level', 'warn'];
+};
+const nodes = ports.map((port) => {
+  const options = optionsOf(port);
   return spawn(process.execPath, [...typescript, main, 'serve', ...options], {
     stdio: 'inherit',
     env: { ...process.env, CAIRN_ADMIN_EMAIL: 'admin@example.org', CAIRN_ADMIN_PASSWORD: password },
@@ -42,13 +47,17 @@ for (const port of ports) {
   }
 }
 process.stdout.write(`etcd:  ${etcd.addresses.join(',')}\n`);
-for (const port of ports) process.stdout.write(`Cairn: http://127.0.0.1:${port}/\n`);
+for (const [index, port] of ports.entries()) {
+  process.stdout.write(`Cairn: http://127.0.0.1:${port}/ (process ${nodes[index]?.pid})\n`);
+}
 process.stdout.write(`Sign in anywhere as admin@example.org with the password ${password}; Ctrl-C ends all of it\n`);
+process.stdout.write('Kill a process: the other node goes on. Start the first one again:\n');
+process.stdout.write(`  npx tsx src/main.ts serve ${optionsOf(ports[0] ?? 0).join(' ')}\n`);
 
 async function stop(): Promise<void> {
   if (isStopping) return;
   isStopping = true;
-  const ended = nodes.map((node) => new Promise((resolve) => node.once('exit', resolve)));
+  const ended = nodes.map((node) => node.exitCode ?? node.signalCode ?? once(node, 'exit'));
   for (const node of nodes) node.kill('SIGTERM');
   await Promise.all(ended);
   await etcd.stop();

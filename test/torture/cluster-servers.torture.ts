@@ -133,6 +133,7 @@ test('the script of the README brings up a cluster to try out', { skip: noEtcd }
   const script = join(projectDirectory, 'test', 'cluster', 'try.ts');
   const trial = run(t, [...loader, script], {});
   const [, secret = ''] = await trial.find(/with the password (\S+);/);
+  await trial.find(/npx tsx src\/main.ts serve --cluster/);
   const origins = [...trial.out.matchAll(/Cairn: (http:\S+)\//g)].map(([, origin = '']) => origin);
   assert.equal(origins.length, 2);
   const body = JSON.stringify({ email: 'admin@example.org', password: secret });
@@ -140,6 +141,8 @@ test('the script of the README brings up a cluster to try out', { skip: noEtcd }
   for (const origin of origins) {
     assert.equal((await fetch(`${origin}/tokens`, { method: 'POST', headers, body })).status, 201);
   }
+  const [, pid] = /\(process (\d+)\)/.exec(trial.out) ?? [];
+  process.kill(Number(pid), 'SIGKILL');
   trial.child.kill('SIGINT');
   if (trial.child.exitCode === null) await once(trial.child, 'exit');
   assert.equal(await trial.ended, 0);
