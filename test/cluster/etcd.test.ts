@@ -99,7 +99,7 @@ test('a member of another cluster does not count', async (t) => {
   t.after(() => other.stop());
   const mixed = new Etcd({ members: [...small.addresses, ...other.addresses] }, 0);
   t.after(() => mixed.close());
-  await assert.rejects(mixed.survey(), refused(/is of another cluster/));
+  await assert.rejects(mixed.survey(), refused(/belongs to another cluster/));
   await etcd.txn({ success: [put('k', 'v')] });
   failFirst(small, 'lose');
   const { found } = await mixed.txn({ success: [range('k')] });

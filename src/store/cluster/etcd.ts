@@ -1,10 +1,10 @@
 /**
- * A client of etcd's JSON gateway. What it meets (the other cases are in `shared-log.ts`):
+ * A client of etcd's JSON gateway. It handles two cases; the others are in `shared-log.ts`:
  *
- *   case  what is found                                           what is done
- *   ----  ------------------------------------------------------  -------------------------------------------------
- *   A7    too many requests                                        the same again after a pause
- *   A8    the token has ended                                      a new token, the same again
+ *   case  what is found                       what is done
+ *   ----  ----------------------------------  ------------------------------------------
+ *   A7    too many requests                   the same again after a pause
+ *   A8    the token has expired               a new token, and the same again
  */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -14,41 +14,42 @@ import { CairnError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { ClusterError } from '../store.ts';
 
-/** How etcd is reached. */
+/** How to reach etcd. */
 export interface EtcdOptions {
   /** Addresses of the members, such as `https://10.0.0.1:2379`. */
   readonly members: readonly string[];
-  /** In PEM: the authority that certifies the members, and the client's own certificate with its key. */
+  /** In PEM: the authority that signs the members' certificates, and this client's own. */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  /** One of etcd's own users. */
+  /** A user of etcd. */
   readonly user?: { readonly name: string; readonly password: string } | undefined;
 }
 
-/** A key with what it holds. */
+/** A key with its value. */
 export interface KeyValue {
   readonly key: string;
   readonly value: Buffer;
-  /** The revision of etcd that last wrote it. */
+  /** The revision of etcd that last wrote the key. */
   readonly revision: number;
 }
 
+/** A transaction. Its operations are made by `put`, `range` and `remove`. */
 export interface Txn {
-  /** Conditions, made by `isAt` and `hasValue`; all of them have to hold. */
+  /** Conditions, made by `isAt` and `hasValue`. */
   readonly compare?: readonly JsonObject[];
-  /** What is done where they hold, made by `put`, `range` and `remove`; else `failure` is. */
+  /** What etcd does where all conditions hold; else it does `failure`. */
   readonly success: readonly JsonObject[];
   readonly failure?: readonly JsonObject[];
 }
 
 export interface TxnAnswer {
   readonly succeeded: boolean;
-  /** The revision of etcd that this is the state of. */
+  /** The revision of etcd after the transaction. */
   readonly revision: number;
-  /** For each operation that was done, the keys that it found: none where it is no `range`. */
+  /** For each operation that was done, the keys that it found; empty for all but `range`. */
   readonly found: readonly (readonly KeyValue[])[];
 }
 
-/** What etcd answers, as far as it is used. Members that are zero, false or empty are absent. */
+/** An answer of etcd. It omits members that are zero, false or empty. */
 interface Answer {
   header: { cluster_id: string; revision: string };
   succeeded?: boolean;
@@ -64,18 +65,19 @@ interface EncodedKey {
   mod_revision: string;
 }
 
-/** How long an attempt may be silent before the same request goes to the next member. */
+/** The silence after which the same request goes to the next member. */
 const attemptMs = 1500;
-/** The pause after all members were tried in vain. */
+/** The pause after no member has answered. */
 const pauseMs = 100;
-/** How long a watch may be silent; then another member is asked. */
+/** The silence after which a watch ends. */
 const watchSilenceMs = 5000;
 
-/** Holds where the key was last written at this revision of etcd; 0 stands for a key that is absent. */
+/** The condition that this revision of etcd last wrote the key; 0: that the key is absent. */
 export function isAt(key: string, revision: number): JsonObject {
   return { key: base64(key), target: 'MOD', result: 'EQUAL', mod_revision: String(revision) };
 }
 
+/** The condition that the key has this value. */
 export function hasValue(key: string, value: string): JsonObject {
   return { key: base64(key), target: 'VALUE', result: 'EQUAL', value: base64(value) };
 }
@@ -84,7 +86,7 @@ export function put(key: string, value: string | Buffer): JsonObject {
   return { request_put: { key: base64(key), value: base64(value) } };
 }
 
-/** Finds the keys from `key` up to `end`, which is left out; without `end`, the one key. */
+/** Finds the keys from `key` up to, but not including, `end`; without `end`, only `key`. */
 export function range(key: string, end = '', more: JsonObject = {}): JsonObject {
   return { request_range: { ...keys(key, end), ...more } };
 }
@@ -102,17 +104,17 @@ export function endOf(prefix: string): string {
   return `${prefix.slice(0, -1)}0`;
 }
 
-/** A client of etcd's JSON gateway. A request goes to one member and, where no answer comes, to the next. */
+/** A client of etcd's JSON gateway. Sends each request to one member, and to the next if that fails. */
 export class Etcd {
   readonly #options: EtcdOptions;
   readonly #closing = new AbortController();
-  /** Which member is asked. */
+  /** Counts up; the remainder is the index of the member that is asked. */
   #index: number;
   #token = '';
   /** The id of the cluster that answered first. */
   #cluster = '';
 
-  /** `first` tells which member is asked first, so that not all clients ask the same. */
+  /** `first` selects the member that is asked first, so that clients ask different ones. */
   constructor(options: EtcdOptions, first: number) {
     this.#options = options;
     this.#index = first;
@@ -125,24 +127,29 @@ export class Etcd {
   }
 
   /**
-   * Does one transaction. Sends it again, to one member after the other, until a definite answer comes, the client is
-   * closed, or `patience` is over: so it must do no harm where it is done twice.
-   * @throws ClusterError for a definite refusal; CairnError `store_unavailable` when `patience` is over
+   * Does one transaction. Sends it to one member after the other until one of them answers, the
+   * client is closed, or `patience` is over. So it must do no harm if it is done twice.
+   * @throws ClusterError for a definite refusal; CairnError `store_unavailable` when `patience`
+   *   is over
    */
   async txn(txn: Txn, patience?: AbortSignal): Promise<TxnAnswer> {
-    // A request that was not answered may still be done, so that a refusal of the same request is not definite.
+    // A request without an answer may still be done, so a later refusal of it is not definite.
     let isCertain = true;
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { succeeded = false, header, responses = [] } = await this.#ask('/v3/kv/txn', txn);
-        if (header.cluster_id !== this.#cluster) throw new Error(`${this.address} is of another cluster`);
+        if (header.cluster_id !== this.#cluster) {
+          throw new Error(`${this.address} belongs to another cluster of etcd`);
+        }
         const found = responses.map(({ response_range }) => (response_range?.kvs ?? []).map(decoded));
         return { succeeded, revision: Number(header.revision), found };
       } catch (error) {
-        if (this.#closing.signal.aborted || (isCertain && error instanceof ClusterError)) throw error;
+        if (isCertain && error instanceof ClusterError) throw error;
+        if (this.#closing.signal.aborted) throw error;
         if (patience?.aborted === true) {
           const reason = error instanceof Error ? error.message : String(error);
-          throw new CairnError('store_unavailable', `Cannot reach etcd: no member answers (${reason})`);
+          const message = `Cannot reach etcd: no member answers (${reason})`;
+          throw new CairnError('store_unavailable', message);
         }
         isCertain = false;
         this.#index += 1;
@@ -151,16 +158,21 @@ export class Etcd {
     }
   }
 
-  /** Asks each member once. @throws ClusterError where one refuses, or belongs to another cluster than the first */
+  /**
+   * Asks each member once. Ignores members that do not answer.
+   * @throws ClusterError where one refuses, or belongs to another cluster of etcd
+   */
   async survey(): Promise<void> {
     for (const _ of this.#options.members) {
-      const answer = await this.#ask('/v3/kv/range', { ...keys('/', ''), serializable: true }).catch(passOver);
-      if (answer && answer.header.cluster_id !== this.#cluster) throw refusal(`${this.address} is of another cluster`);
+      const answer = await this.#ask('/v3/kv/range', keys('/', '')).catch(ignore);
+      if (answer !== undefined && answer.header.cluster_id !== this.#cluster) {
+        throw refusal(`${this.address} belongs to another cluster of etcd`);
+      }
       this.#index += 1;
     }
   }
 
-  /** What a member tells of its database; NaN for what it does not tell. */
+  /** Asks a member for the size of its database; NaN for what it does not say. */
   async size(): Promise<{ readonly etcdBytes: number; readonly etcdQuotaBytes: number }> {
     const metrics = await text(await this.#send('/metrics', ''));
     const figure = (name: string) => Number(metrics.split(`\n${name} `)[1]?.split('\n')[0]);
@@ -171,11 +183,13 @@ export class Etcd {
   }
 
   /**
-   * Calls `onPut` with what is put to keys below `prefix` from `revision` on, and with the revision of etcd then, until
-   * etcd or a silence ends it. @throws Error
+   * Calls `onPut` with the keys below `prefix` that are put from `revision` on, and with etcd's
+   * revision at that moment. Goes on until etcd or a silence ends it. @throws Error
    */
   async watch(
-    prefix: string, revision: number, onPut: (keys: readonly KeyValue[], revision: number) => void,
+    prefix: string,
+    revision: number,
+    onPut: (keys: readonly KeyValue[], revision: number) => void,
   ): Promise<void> {
     const from = { ...keys(prefix, endOf(prefix)), start_revision: String(revision) };
     const create_request = { ...from, fragment: true, filters: ['NODELETE'] };
@@ -194,12 +208,12 @@ export class Etcd {
     }
   }
 
-  /** Gives up what is in flight. */
+  /** Abandons the requests in flight. */
   close(): void {
     this.#closing.abort();
   }
 
-  /** Makes one attempt at one member. @throws ClusterError for a definite refusal, and else any error */
+  /** Makes one attempt at one member. @throws ClusterError for a definite refusal; Error */
   async #ask(path: string, body: object, token?: string): Promise<Answer> {
     const response = await this.#send(path, token ?? (await this.#authenticated()), body);
     const content = await text(response);
@@ -209,16 +223,19 @@ export class Etcd {
       this.#cluster ||= answer.header.cluster_id;
       return answer;
     }
-    const problem = `${this.address} answers ${statusCode}: ${/"message":\s*"([^"]*)/.exec(content)?.[1] ?? content}`;
-    if (statusCode < 500 && !/too many requests|auth token|auth store is old/.test(problem)) throw refusal(problem);
+    const message = /"message":\s*"([^"]*)/.exec(content)?.[1] ?? content;
+    const problem = `${this.address} answers ${statusCode}: ${message}`;
+    const isPassing = /too many requests|auth token|auth store is old/.test(problem);
+    if (statusCode < 500 && !isPassing) throw refusal(problem);
     this.#token = '';
     throw new Error(problem);
   }
 
-  /** The token of etcd's user; empty where requests need none. */
+  /** Returns the token of etcd's user; empty where there is no user. */
   async #authenticated(): Promise<string> {
     const { user } = this.#options;
-    if (user !== undefined) this.#token ||= (await this.#ask('/v3/auth/authenticate', user, '')).token ?? '';
+    const path = '/v3/auth/authenticate';
+    if (user !== undefined) this.#token ||= (await this.#ask(path, user, '')).token ?? '';
     return this.#token;
   }
 
@@ -233,7 +250,8 @@ export class Etcd {
     };
     return new Promise((resolve, reject) => {
       const request = (url.protocol === 'https:' ? https : http).request(url, options, resolve);
-      request.on('error', reject).on('timeout', () => request.destroy(new Error(`${url.host} is silent`)));
+      const end = () => request.destroy(new Error(`${url.host} is silent`));
+      request.on('error', reject).on('timeout', end);
       request.end(body && JSON.stringify(body));
     });
   }
@@ -251,11 +269,12 @@ function decoded({ key, value = '', mod_revision }: EncodedKey): KeyValue {
   };
 }
 
-function passOver(error: unknown): undefined {
+/** Ignores the error of a member that does not answer. */
+function ignore(error: unknown): undefined {
   if (error instanceof ClusterError) throw error;
 }
 
-/** Nothing was written. */
+/** The error for a definite refusal: nothing was written. */
 function refusal(problem: string): ClusterError {
   return new ClusterError(78, `Cannot use etcd: ${problem}`);
 }
