@@ -16,7 +16,7 @@ test('a declaration that would store what the next start refuses is refused itse
     [{ slug: readOnly(text()) }, /"slug" in "books"/],
     [{ slug: readOnly(defaulted(text(), 'x')) }, /"slug" in "books"/],
     [{ slug: optional(writeOnly(text())) }, /"slug" in "books"/],
-    [{ c: anyField(defaulted, choice(['a', 'b']), 'c') }, /"c" in "books".*fallback that must be one of a, b/],
+    [{ c: anyField(defaulted, choice(['a', 'b']), 'c') }, /"c" in "books" has a default that must be one of a, b/],
     [{ n: defaulted(integer(), NaN) }, /"n" in "books".*fallback/],
     [{ n: defaulted(number(), Infinity) }, /"n" in "books".*fallback/],
     [{ n: anyField(defaulted, integer(), undefined) }, /"n" in "books".*fallback/],

@@ -30,10 +30,11 @@ export const keyCommands: readonly Command[] = [
     ...storeAccess,
     async run(call) {
       const { out, err } = call.terminal;
+      refuseSecret(call);
       const cluster = await clusterOf(call);
       const ring =
         cluster === undefined
-          ? await readKeyRing(keyFiles(call))
+          ? await readKeyRing(new NodeFiles(dataDirectory(call)))
           : await cluster.node.changeKeys((found) => found);
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
@@ -48,9 +49,10 @@ export const keyCommands: readonly Command[] = [
       'Makes a new signing key; the former one verifies for 24 hours more, so nobody is signed out',
     ...storeAccess,
     async run(call) {
+      refuseSecret(call);
       const cluster = await clusterOf(call);
       if (cluster === undefined) {
-        const kid = await rotate(keyFiles(call));
+        const kid = await rotate(new NodeFiles(dataDirectory(call)));
         call.terminal.out(`${kid} signs from now on; send SIGHUP to a running server\n`);
       } else {
         const { keys: [{ kid }] } = await cluster.node.changeKeys(nextRing);
@@ -103,10 +105,10 @@ function timeOf(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-/** The files of the data directory. @throws UsageError if the key is configured */
-function keyFiles(call: Call): NodeFiles {
-  const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = call.terminal.environment;
-  if (!value && !file) return new NodeFiles(dataDirectory(call));
+/** @throws UsageError if the only key is a secret of the environment */
+function refuseSecret({ terminal }: Call): void {
+  const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = terminal.environment;
+  if (!value && !file) return;
   throw new UsageError(
     'Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there'
   );

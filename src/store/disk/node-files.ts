@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
 const {
-  O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_SYNC, O_TRUNC, O_WRONLY,
+  O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_SYNC, O_TRUNC, O_WRONLY,
 } = constants;
 
 const isWindows = process.platform === 'win32';
@@ -78,7 +78,13 @@ export class NodeFiles implements Files {
     const path = join(this.directory, name);
     const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : O_SYNC;
     const writing = O_WRONLY | O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL) | through;
-    const handle = await open(path, mode === 'read' ? O_RDONLY : writing, 0o600);
+    // Opening a pipe to read it would wait for a writer.
+    const handle = await open(path, mode === 'read' ? O_RDONLY | O_NONBLOCK : writing, 0o600);
+    if (mode === 'read' && !(await handle.stat()).isFile()) {
+      await handle.close();
+      const error = new Error(`Cannot read ${path}: it is not a file`);
+      throw Object.assign(error, { code: 'EINVAL', syscall: 'open' });
+    }
     return {
       async read(buffer, position) {
         return (await handle.read(buffer, 0, buffer.length, position)).bytesRead;
