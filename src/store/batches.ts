@@ -46,8 +46,8 @@ export class Batches {
   }
 
   /**
-   * Takes waiting writes, in order, until the batch is as large as it may be. Where the log
-   * `isFull`, transactions that grow are refused.
+   * Takes waiting writes, in order, until the batch is as large as it may be. Where the
+   * log `isFull`, transactions that grow are refused.
    */
   decide(waiting: Write[], first: number, isFull: boolean): Batch {
     const commits: string[] = [];

@@ -5,7 +5,7 @@ import { DirectoryLock, type LockOptions } from './disk/lock.ts';
 import { JournalFile } from './journal/journal-file.ts';
 import { groupBody, journalName } from './journal/journal-format.ts';
 import {
-  newEpoch, storageFull, won, type Answer, type Group, type Log, type LogEvents,
+  newEpoch, noFigures, storageFull, won, type Answer, type Group, type Log, type LogEvents,
 } from './log.ts';
 import type { AnyTable } from './memory/table.ts';
 import { recover, type Recovered } from './recovery/recovery.ts';
@@ -14,8 +14,8 @@ import { listing, writeStore } from './recovery/write-store.ts';
 
 export interface FileLogOptions extends LockOptions {
   /**
-   * Bytes that stay free beside what the next checkpoint needs. A quarter of them is written
-   * ahead of the journal's lines.
+   * Bytes that stay free beside what the next checkpoint needs. A quarter of them is
+   * written ahead of the journal's lines.
    */
   readonly spareBytes: number;
 }
@@ -34,6 +34,7 @@ export class FileLog implements Log {
   /** No other process appends to this log. */
   readonly isDue = false;
   readonly isCurrent = true;
+  isFull = false;
   #events: LogEvents | undefined;
   #lock: DirectoryLock | undefined;
   #journal: JournalFile | undefined;
@@ -46,12 +47,9 @@ export class FileLog implements Log {
   /** Size of the journals beyond which a checkpoint is due, and when the last one began. */
   #checkpointAt = 0;
   #checkpointedAt = -Infinity;
-  #isFull = false;
   #roomCheckedAt = 0;
   #failure: unknown;
-  readonly #status = {
-    appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0, checkpointedAt: 0,
-  };
+  readonly #status = { ...noFigures, checkpointedAt: 0 };
 
   /** The tables are empty until the log is open. */
   constructor(options: FileLogOptions, tables: Map<string, AnyTable>) {
@@ -93,7 +91,7 @@ export class FileLog implements Log {
   }
 
   async ready(): Promise<[]> {
-    if (this.#isFull) await this.checkRoom();
+    if (this.isFull) await this.checkRoom();
     return [];
   }
 
@@ -120,10 +118,6 @@ export class FileLog implements Log {
     return won;
   }
 
-  get isFull(): boolean {
-    return this.#isFull;
-  }
-
   async checkRoom(): Promise<void> {
     const now = this.#options.clock.elapsed();
     if (now - this.#roomCheckedAt < roomCheckMs) return;
@@ -134,7 +128,7 @@ export class FileLog implements Log {
   get checkpointDue(): boolean {
     if (this.#bytes > this.#checkpointAt) return true;
     const elapsed = this.#options.clock.elapsed() - this.#checkpointedAt;
-    return this.#isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
+    return this.isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
   }
 
   /** Where an error of the disk loses nothing, the checkpoint is put off with a notice. */
@@ -218,10 +212,12 @@ export class FileLog implements Log {
   async #rotate(): Promise<Image> {
     const old = this.#current;
     const { epoch, journal, after } = old.manifest;
-    // Where the last checkpoint failed and nothing was written since, the journal is still empty.
+    // Where the last checkpoint failed and nothing was written since, the journal is
+    // still empty.
     if (this.#older.length === 0 || after < this.#sequence) {
       const collections = listing(this.#tables.values(), this.#through);
-      const manifest = { journal: journal + 1, closed: false, epoch, after: this.#sequence, collections };
+      const next = { journal: journal + 1, closed: false, epoch, after: this.#sequence };
+      const manifest = { ...next, collections };
       this.#fence();
       this.#journal = await JournalFile.create(this.#files, manifest, this.#target.mark);
       this.#older.push(old);
@@ -245,20 +241,23 @@ export class FileLog implements Log {
 
   /** Writes ahead of the journal's lines. Returns false where there is no room. */
   async #extend(): Promise<boolean> {
-    if (this.#isFull) return true;
+    if (this.isFull) return true;
     return (await this.#hasRoom()) && this.#current.pad(this.#options.spareBytes / 4);
   }
 
   #setFull(isFull: boolean): void {
     this.#roomCheckedAt = this.#options.clock.elapsed();
-    if (isFull === this.#isFull) return;
-    this.#isFull = isFull;
+    if (isFull === this.isFull) return;
+    this.isFull = isFull;
     const { onNotice } = this.#options;
     if (isFull) onNotice('the disk is full: only removals are accepted until there is room', 'error');
     else onNotice('there is room on the disk again: all writes are accepted');
   }
 
-  /** Runs work that only the holder of the directory may do. After an error nothing is written. */
+  /**
+   * Runs work that only the holder of the directory may do. After an error nothing is
+   * written.
+   */
   async #guard<T>(work: () => Promise<T>): Promise<T> {
     this.#fence();
     try {

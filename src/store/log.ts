@@ -4,55 +4,68 @@ import type { Random } from '../base/system.ts';
 import type { LogStatus } from './store.ts';
 
 /**
- * Where groups of commits become durable, in one order. It is all that the writer knows of durability, so that a
- * journal on a disk, a log that several processes share, and plain memory can take each other's place.
+ * Makes groups of commits durable, in one order. The writer knows no other part of the
+ * storage, so that a journal on a disk, a log that several processes share, and memory
+ * are interchangeable.
  */
 export interface Log {
-  /** Fills the tables with what is durable and gets ready to append. Comes first. */
+  /** Fills the tables with the durable records, and prepares to append. Called first. */
   open(events: LogEvents): Promise<{
-    /** Tells this store from all others, and from what it was before a restore or a repair. */
+    /** Identifies this store among all others. A restore or a repair makes a new epoch. */
     readonly epoch: string;
     /** Sequence number of the last durable commit; 0 before the first. */
     readonly sequence: number;
   }>;
   /**
-   * Comes before each batch is decided, again and again until it returns nothing. Waits until it is this process's turn
-   * to write, or groups that other processes have appended are here, and returns these. Never rejects.
+   * Called before each batch is decided, repeatedly until it returns nothing. Waits until
+   * this process may write, or groups of other processes have arrived, and returns those.
+   * Never rejects.
    */
   ready(): Promise<readonly ForeignGroup[]>;
-  /** Whether the writer should look at the log by `ready`, and by `confirm` if it still is, though nothing waits. */
+  /**
+   * Whether the writer should call `ready`, and then `confirm` if it still is, without a
+   * write.
+   */
   readonly isDue: boolean;
-  /** Whether a confirmation is recent enough for reads of what is published here. */
+  /** Whether the last confirmation is recent enough for reads of the published records. */
   readonly isCurrent: boolean;
-  /** Makes a group durable. Called again only after it has answered; never rejects. */
+  /** Makes a group durable. Called again only after it has answered. Never rejects. */
   append(group: Group): Promise<Answer>;
   /**
-   * Finds out whether the last commit that this process knows is still the last one of the log: what a batch without
-   * changes has seen, and refused, is then true. Never rejects.
+   * Finds out whether the last commit that this process knows is still the last one of
+   * the log. Then the results and refusals of a batch without changes are true. Never
+   * rejects.
    */
   confirm(): Promise<Answer>;
-  /** While it has little room: the writer refuses what grows. */
+  /** Whether there is little room. Then the writer refuses transactions that grow. */
   readonly isFull: boolean;
   /** Finds out whether there is room again. Never rejects. */
   checkRoom(): Promise<void>;
-  /** Whether there is so much in the log that a checkpoint is worth its cost. */
+  /** Whether the log is long enough for a checkpoint. */
   readonly checkpointDue: boolean;
   /**
-   * Writes all records anew, as they are between two groups, so that the groups up to there are not needed any more.
-   * `between` runs its work while no group is in flight. @throws what makes the log fail for good
+   * Writes all records as they are between two groups, so that earlier groups can be
+   * removed. `between` runs its work while no group is in flight. @throws where the log
+   * has failed
    */
   checkpoint(between: <T>(work: () => Promise<T>) => Promise<T>): Promise<void>;
-  /** Comes last, when nothing is in flight but what has stalled: that is given up. Never rejects. */
+  /**
+   * Called last. Abandons an operation that has stalled; no other is in flight. Never
+   * rejects.
+   */
   close(): Promise<void>;
   /** Figures for the metrics. */
   status(): LogStatus;
 }
 
-/** What a log tells the writer, at any time. */
+/** Events of a log, which may come at any time. */
 export interface LogEvents {
   /** Nothing can be appended any more. */
   onFailure(error: unknown): void;
-  /** The operation in progress takes so long that its callers should be told so. It goes on. */
+  /**
+   * The operation in progress takes so long that its callers should be answered. It goes
+   * on.
+   */
   onStalled(): void;
   /** `isDue` has become true. */
   onDue(): void;
@@ -73,11 +86,12 @@ export interface ForeignGroup {
 }
 
 /**
- * What became of an attempt.
- * - `won`: it is durable, and follows the last commit that this process knew.
- * - `lost`: nothing was written, since other processes appended these groups before.
- * - `refused`: nothing was written, for this reason; another group may be.
- * - `unknown`: nobody can say whether it was written, and nothing may be appended any more.
+ * The outcome of an attempt.
+ * - `won`: the group is durable, and follows the last commit that this process knew.
+ * - `lost`: nothing was written, because other processes appended these groups before.
+ * - `refused`: nothing was written, for this reason. The next group may be accepted.
+ * - `unknown`: it is unknown whether the group was written. Nothing may be appended any
+ *   more.
  */
 export type Answer =
   | Won
@@ -96,12 +110,15 @@ export function storageFull(reason = 'the disk has no room left'): CairnError {
   return new CairnError('storage_full', `Cannot write: ${reason}`);
 }
 
-/** Makes a new name for a store's state, unlike any before it. */
+/** Makes a new epoch, which no store had before. */
 export function newEpoch(random: Random): string {
   return random(8).toString('hex');
 }
 
-/** A log without files: what is appended is as durable as the process. */
+/** The figures of a log that has done nothing. */
+export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+
+/** A log without files. Its commits are lost with the process. */
 export function memoryLog(random: Random): Log {
   return {
     open: async () => ({ epoch: newEpoch(random), sequence: 0 }),
@@ -115,6 +132,6 @@ export function memoryLog(random: Random): Log {
     checkpointDue: false,
     checkpoint: async () => undefined,
     close: async () => undefined,
-    status: () => ({ journalBytes: 0, appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 }),
+    status: () => ({ journalBytes: 0, ...noFigures }),
   };
 }

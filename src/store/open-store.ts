@@ -22,11 +22,14 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
   readonly random: Random;
   /** The heap of this process if absent. */
   readonly heap?: Heap;
-  /** The most records of all ordinary collections together. The memory is the bound if absent. */
+  /**
+   * The most records of all ordinary collections together. The memory is the bound if
+   * absent.
+   */
   readonly recordsMax?: number | undefined;
   /**
-   * Called once when nothing can be written any more: a sync failed, or the lock is lost. Reads go
-   * on. The process should finish its requests and exit with 74 (EX_IOERR).
+   * Called once when nothing can be written any more: a sync failed, or the lock is lost.
+   * Reads go on. The process should finish its requests and exit with 74 (EX_IOERR).
    */
   readonly onFailure?: (error: unknown) => void;
 }

@@ -1,22 +1,26 @@
 import type { JsonObject } from '../base/json.ts';
 import { refusals, type Refusal, type RefusalLabel } from './recovery/cases.ts';
 
-/** The files are not what the store left, and only the operator can decide. Its message names the file and place. */
+/**
+ * The files are damaged or were changed, and an operator has to decide. Names file and
+ * byte.
+ */
 export class StoreDamageError extends Error {
   override readonly name = 'StoreDamageError';
   /** The case in `recovery/cases.ts`. */
   readonly label: RefusalLabel;
   readonly file: string;
-  /** The byte at which the trouble begins. */
+  /** The byte at which the damage begins. */
   readonly offset: number;
-  /** What to do about it. */
+  /** What the operator should do. */
   readonly remedy: string;
   /** Whether a repair loses something. */
   readonly isLoss: boolean;
 
   constructor(label: RefusalLabel, file: string, offset = 0, detail = '') {
     const { found, remedy, isAccepted }: Refusal = refusals[label];
-    super(`Cannot open the store: ${file}, byte ${offset}: ${found}${detail && `: ${detail}`} [${label}]`);
+    const problem = `${found}${detail && `: ${detail}`} [${label}]`;
+    super(`Cannot open the store: ${file}, byte ${offset}: ${problem}`);
     this.label = label;
     this.file = file;
     this.offset = offset;
@@ -25,15 +29,15 @@ export class StoreDamageError extends Error {
   }
 }
 
-/** Another process has the directory, or may have it. */
+/** Another process has the directory, or may have it. The message names the process. */
 export class LockedError extends Error {
   override readonly name = 'LockedError';
 }
 
-/** The log that several nodes share cannot be used, or not any more. Its message says why, and what to do. */
+/** The log that several nodes share cannot be used. The message says why, and what to do. */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
-  /** What the process should exit with: 75 where a new start mends it. */
+  /** The exit code for the process; 75 where a new start helps. */
   readonly exitCode: 74 | 75 | 78;
 
   constructor(exitCode: 74 | 75 | 78, message: string) {
@@ -42,71 +46,90 @@ export class ClusterError extends Error {
   }
 }
 
-/** What every record has: its id, and the sequence of the commit that last wrote it. */
+/** The members that every record has. */
 export interface StoredRecord {
   /** Positive, monotonic in its collection, never reused. */
   readonly id: number;
-  /** The sequence number of the commit that wrote this version; two versions of a record never share one. */
+  /** Sequence number of the commit that wrote this version. Each version has its own. */
   readonly revision: number;
 }
 
-/** What the caller gives to `insert` and `replace`; the store adds `id` and `revision`. */
+/** A record without the members that the store adds in `insert` and `replace`. */
 export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 
-/** Declares a collection. The store knows nothing of what its records mean. */
+/** Declares a collection. The store does not know the meaning of its records. */
 export interface CollectionDefinition<R extends StoredRecord> {
   /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
   readonly name: string;
-  /** Turns a record as it stands on disk into a typed one; why it does not fit, or `undefined`, where it does not. */
+  /**
+   * Turns a stored record into a typed one. Returns the reason, or `undefined`, where it
+   * does not fit the declaration.
+   */
   readonly parse: (record: JsonObject & StoredRecord) => R | string | undefined;
-  /** Unique indexes by name: the key of a record, or `undefined` where it takes no part. */
+  /**
+   * Unique indexes by name. Each returns the key, or `undefined` where a record takes no
+   * part.
+   */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
-  /** Indexes by name whose keys several records may share. */
+  /** Further indexes by name. Several records may have the same key. */
   readonly groups?: { readonly [index: string]: (record: R) => string | number | undefined };
   /**
-   * For records that serve others, such as sessions. Commits to such collections alone are tried when the store is
-   * full, too, since a user has to sign in before anything can be removed; `recordsMax` does not count their records.
+   * True for records that serve others, such as sessions. A full store accepts commits to
+   * such collections, because users must sign in to remove anything. `recordsMax` does
+   * not count them.
    */
   readonly whenFull?: boolean;
 }
 
-/** A collection as it is published: committed and durable. Reads are synchronous and see nothing that is pending. */
+/** The published records of a collection, which are durable. Reads are synchronous. */
 export interface Collection<R extends StoredRecord> {
   readonly name: string;
   readonly size: number;
-  /** The sequence of the last commit that changed the collection; 0 before the first. */
+  /** Sequence number of the last commit that changed the collection; 0 before the first. */
   readonly revision: number;
   get(id: number): R | undefined;
-  /** The record whose key in this unique index is `key`. */
+  /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
-  /** The records whose key in this group index is `key`, by ascending id. */
+  /** The records with this key in a group index, by ascending id. */
   members(index: string, key: string | number): R[];
   /** The newest records, the one with the highest id first. */
   latest(count: number): R[];
-  /** All records at this moment, unchanged by later writes. */
+  /** All records at this moment. Later writes do not change the view. */
   view(): View<R>;
 }
 
-/** A point-in-time view. It costs a pointer for each block of records, and a copy of each that is changed later. */
+/**
+ * A point-in-time view. It costs a pointer for each block, and a copy of each changed
+ * block.
+ */
 export interface View<R extends StoredRecord> {
   readonly size: number;
   readonly revision: number;
-  /** The records in blocks of at most 1,024, by ascending id; never an empty block. */
+  /** The records in blocks of at most 1,024, by ascending id. No block is empty. */
   readonly blocks: readonly (readonly R[])[];
 }
 
 /**
- * One transaction, inside the single writer. It sees committed and pending state, its own changes included. It runs
- * synchronously: what it decides (uniqueness, preconditions, who may) still holds when it is written.
+ * One transaction, inside the single writer. It sees the published records, the changes
+ * of earlier transactions in its batch, and its own. It runs synchronously, so that its
+ * decisions (uniqueness, preconditions, permissions) still hold when it is written.
  */
 export interface Transaction {
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined;
-  find<R extends StoredRecord>(collection: Collection<R>, index: string, key: string): R | undefined;
-  members<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R[];
+  find<R extends StoredRecord>(
+    collection: Collection<R>, index: string, key: string,
+  ): R | undefined;
+  members<R extends StoredRecord>(
+    collection: Collection<R>, index: string, key: string | number,
+  ): R[];
   /** The record that has had this key in the group index for the longest time. */
-  oldest<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): R | undefined;
-  /** How many records have this key in the group index; those that were changed just now may count twice. */
-  countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: string | number): number;
+  oldest<R extends StoredRecord>(
+    collection: Collection<R>, index: string, key: string | number,
+  ): R | undefined;
+  /** How many records have this key in the group index. Changed records may count twice. */
+  countAtMost<R extends StoredRecord>(
+    collection: Collection<R>, index: string, key: string | number,
+  ): number;
   /** @throws UniqueKeyError */
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R;
   /** @throws UniqueKeyError; InvariantError when there is no such record */
@@ -115,7 +138,7 @@ export interface Transaction {
   remove<R extends StoredRecord>(collection: Collection<R>, id: number): void;
 }
 
-/** Another record has this key already. The caller decides what that means (`email_taken`, say). */
+/** Another record has this key already. The caller turns this into an error of its own. */
 export class UniqueKeyError extends Error {
   override readonly name = 'UniqueKeyError';
 
@@ -124,7 +147,7 @@ export class UniqueKeyError extends Error {
   }
 }
 
-/** One record as a commit left it. */
+/** A record after a commit. */
 export interface PublishedChange {
   readonly collection: { readonly name: string };
   readonly id: number;
@@ -135,69 +158,82 @@ export interface PublishedChange {
 }
 
 export interface Store {
-  /** New at the first start and after a restore, a repair or an accepted hand edit: old entity tags never match. */
+  /**
+   * New at the first start and after a restore or a repair, so that old entity tags never
+   * match.
+   */
   readonly epoch: string;
-  /** Registers a collection; every collection is registered before `start`. */
+  /** Registers a collection. Must be called before `start`. */
   collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R>;
-  /** Locks the directory, recovers what is on disk and publishes it. */
+  /** Locks the directory, and recovers and publishes the records. */
   start(): Promise<void>;
   /**
-   * Runs `work` as one transaction; resolves with its result once it is durable and visible. What `work` throws
-   * rejects the promise, and nothing is written.
-   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `store_unavailable`, `overloaded`
+   * Runs `work` as one transaction. Resolves with its result when it is durable and
+   * visible. An error that `work` throws rejects the promise, and nothing is written.
+   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`,
+   *   `store_unavailable`, `overloaded`
    */
   write<T>(work: (transaction: Transaction) => T): Promise<T>;
-  /** Publishes what other processes have had acknowledged before the call. @throws CairnError as `write` does */
+  /**
+   * Publishes all commits of other processes that were acknowledged before. @throws as
+   * `write`
+   */
   confirm(): Promise<void>;
-  /** Whether what is published is recent enough for reads. Always, where no other process writes. */
+  /**
+   * Whether the published records are recent enough for reads. Always true without a
+   * cluster.
+   */
   readonly isCurrent: boolean;
   /**
-   * Calls `listener` once for each group of commits, when it is published and before its writers are answered, with
-   * the changes in the order in which they were committed.
+   * Calls `listener` for each group of commits, when it is published and before its
+   * callers are answered. The changes are in the order of the commits.
    */
   onPublished(listener: (changes: readonly PublishedChange[]) => void): void;
-  /** Writes snapshots of everything and starts a new journal. Where the disk has no room, it is put off. */
+  /** Writes snapshots and begins a new journal. Does so later where the disk has no room. */
   checkpoint(): Promise<void>;
-  /** Checkpoints, marks the stop as clean, unlocks. Writes that wait are answered first. */
+  /** Answers the writes that wait, writes snapshots, marks the stop as clean, and unlocks. */
   close(): Promise<void>;
-  /** How it is doing, for metrics and for readiness. Where it is full, it then looks whether it still is. */
+  /**
+   * Figures for metrics and readiness. A full store then checks whether there is room
+   * again.
+   */
   status(): StoreStatus;
 }
 
 /** Figures of the log. */
 export interface LogStatus {
   readonly journalBytes: number;
-  /** How long all groups together took to be written and synced. */
+  /** How long it took to write and sync all groups together. */
   readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
   /** How long the last checkpoint took. */
   readonly checkpointMs: number;
-  /** When snapshots of everything were last written, since the Unix epoch; the log may not know. */
+  /** When the snapshots were last written, since the Unix epoch; `undefined` if unknown. */
   readonly checkpointedAt?: number | undefined;
-  /** Where several nodes share the log. */
+  /** Present where several nodes share the log. */
   readonly cluster?: ClusterStatus;
 }
 
 export interface ClusterStatus {
   /** Time since the last confirmation. */
   readonly ageMs: number;
-  /** Appends that came after those of another node, and the commits that were decided anew. */
+  /** Appends that lost against another node, and the commits that were decided again. */
   readonly lostAppends: number;
   readonly reruns: number;
   /** Appends whose callers were told that the outcome is unknown. */
   readonly unansweredAppends: number;
-  /** The size of etcd's database, and how large it may become; NaN where that is unknown. */
+  /** The size of etcd's database, and its largest size; NaN where they are unknown. */
   readonly etcdBytes: number;
   readonly etcdQuotaBytes: number;
 }
 
 export interface StoreStatus extends LogStatus {
-  /** `full`: only transactions that remove are taken. `failed`: nothing is, and the process should end. */
+  /** `full`: only removals are accepted. `failed`: nothing is, and the process should end. */
   readonly state: 'writable' | 'full' | 'failed';
-  /** Of the last durable commit. */
+  /** Sequence number of the last durable commit. */
   readonly sequence: number;
-  /** Since the start. */
+  /** Groups since the start, and their commits. */
   readonly groups: number;
   readonly commits: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];

@@ -14,12 +14,13 @@ export interface WriterOptions extends Capacity {
 }
 
 /**
- * The single writer. Transactions wait in a queue. When the log is free, the writer runs them in
- * order, on the published records and the changes of the batch so far, and appends the changes as
- * one group. When the group is durable, the writer publishes the changes and answers all callers
- * of the batch. It answers refusals only then, too, because a refusal may depend on an earlier
- * transaction of the batch. So no decision depends on changes that may still fail, and a batch
- * that lost against another process can be run again.
+ * The single writer. Transactions wait in a queue. When the log is free, the writer runs
+ * them in order, on the published records and the changes of the batch so far, and
+ * appends the changes as one group. When the group is durable, the writer publishes the
+ * changes and answers all callers of the batch. It answers refusals only then, too,
+ * because a refusal may depend on an earlier transaction of the batch. So no decision
+ * depends on changes that may still fail, and a batch that lost against another process
+ * can be run again.
  */
 export class Writer {
   readonly #log: Log;
@@ -28,7 +29,10 @@ export class Writer {
   readonly #onFailure: (error: unknown) => void;
   readonly #listeners: ((changes: readonly PublishedChange[]) => void)[] = [];
   readonly #waiting: Write[] = [];
-  /** The writes of the batch that is being appended; empty once their callers have been answered. */
+  /**
+   * The writes of the batch that is being appended; empty once their callers have been
+   * answered.
+   */
   #inFlight: readonly Write[] = [];
   /** Work that runs between two batches. */
   readonly #between: (() => Promise<void>)[] = [];
@@ -90,26 +94,35 @@ export class Writer {
       invariant(this.#epoch !== undefined, 'the store is used before it has started');
       invariant(!this.#batches.isDeciding, 'a write is begun inside the work of another');
       if (this.#waiting.length >= limits.waitingTransactionsMax) {
-        throw new CairnError('overloaded', 'Cannot write: too many writes are waiting', { retryAfterSeconds: 1 });
+        const message = 'Cannot write: too many writes are waiting';
+        throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.push({ work, resolve, reject, outcome: undefined, answer: reject, changes: false });
+      const undecided = { outcome: undefined, answer: reject, changes: false };
+      this.#waiting.push({ work, resolve, reject, ...undecided });
       this.#schedule();
     });
   }
 
-  /** Calls `listener` with the changes of each group as it is published, in the order of the commits. */
+  /**
+   * Calls `listener` with the changes of each group as it is published, in the order of
+   * the commits.
+   */
   onPublished(listener: (changes: readonly PublishedChange[]) => void): void {
     this.#listeners.push(listener);
   }
 
   checkpoint(): Promise<void> {
-    this.#checkpointing ??= this.#log.checkpoint((work) => this.#runBetween(work)).finally(() => {
+    const between = <T>(work: () => Promise<T>): Promise<T> => this.#runBetween(work);
+    this.#checkpointing ??= this.#log.checkpoint(between).finally(() => {
       this.#checkpointing = undefined;
     });
     return this.#checkpointing;
   }
 
-  /** Refuses new writes, answers those that wait, and closes the log. Abandons a stalled batch. */
+  /**
+   * Refuses new writes, answers those that wait, and closes the log. Abandons a stalled
+   * batch.
+   */
   async close(): Promise<void> {
     if (this.#epoch === undefined) return;
     this.#refusal ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
@@ -125,7 +138,8 @@ export class Writer {
   }
 
   status(): StoreStatus {
-    // A full store gets no writes from a load balancer, and so no write that would check for room.
+    // A full store gets no writes from a load balancer, and so no write that would check
+    // for room.
     if (this.#log.isFull) void this.#log.checkRoom();
     return {
       state: this.#failed ? 'failed' : this.#log.isFull ? 'full' : 'writable',
@@ -168,14 +182,17 @@ export class Writer {
   }
 
   async #commitBatch(): Promise<void> {
-    for (let groups = await this.#log.ready(); groups.length > 0; groups = await this.#log.ready()) {
+    for (;;) {
+      const groups = await this.#log.ready();
+      if (groups.length === 0) break;
       for (const group of groups) this.#follow(group);
     }
     this.#stalled = false;
     if (this.#waiting.length === 0 && !this.#isDue) return;
     const batch = this.#batches.decide(this.#waiting, this.#sequence + 1, this.#log.isFull);
     this.#inFlight = batch.writes;
-    const answer = await (batch.commits.length === 0 ? this.#log.confirm() : this.#log.append(batch));
+    const isEmpty = batch.commits.length === 0;
+    const answer = await (isEmpty ? this.#log.confirm() : this.#log.append(batch));
     this.#stalled = false;
     this.#batches.clear();
     // The store failed meanwhile, and the callers have been told so.
@@ -197,11 +214,14 @@ export class Writer {
         throw answer.error;
     }
     this.#inFlight = [];
-    if (this.#epoch !== undefined && this.#log.checkpointDue) void this.checkpoint().catch(() => undefined);
+    const isStarted = this.#epoch !== undefined;
+    if (isStarted && this.#log.checkpointDue) this.checkpoint().catch(() => undefined);
   }
 
   #publish({ commits, changes }: Batch): void {
-    for (const { collection, id, record, sequence } of changes) collection.publish(id, record, sequence);
+    for (const { collection, id, record, sequence } of changes) {
+      collection.publish(id, record, sequence);
+    }
     this.#published(commits.length, changes);
   }
 
@@ -226,13 +246,14 @@ export class Writer {
   }
 
   /**
-   * Refuses all writes from now on. Nobody can tell whether those in flight were written. Only the
-   * first call counts.
+   * Refuses all writes from now on. Nobody can tell whether those in flight were written.
+   * Only the first call counts.
    */
   #fail(error: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
-    const refusal = () => new CairnError('store_failed', 'Cannot write: the store has stopped after a failure');
+    const message = 'Cannot write: the store has stopped after a failure';
+    const refusal = () => new CairnError('store_failed', message);
     this.#refusal = refusal;
     for (const { reject } of this.#inFlight) reject(outcomeUnknown(error));
     for (const { reject } of this.#waiting.splice(0)) reject(refusal());
@@ -250,10 +271,12 @@ export class Writer {
 }
 
 function outcomeUnknown(cause?: unknown): CairnError {
-  const message = 'Cannot tell whether this was written: the log failed, or does not answer. Read before you retry';
+  const message = 'Cannot tell whether this was written: ' +
+    'the log failed, or does not answer. Read before you retry';
   return new CairnError('outcome_unknown', message, { cause });
 }
 
 function unavailable(): CairnError {
-  return new CairnError('store_unavailable', 'Cannot reach the log of the store', { retryAfterSeconds: 2 });
+  const message = 'Cannot reach the log of the store';
+  return new CairnError('store_unavailable', message, { retryAfterSeconds: 2 });
 }

@@ -1,75 +1,90 @@
 /**
- * The one port through which the store touches files, so that a test can fail, tear, reorder and record every
- * operation. It is rooted in one directory and knows plain names only.
+ * The port through which the store reaches files. Tests replace it to fail, tear, reorder
+ * and record operations. It works in one directory, and takes plain names only.
  */
 export interface Files {
   /** The directory, for messages to the operator. */
   readonly directory: string;
-  /** False where directories cannot be synced (Node 26 under the permission model); known after `prepare`. */
+  /**
+   * False where directories cannot be synced: Node 26 under the permission model. Set by
+   * `prepare`.
+   */
   readonly syncsDirectories: boolean;
-  /** Comes first: makes the directory where it is absent (0700) and finds out what may be done in it. */
+  /** Called first. Makes the directory where it is absent, with mode 0700. */
   prepare(): Promise<void>;
-  /** Comes last. */
+  /** Called last. */
   close(): Promise<void>;
-  /** The names in the directory, in no order; none where it is absent. */
+  /** The names in the directory, in no order. There are none where it is absent. */
   list(): Promise<string[]>;
-  /** Rejects with `code` ENOENT (`read`) or EEXIST (`exclusive`, `journal`) among others. New files have mode 0600. */
+  /** New files have mode 0600. @throws with `code` ENOENT (`read`), EEXIST, and others */
   open(name: string, mode: OpenMode): Promise<OpenFile>;
   rename(from: string, to: string): Promise<void>;
-  /** Rejects where there is a file under the new name, as far as the file system can tell. */
+  /** @throws where there is a file with the new name, as far as the file system can tell */
   renameNew(from: string, to: string): Promise<void>;
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;
-  /** How many bytes are free, where that is known; else `Infinity`. */
+  /** The number of free bytes; `Infinity` where it is unknown. */
   free(): Promise<number>;
-  /** Tells one file from all others that are there; `undefined` where there is none. Synchronous, for the fence. */
+  /** Identifies a file among all that are there; `undefined` where it is absent. */
   identity(name: string): string | undefined;
 }
 
 /**
- * `replace` makes the file or empties it; `exclusive` makes it and fails where it exists; `journal` is that for a
- * file whose every write is followed by a sync, so that an implementation may do both in one call.
+ * `replace` makes the file or empties it. `exclusive` makes it, and fails where it
+ * exists. `journal` is the same for a file whose every write is followed by a sync, so
+ * that one call may do both.
  */
 export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal';
 
 export interface OpenFile {
-  /** Bytes read into `buffer`, at most its length; 0 at the end of the file. */
+  /** Returns how many bytes were read into `buffer`; 0 at the end of the file. */
   read(buffer: Uint8Array, position: number): Promise<number>;
-  /** Bytes written, which may be fewer than given. */
+  /** Returns how many bytes were written. They may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
-  /** Cuts off what is beyond, durably. */
+  /** Cuts off all bytes beyond `size`, durably. */
   truncate(size: number): Promise<void>;
-  /** The same as `Files.identity` of its name, which may be another file's by now. */
+  /**
+   * Identifies this file as `Files.identity` does, also where its name is another file's
+   * by now.
+   */
   identity(): Promise<string>;
-  /** Makes earlier writes durable. Never to be called again on a file after it has failed. */
+  /** Makes earlier writes durable. Must not be called again on a file after it has failed. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The system's code of a failed call, such as ENOSPC. */
+/** The code that the system gave to a failed call, such as ENOSPC. */
 export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  if (!(error instanceof Error && 'code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
 }
 
 const fullCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EMFILE', 'ENFILE']);
 
-/** Whether a call failed because something ran out that may come back: space, quota, descriptors. */
+/** Whether a call failed for lack of space, quota or descriptors, which may come back. */
 export function isExhausted(error: unknown): boolean {
   return fullCodes.has(errorCode(error) ?? '');
 }
 
-/** Writes all of `bytes`, however few the system takes at a time. Does not sync. */
-export async function writeAll(file: OpenFile, bytes: Uint8Array, position: number): Promise<void> {
+/** Writes all of `bytes`, also where the system accepts few at a time. Does not sync. */
+export async function writeAll(
+  file: OpenFile,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
   let written = await file.write(bytes, position);
   while (written < bytes.length) {
     const more = await file.write(bytes.subarray(written), position + written);
-    if (more === 0) throw Object.assign(new Error('Cannot write: the system takes no more bytes'), { code: 'ENOSPC' });
+    if (more === 0) {
+      const error = new Error('Cannot write: the system accepts no more bytes');
+      throw Object.assign(error, { code: 'ENOSPC' });
+    }
     written += more;
   }
 }
 
-/** The whole of a file; `undefined` where it is absent. For small files. */
+/** Reads a whole file; `undefined` where it is absent. For small files. */
 export async function readWhole(files: Files, name: string): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   try {
@@ -81,8 +96,11 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
   return Buffer.concat(parts);
 }
 
-/** A file in pieces of at most 256 KiB; each is good until the next is asked for. */
-export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer, void, undefined> {
+/**
+ * Reads a file in pieces of at most 256 KiB. Each piece is valid until the next one is
+ * read.
+ */
+export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer> {
   const file = await files.open(name, 'read');
   try {
     const buffer = Buffer.allocUnsafe(256 * 1024);
@@ -98,22 +116,48 @@ export async function* readChunks(files: Files, name: string): AsyncGenerator<Bu
   }
 }
 
-/** The name under which a file is written before it takes the place of `name`. */
+/** A line of a file, with its line feed where it has one. */
+export interface Line {
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
+/** Reads a file line by line. */
+export async function* readLines(files: Files, name: string): AsyncGenerator<Line> {
+  let rest: Buffer = Buffer.alloc(0);
+  let offset = 0;
+  for await (const chunk of readChunks(files, name)) {
+    rest = Buffer.concat([rest, chunk]);
+    for (let end = rest.indexOf(0x0a) + 1; end > 0; end = rest.indexOf(0x0a) + 1) {
+      yield { offset, bytes: rest.subarray(0, end) };
+      offset += end;
+      rest = rest.subarray(end);
+    }
+  }
+  if (rest.length > 0) yield { offset, bytes: rest };
+}
+
+/** The name of a file before it replaces `name`. */
 export function temporaryName(name: string): string {
   return `${name}.tmp`;
 }
 
 /**
- * Puts `bytes` in the place of whatever stands under `name`: temporary file, sync, rename, sync of the directory. After
- * a crash the file is the old one or the new one. The mode is 0600.
+ * Makes or replaces a file: temporary file, sync, rename, sync of the directory. After a
+ * crash the file is the old one or the new one. Its mode is 0600.
  */
-export async function replaceFile(files: Files, name: string, bytes: Uint8Array): Promise<void> {
-  await writeSynced(files, temporaryName(name), 'replace', (file) => writeAll(file, bytes, 0));
-  await files.rename(temporaryName(name), name);
+export async function replaceFile(
+  files: Files,
+  name: string,
+  bytes: Uint8Array,
+): Promise<void> {
+  const temporary = temporaryName(name);
+  await writeSynced(files, temporary, 'replace', (file) => writeAll(file, bytes, 0));
+  await files.rename(temporary, name);
   await files.syncDirectory();
 }
 
-/** Makes a file, writes and syncs it, and removes it when that fails. */
+/** Makes a file, writes and syncs it, and removes it if that fails. */
 export async function writeSynced(
   files: Files,
   name: string,

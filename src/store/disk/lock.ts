@@ -7,27 +7,33 @@ import { parseObject } from '../journal/journal-format.ts';
 import { LockedError } from '../store.ts';
 import { errorCode, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
-/** What is known of a process. */
+/** What the lock file says of its holder. */
 export interface ProcessIdentity {
-  /** The machine's name, for messages. */
+  /** The name of the machine, for messages. */
   readonly host: string;
   /**
-   * Where process numbers mean the same: one boot of one machine, and in a container that container alone. Null where
-   * that cannot be told, as under the permission model.
+   * The scope of process numbers: one boot of one machine, or one container. Null where
+   * it is unknown, as under the permission model.
    */
   readonly place: string | null;
   readonly pid: number;
-  /** When the process began, which tells it from a later one with its number; null where the system does not tell. */
+  /** When the process began, since numbers are used again; null where it is unknown. */
   readonly started: string | null;
 }
 
-/** The machine, as far as a lock needs it. */
+/** The part of a machine that a lock needs. */
 export interface Machine {
   self(): ProcessIdentity;
-  /** When the process with this number began, null where that is hidden, `undefined` where there is none. */
+  /**
+   * When the process began; null where that is hidden, `undefined` where there is no
+   * process.
+   */
   started(pid: number): string | null | undefined;
   wait(ms: number): Promise<void>;
-  /** Calls `work` again and again, without keeping the process alive; returns what ends that. */
+  /**
+   * Calls `work` periodically, without keeping the process alive. Returns a function to
+   * stop it.
+   */
   every(ms: number, work: () => void): () => void;
 }
 
@@ -36,7 +42,7 @@ export interface LockOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly machine: Machine;
-  /** Takes what an operator should know, one sentence each; it may name files. `error`: something has to be done. */
+  /** Takes a sentence for the operator. With `error`, the operator has to do something. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
@@ -47,14 +53,15 @@ const staleMs = 20_000;
 const pollMs = 1000;
 
 /**
- * The right to write to a directory, which one process has at a time: a file that names its holder, and which the
- * holder changes every 5 seconds. A holder that is known to be gone loses it at once; any other one, such as one on
- * another machine or in another container, when the file has not changed for 20 seconds. That may befall a process
- * that is frozen, so a holder checks `isHeld` before others rely on what it wrote.
+ * The right to write to a directory, which one process has at a time. It is a file that
+ * names its holder, and that the holder changes every 5 seconds. A holder that is known
+ * to be gone loses the lock at once. Any other holder, such as one in another container,
+ * loses it when the file has not changed for 20 seconds. A frozen process may lose it in
+ * this way, so the holder checks `isHeld` before others rely on what it wrote.
  */
 export class DirectoryLock {
   readonly #files: Files;
-  /** Kept open, so that no other file is ever given the identity of this one. */
+  /** Kept open, so that no other file can get its identity. */
   readonly #file: OpenFile;
   readonly #identity: string;
   readonly #stopRenewing: () => void;
@@ -71,7 +78,10 @@ export class DirectoryLock {
     this.#stopRenewing = machine.every(renewMs, () => renew(this));
   }
 
-  /** `onLost` is called where a renewal finds that another process has the directory. @throws LockedError */
+  /**
+   * `onLost` is called when a renewal finds that another process has the lock. @throws
+   * LockedError
+   */
   static async acquire(options: LockOptions, onLost: () => void): Promise<DirectoryLock> {
     const { files, clock, random, machine } = options;
     await files.prepare();
@@ -83,9 +93,9 @@ export class DirectoryLock {
       let renewals = 0;
       return new DirectoryLock(options, file, await file.identity(), ({ isHeld }) => {
         renewals += 1;
-        // The file changes behind its first line. A renewal that fails is followed by others.
-        if (isHeld) file.write(Buffer.from(`${renewals}\n`), content.length).catch(() => undefined);
-        else onLost();
+        if (!isHeld) return onLost();
+        // Changes the file after its first line. If that fails, the next renewal does it.
+        file.write(Buffer.from(`${renewals}\n`), content.length).catch(() => undefined);
       });
     } catch (error) {
       await files.close();
@@ -106,8 +116,9 @@ export class DirectoryLock {
 }
 
 /**
- * Makes the file `name`, or takes the place of one whose holder is gone. Of several processes that take over at once,
- * one makes the claim: a file that is named after the identity of the stale one, and then takes its name.
+ * Makes the file `name`, or replaces one whose holder is gone. Where several processes
+ * take over at once, one of them makes the claim, a file that is named after the identity
+ * of the stale file, and renames it.
  */
 async function take(options: LockOptions, name: string, content: Buffer): Promise<OpenFile> {
   const { files } = options;
@@ -122,13 +133,13 @@ async function take(options: LockOptions, name: string, content: Buffer): Promis
       await files.rename(claim, name);
       return claimed;
     }
-    // Another process took over before.
+    // Another process was faster.
     await claimed.close();
     await files.remove(claim);
   }
 }
 
-/** Makes a file with this content; `undefined` where there is one already. */
+/** Makes a file with this content. Returns `undefined` where there is one already. */
 async function create(files: Files, name: string, content: Buffer): Promise<OpenFile | undefined> {
   try {
     const file = await files.open(name, 'exclusive');
@@ -148,9 +159,10 @@ async function create(files: Files, name: string, content: Buffer): Promise<Open
 }
 
 /**
- * Waits until the holder of a lock file is gone. Returns the identity of the file, or `undefined` where there is none.
- * Only changes of the file are looked at, so clocks need not agree.
- * @throws LockedError where the holder is running, or goes on renewing its lock
+ * Waits until the holder of a lock file is gone. Returns the identity of the file, or
+ * `undefined` where there is none. Compares only the content of the file, so that clocks
+ * need not agree.
+ * @throws LockedError where the holder is running, or renews its lock
  */
 export async function waitUntilGone(
   { files, machine, onNotice }: Pick<LockOptions, 'files' | 'machine' | 'onNotice'>,
@@ -170,23 +182,30 @@ export async function waitUntilGone(
       throw new LockedError(`Cannot open the store: ${who} holds it: stop it first`);
     }
     if (seen === undefined) {
-      onNotice(`${who} holds ${files.directory}: waiting ${staleMs / 1000} seconds to see whether it is gone`);
+      const seconds = staleMs / 1000;
+      onNotice(
+        `${who} holds ${files.directory}: waiting ${seconds} seconds to see whether it is gone`,
+      );
     }
     seen = content;
     await machine.wait(pollMs);
   }
 }
 
-function presenceOf(holder: JsonObject | undefined, machine: Machine): 'gone' | 'running' | 'unknown' {
+function presenceOf(
+  holder: JsonObject | undefined,
+  machine: Machine,
+): 'gone' | 'running' | 'unknown' {
   const { place = null, pid, started } = holder ?? {};
-  if (place === null || place !== machine.self().place || typeof pid !== 'number') return 'unknown';
+  const isHere = place !== null && place === machine.self().place;
+  if (!isHere || typeof pid !== 'number') return 'unknown';
   const now = machine.started(pid);
   if (now === undefined) return 'gone';
   if (now === null) return 'unknown';
   return now === started ? 'running' : 'gone';
 }
 
-/** This machine. Systems other than Linux have no namespaces, and the machine's name stands for its boot. */
+/** This machine. Other systems than Linux have no namespaces; their name stands for a boot. */
 export const systemMachine: Machine = {
   self: () => ({
     host: hostname(),
@@ -201,7 +220,7 @@ export const systemMachine: Machine = {
       if (errorCode(error) === 'ESRCH') return undefined;
     }
     const stat = statusOf(pid === process.pid ? 'self' : String(pid));
-    // Dead, and not yet fetched by its parent.
+    // A dead process whose parent has not asked for its exit code yet.
     return /^[ZX]/.test(stat?.[0] ?? '') ? undefined : (stat?.[19] ?? null);
   },
   wait: (ms) => delay(ms),
@@ -216,9 +235,10 @@ function bootAndNamespace(): string {
   return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
 }
 
-/** The fields of `/proc/<pid>/stat` from the third on; the second may contain spaces, and ends in a parenthesis. */
+/** The fields of `/proc/<pid>/stat` after the second, which is in parentheses. */
 function statusOf(pid: string): readonly string[] | null {
-  return quietly(() => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? null);
+  const read = (): string => readFileSync(`/proc/${pid}/stat`, 'latin1');
+  return quietly(() => read().split(') ').at(-1)?.split(' ') ?? null);
 }
 
 function quietly<T>(read: () => T): T | null {

@@ -12,8 +12,8 @@ const {
 const isWindows = process.platform === 'win32';
 
 /**
- * On Linux, one call that writes through replaces a write and a datasync. Elsewhere O_DSYNC is
- * absent or promises less.
+ * On Linux, one call that writes through replaces a write and a datasync. Elsewhere
+ * O_DSYNC is absent or promises less.
  */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
 
@@ -22,8 +22,9 @@ const writeTo = promisify(write);
 const listDirectory = promisify(readdir);
 
 /**
- * The files of a real directory. Syncs go through `FileHandle`, which is the only way that the
- * permission model allows. Where it denies syncs altogether, every file is opened with O_SYNC.
+ * The files of a real directory. Syncs go through `FileHandle`, which is the only way
+ * that the permission model allows. Where it denies syncs altogether, every file is
+ * opened with O_SYNC.
  */
 export class NodeFiles implements Files {
   readonly directory: string;
@@ -40,7 +41,8 @@ export class NodeFiles implements Files {
 
   async prepare(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o700 });
-    // Windows cannot open a directory. Its file systems log the order of directory operations.
+    // Windows cannot open a directory. Its file systems log the order of directory
+    // operations.
     if (isWindows) return;
     this.#handle ??= await open(this.directory, O_RDONLY | O_DIRECTORY);
     const { uid } = await this.#handle.stat();
@@ -55,7 +57,8 @@ export class NodeFiles implements Files {
     } catch (error) {
       if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
       this.syncsDirectories = false;
-      this.#barrier = await open(join(this.directory, '.sync'), O_WRONLY | O_CREAT | O_SYNC, 0o600);
+      const flags = O_WRONLY | O_CREAT | O_SYNC;
+      this.#barrier = await open(join(this.directory, '.sync'), flags, 0o600);
     }
   }
 
@@ -77,9 +80,10 @@ export class NodeFiles implements Files {
   async open(name: string, mode: OpenMode): Promise<OpenFile> {
     const path = join(this.directory, name);
     const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : O_SYNC;
-    const writing = O_WRONLY | O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL) | through;
+    const making = O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL);
     // Opening a pipe to read it would wait for a writer.
-    const handle = await open(path, mode === 'read' ? O_RDONLY | O_NONBLOCK : writing, 0o600);
+    const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | making | through;
+    const handle = await open(path, flags, 0o600);
     if (mode === 'read' && !(await handle.stat()).isFile()) {
       await handle.close();
       const error = new Error(`Cannot read ${path}: it is not a file`);
@@ -90,12 +94,14 @@ export class NodeFiles implements Files {
         return (await handle.read(buffer, 0, buffer.length, position)).bytesRead;
       },
       async write(bytes, position) {
-        // The method of the handle takes a few more promises, for which a lone writer would wait.
+        // The method of the handle takes a few more promises, for which a lone writer
+        // would wait.
         return (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten;
       },
       truncate: async (size) => {
         await handle.truncate(size);
-        // A truncation is not written through. Where syncs are denied, the next write covers it.
+        // A truncation is not written through. Where syncs are denied, the next write
+        // covers it.
         if (this.syncsDirectories) await handle.sync();
       },
       identity: async () => String((await handle.stat({ bigint: true })).ino),
@@ -120,7 +126,8 @@ export class NodeFiles implements Files {
     try {
       await link(join(this.directory, from), join(this.directory, to));
     } catch (error) {
-      // Some file systems have no links. There, a file that is made between these calls is lost.
+      // Some file systems have no links. There, a file that is made between these calls
+      // is lost.
       if (this.identity(to) !== undefined) throw error;
       return this.rename(from, to);
     }
@@ -142,6 +149,7 @@ export class NodeFiles implements Files {
   }
 
   identity(name: string): string | undefined {
-    return statSync(join(this.directory, name), { bigint: true, throwIfNoEntry: false })?.ino.toString();
+    const options = { bigint: true, throwIfNoEntry: false } as const;
+    return statSync(join(this.directory, name), options)?.ino.toString();
   }
 }

@@ -1,15 +1,17 @@
 import { isExhausted, writeAll, type Files, type OpenFile } from '../disk/files.ts';
-import { encodeLine, journalName, manifestBody, type LineBody, type Manifest } from './journal-format.ts';
+import {
+  encodeLine, journalName, manifestBody, type LineBody, type Manifest,
+} from './journal-format.ts';
 
-/** A journal that this process made and appends to. Each line is durable when `append` resolves. */
+/** A journal that this process appends to. Each line is durable when `append` resolves. */
 export class JournalFile {
   readonly manifest: Manifest;
   readonly name: string;
-  /** The CRC-32 of the last line. */
-  chain = 0;
-  /** Where the next line begins. */
+  /** The byte at which the next line begins. */
   size = 0;
-  /** Where the spaces end that were written ahead. */
+  /** The CRC-32 of the last line. */
+  #chain = 0;
+  /** The byte at which the spaces end that were written ahead. */
   #padded = 0;
   readonly #file: OpenFile;
 
@@ -20,8 +22,9 @@ export class JournalFile {
   }
 
   /**
-   * Makes a journal with its manifest under a temporary name, syncs it, and gives it its own name, which is durable
-   * after the next sync of the directory. `mark` keeps the temporary name apart from those of other processes.
+   * Writes the manifest to a temporary file, syncs and renames it. The new name is
+   * durable after the next sync of the directory. `mark` makes the temporary name differ
+   * from that of other processes.
    */
   static async create(files: Files, manifest: Manifest, mark: string): Promise<JournalFile> {
     const temporary = `${journalName(manifest.journal)}.${mark}.tmp`;
@@ -33,7 +36,7 @@ export class JournalFile {
       await file.sync();
       await files.renameNew(temporary, journal.name);
       journal.size = bytes.length;
-      journal.chain = chain;
+      journal.#chain = chain;
       return journal;
     } catch (error) {
       await file.close().catch(() => undefined);
@@ -43,23 +46,24 @@ export class JournalFile {
   }
 
   /**
-   * Appends one line. Where it goes beyond what was written ahead, `extend` is asked first. Returns false where there
-   * is no room, and then nothing was written.
-   * @throws any other error, after which it is unknown what is on the disk
+   * Appends one line. Calls `extend` first where the line is longer than the spaces that
+   * remain. Returns false where there is no room; then nothing was written.
+   * @throws any other error; then it is unknown what is on the disk
    */
   async append(body: LineBody, extend: () => Promise<boolean>): Promise<boolean> {
-    const { bytes, chain } = encodeLine(body, this.chain);
+    const { bytes, chain } = encodeLine(body, this.#chain);
     if (this.size + bytes.length > this.#padded && !(await extend())) return false;
     if (!(await this.#tryWrite(bytes))) return false;
     await this.#file.sync();
-    this.chain = chain;
+    this.#chain = chain;
     this.size += bytes.length;
     return true;
   }
 
   /**
-   * Writes spaces ahead, whose place later lines take: a line that changes no metadata of the file costs the disk half
-   * as much to sync. Returns false where there is no room.
+   * Writes spaces ahead, which later lines replace. A line that does not change the size
+   * of the file takes less than half the time to sync. Returns false where there is no
+   * room.
    */
   async pad(bytes: number): Promise<boolean> {
     const isWritten = await this.#tryWrite(Buffer.alloc(bytes, ' '));
@@ -72,7 +76,10 @@ export class JournalFile {
     await this.#file.close().catch(() => undefined);
   }
 
-  /** Writes after the last line. Where there is no room for all of it, cuts it off again and returns false. */
+  /**
+   * Writes after the last line. Where there is no room, cuts the rest off and returns
+   * false.
+   */
   async #tryWrite(bytes: Uint8Array): Promise<boolean> {
     try {
       await writeAll(this.#file, bytes, this.size);

@@ -1,30 +1,38 @@
 /**
  * The format of `journal-<n>.jsonl`, version 1.
  *
- *   manifest   {"format":1,"journal":7,"closed":false,"epoch":"9f…","after":120,"predecessor":null,
+ *   manifest   {"format":1,"journal":7,"closed":false,"epoch":"9f…","after":120,
  *               "collections":{"items":{"through":90,"file":true,"nextId":6}},"crc":"0c8a51f3"}
- *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],["sessions",17]],[…]],"crc":"…"}
+ *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],
+ *               ["sessions",17]],[…]],"crc":"…"}
  *
- * Every line ends in a line feed and is one line. The first is the manifest; then come groups.
- * - A clean stop ends with a journal whose one line is a manifest that says `closed`, so no byte of it can be lost or
- *   change without notice.
- * - `crc` is the CRC-32 of the line up to the comma before it, started from the `crc` of the line above: a line that
- *   is changed, missing, repeated, or from another journal breaks the chain. The manifest starts from 0.
- * - Spaces may follow the last line: they were written ahead, and lines will take their place. A journal that says
- *   `closed` has none.
- * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence` + 1, …; the
- *   first is one more than the last of the line above (for the first group, than `after`).
- * - A commit is an array of changes: `["collection", record]` puts a record, `["collection", id]` removes one.
- * - `collections` lists what was there when the journal was begun: up to which sequence its snapshot goes, whether
- *   there is a snapshot at all (a store without commits has none), and which id it would have given next.
- * - `predecessor` stands there for the first edition; a journal continues the one that ends with `after`.
+ * Each of them is one line, and every line ends in a line feed. The first line is the
+ * manifest, the others are groups.
+ * - A clean stop leaves a journal whose only line is a manifest that says `closed`. So none of
+ *   its bytes can be lost or change without notice.
+ * - `crc` is the CRC-32 of the line up to the comma before it. It starts from the `crc` of the
+ *   line above, so that a line that is changed, missing, repeated or from another journal
+ *   breaks the chain. The manifest starts from 0.
+ * - Spaces may follow the last line. They were written ahead, and lines will replace them. A
+ *   journal that says `closed` has none.
+ * - A group is one write and one sync. Its commits have the sequence numbers `sequence`,
+ *   `sequence` + 1, and so on. The first one follows the last one of the line above, or
+ *   `after`.
+ * - A commit is an array of changes: `["collection", record]` puts a record, and
+ *   `["collection", id]` removes one.
+ * - `collections` lists the collections that were there when the journal was begun: `through`
+ *   is the last commit that the snapshot holds, `file` says whether there is a snapshot (a
+ *   store without commits has none), and `nextId` is the id of the next record.
+ * - A journal continues the one that ends with the commit `after`.
  *
- * Order of barriers: a journal gets its manifest in a temporary file, sync, rename, sync of the directory; only then is
- * a group appended. No group is appended before the last one is synced.
+ * Order of writing: the manifest goes to a temporary file, then come sync, rename, and sync of
+ * the directory. Only then is a group appended, and each group only after the sync of the last
+ * one.
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
-import { readChunks, type Files } from '../disk/files.ts';
+import { readLines, type Files, type Line } from '../disk/files.ts';
+import type { ForeignGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
 import { StoreDamageError } from '../store.ts';
 
@@ -33,7 +41,7 @@ const journalFormat = 1;
 export interface Manifest {
   /** The journal's number. */
   readonly journal: number;
-  /** Whether it ends a clean stop. */
+  /** Whether a clean stop made it. */
   readonly closed: boolean;
   readonly epoch: string;
   /** Sequence number of the commit before its first one. */
@@ -42,15 +50,18 @@ export interface Manifest {
 }
 
 export interface ListedCollection {
-  /** The last commit that its snapshot holds. */
+  /** Sequence number of the last commit that the snapshot holds. */
   readonly through: number;
   /** Whether there is a snapshot. */
   readonly file: boolean;
-  /** So that no id is given twice where the snapshot is lost. */
+  /**
+   * The id of the next record. Prevents that an id is given twice where the snapshot is
+   * lost.
+   */
   readonly nextId: number;
 }
 
-/** A line without its `crc`, as text that lacks the closing brace. */
+/** A line without its `crc` and without the closing brace. */
 export type LineBody = string;
 
 /** `,"crc":"xxxxxxxx"}` and the line feed. */
@@ -71,11 +82,11 @@ export function groupBody(sequence: number, commits: readonly string[]): LineBod
 }
 
 export function manifestBody({ collections, ...rest }: Manifest): LineBody {
-  const line = { format: journalFormat, ...rest, predecessor: null, collections: Object.fromEntries(collections) };
+  const line = { format: journalFormat, ...rest, collections: Object.fromEntries(collections) };
   return JSON.stringify(line).slice(0, -1);
 }
 
-/** The bytes of one line, its `crc` included, and the chain's new value. */
+/** Returns the bytes of a line with its `crc`, and the new value of the chain. */
 export function encodeLine(body: LineBody, chain: number): { bytes: Buffer; chain: number } {
   const bytes = Buffer.from(`${body},"crc":"00000000"}\n`);
   const end = bytes.length - trailerLength;
@@ -84,8 +95,11 @@ export function encodeLine(body: LineBody, chain: number): { bytes: Buffer; chai
   return { bytes, chain: next };
 }
 
-/** The content of a line and the chain's new value; `undefined` where it is cut short or does not fit the chain. */
-export function decodeLine(line: Buffer, chain: number): { value: JsonObject; chain: number } | undefined {
+/** Reads a line. Returns `undefined` where it is cut short or does not fit the chain. */
+export function decodeLine(
+  line: Buffer,
+  chain: number,
+): { value: JsonObject; chain: number } | undefined {
   const end = line.length - trailerLength;
   if (end < 1) return undefined;
   const next = crc32(line.subarray(0, end), chain);
@@ -94,10 +108,14 @@ export function decodeLine(line: Buffer, chain: number): { value: JsonObject; ch
   return value && { value, chain: next };
 }
 
-/** @throws StoreDamageError where the first line claims a newer format than `known`, whether or not its `crc` fits */
+/**
+ * @throws StoreDamageError where a first line claims a newer format, even if its `crc` is
+ *   wrong
+ */
 export function refuseNewer(file: string, line: Buffer, known: number): void {
-  const format = /^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1];
-  if (Number(format) > known) throw new StoreDamageError('S4', file, 0, `it is ${format}, this version knows ${known}`);
+  const format = Number(/^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1]);
+  if (!(format > known)) return;
+  throw new StoreDamageError('S4', file, 0, `it is ${format}, this version knows ${known}`);
 }
 
 function parseManifest(value: JsonObject | undefined): Manifest | undefined {
@@ -107,18 +125,22 @@ function parseManifest(value: JsonObject | undefined): Manifest | undefined {
   const listed = new Map<string, ListedCollection>();
   for (const [name, entry] of Object.entries(collections)) {
     const { through, file, nextId = 0 } = isJsonObject(entry) ? entry : {};
-    if (!isCollectionName(name) || !isCount(through) || typeof file !== 'boolean' || !isCount(nextId)) return undefined;
+    if (!isCollectionName(name) || !isCount(through)) return undefined;
+    if (typeof file !== 'boolean' || !isCount(nextId)) return undefined;
     listed.set(name, { through, file, nextId });
   }
   return { journal, closed, epoch, after, collections: listed };
 }
 
-/** The CRC-32 in the journal's spelling. */
+/** Writes a CRC-32 as the journal has it. */
 function hex(chain: number): string {
   return chain.toString(16).padStart(8, '0');
 }
 
-/** Parses JSON text that should be an object; `undefined` for everything else, and for what no string can hold. */
+/**
+ * Parses a JSON object. Returns `undefined` for any other text, and one too long for a
+ * string.
+ */
 export function parseObject(text: string | Buffer): JsonObject | undefined {
   try {
     const value: JsonValue = JSON.parse(String(text));
@@ -128,16 +150,10 @@ export function parseObject(text: string | Buffer): JsonObject | undefined {
   }
 }
 
-/** A line as it stands in a file, its line feed included where it has one. */
-export interface Line {
-  readonly offset: number;
-  readonly bytes: Buffer;
-}
-
-/** Takes damage that was found. Where it returns, the reading goes on with what can still be read. */
+/** Takes damage that was found. If it does not throw, the reading goes on after the damage. */
 export type Report = (damage: StoreDamageError) => void;
 
-/** A journal that is being read; what is said of its end is complete when its groups have been read. */
+/** A journal that is being read. Its last three members describe its end once it was read. */
 export interface Journal {
   readonly name: string;
   /** `undefined` where the first line is damaged. */
@@ -146,39 +162,37 @@ export interface Journal {
   sequence: number;
   /** The CRC-32 of the last line so far. */
   chain: number;
-  /** A last line that is damaged: in the newest journal, what a write has left that was cut short. */
+  /** A damaged last line. In the newest journal, it remains of a write that was cut short. */
   torn: Line | undefined;
 }
 
-/** Reads a journal's first line. @throws StoreDamageError for a newer format alone */
+/** Reads the first line of a journal. @throws StoreDamageError for a newer format */
 export async function openJournal(files: Files, number: number): Promise<Journal> {
   const name = journalName(number);
-  for await (const { bytes } of lines(files, name)) {
+  for await (const { bytes } of readLines(files, name)) {
     refuseNewer(name, bytes, journalFormat);
     const first = decodeLine(bytes, 0);
     const read = parseManifest(first?.value);
     const manifest = read?.journal === number ? read : undefined;
-    return { name, manifest, sequence: manifest?.after ?? 0, chain: statedChain(bytes), torn: undefined };
+    const { after: sequence = 0 } = manifest ?? {};
+    return { name, manifest, sequence, chain: statedChain(bytes), torn: undefined };
   }
   return { name, manifest: undefined, sequence: 0, chain: 0, torn: undefined };
 }
 
-/** A group as it stands in a journal. */
-export interface JournalGroup {
+/** A group, and the byte at which its line begins. */
+export interface JournalGroup extends ForeignGroup {
   readonly offset: number;
-  /** Sequence number of its first commit. */
-  readonly first: number;
-  readonly commits: readonly JsonValue[];
 }
 
-/** Reads the lines behind the first one, and judges them. */
+/** Reads the lines after the first one, and reports their damage. */
 export async function* readGroups(
   files: Files,
   journal: Journal,
   report: Report,
 ): AsyncGenerator<JournalGroup, void, undefined> {
   const { name, manifest } = journal;
-  for await (const line of lines(files, name)) {
+  for await (const line of readLines(files, name)) {
     const { offset, bytes } = line;
     if (offset === 0) continue;
     if (manifest?.closed === true) report(new StoreDamageError('J4', name, offset));
@@ -190,7 +204,7 @@ export async function* readGroups(
     }
     const decoded = decodeLine(bytes, journal.chain);
     if (decoded === undefined) {
-      // Torn, should nothing follow.
+      // A torn write, if nothing follows.
       journal.torn = line;
       continue;
     }
@@ -201,29 +215,16 @@ export async function* readGroups(
       continue;
     }
     if (first !== journal.sequence + 1) {
-      report(new StoreDamageError('J3', name, offset, `${first} follows ${journal.sequence}`));
+      const detail = `${first} follows ${journal.sequence}`;
+      report(new StoreDamageError('J3', name, offset, detail));
     }
     journal.sequence = first + commits.length - 1;
     yield { offset, first, commits };
   }
 }
 
-/** Splits a file after its line feeds. */
-export async function* lines(files: Files, name: string): AsyncGenerator<Line, void, undefined> {
-  let rest: Buffer = Buffer.alloc(0);
-  let offset = 0;
-  for await (const chunk of readChunks(files, name)) {
-    rest = Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(0x0a) + 1; end > 0; end = rest.indexOf(0x0a) + 1) {
-      yield { offset, bytes: rest.subarray(0, end) };
-      offset += end;
-      rest = rest.subarray(end);
-    }
-  }
-  if (rest.length > 0) yield { offset, bytes: rest };
-}
-
-/** The `crc` that a line says it has: from it the chain goes on, also after a damaged line. */
+/** The `crc` that a line claims to have. The chain goes on from it after a damaged line. */
 function statedChain(line: Buffer): number {
-  return Number.parseInt(line.toString('latin1', Math.max(0, line.length - 11), line.length - 3), 16) || 0;
+  const digits = line.toString('latin1', Math.max(0, line.length - 11), line.length - 3);
+  return Number.parseInt(digits, 16) || 0;
 }

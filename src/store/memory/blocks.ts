@@ -11,8 +11,8 @@ interface Block<R> {
 }
 
 /**
- * Records by id, in blocks. A view packs the blocks that have changed since the last view, and
- * shares the others with it.
+ * Records by id, in blocks. A view packs the blocks that have changed since the last
+ * view, and shares the others with it.
  */
 export class Blocks<R extends StoredRecord> {
   size = 0;

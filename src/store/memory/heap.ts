@@ -7,16 +7,19 @@ export interface Heap {
   readonly isFull: boolean;
 }
 
-/** V8 counts the room for new objects as part of the heap limit. Versions of V8 differ in its size. */
+/**
+ * V8 counts the room for new objects as part of the heap limit. Versions of V8 differ in
+ * its size.
+ */
 const newObjectsBytes = 192 * 1024 * 1024;
 
 /** Share of the bound below which a heap that was full has room again. */
 const releaseShare = 0.95;
 
 /**
- * Measures how much of V8's heap is in use after each full garbage collection. Before one, much of
- * it may be garbage. V8 collects again at the latest when half of the rest is used up, so the
- * watch finds the heap to be full before it is.
+ * Measures how much of V8's heap is in use after each full garbage collection. Before
+ * one, much of it may be garbage. V8 collects again at the latest when half of the rest
+ * is used up, so the watch finds the heap to be full before it is.
  */
 export class HeapWatch implements Heap {
   isFull = false;
@@ -46,8 +49,9 @@ export class HeapWatch implements Heap {
     const isFull = used > (this.isFull ? bound * releaseShare : bound);
     if (isFull === this.isFull) return;
     this.isFull = isFull;
-    if (!isFull) this.#onNotice('there is room in memory again: all writes are accepted');
-    else this.#onNotice('the records fill the memory of this process: only removals are accepted', 'error');
+    if (!isFull) return this.#onNotice('there is room in memory again: all writes are accepted');
+    const notice = 'the records fill the memory of this process: only removals are accepted';
+    this.#onNotice(notice, 'error');
   }
 }
 

@@ -4,7 +4,6 @@ import {
   UniqueKeyError, type Collection, type CollectionDefinition, type StoredRecord, type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
-import { Layer } from './layer.ts';
 import { RecordIndex, type Key, type KeyOf } from './record-index.ts';
 
 const misfit = 'it does not fit the declaration of';
@@ -103,8 +102,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   /**
-   * Publishes a record that was read from a file or a log. Returns the problem, as the end of a
-   * sentence, where there is one.
+   * Publishes a record that was read from a file or a log. Returns the problem, as the
+   * end of a sentence, where there is one.
    */
   load(stored: JsonObject): string | undefined {
     if (!isStored(stored)) return 'its id or revision is not a positive integer, or too large';
@@ -119,7 +118,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return undefined;
   }
 
-  /** Removes a record that the journal removes. Returns the problem where there is no such record. */
+  /**
+   * Removes a record that the journal removes. Returns the problem where there is no such
+   * record.
+   */
   unload(id: number): string | undefined {
     if (this.get(id) === undefined) return 'it removes a record that is not there';
     this.publish(id, undefined, 0);
@@ -136,6 +138,57 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const found = this.indexes.get(name);
     invariant(found !== undefined, `the collection ${this.name} has no index ${name}`);
     return found;
+  }
+}
+
+/** The changes of one batch, laid over a table until they are published. */
+export class Layer<R extends StoredRecord> {
+  readonly #table: Table<R>;
+  /** Indexes of the changed records. */
+  readonly #indexes: ReadonlyMap<string, RecordIndex<R>>;
+  /** The changed records by id; `undefined` where the record is removed. */
+  readonly #changes = new Map<number, R | undefined>();
+  #nextId = 0;
+
+  constructor(table: Table<R>) {
+    this.#table = table;
+    this.#indexes = new Map(
+      Array.from(table.indexes, ([name, { keyOf }]) => [name, new RecordIndex(keyOf)]),
+    );
+  }
+
+  /** The id that the next new record gets. */
+  get nextId(): number {
+    return Math.max(this.#nextId, this.#table.nextId);
+  }
+
+  get(id: number): R | undefined {
+    return this.#changes.has(id) ? this.#changes.get(id) : this.#table.get(id);
+  }
+
+  /** The ids of the records with this key in the index, in the order in which they got it. */
+  *ids(index: string, key: Key): Generator<number, void, undefined> {
+    for (const id of this.#table.ids(index, key)) if (!this.#changes.has(id)) yield id;
+    yield* this.#indexes.get(index)?.ids(key) ?? [];
+  }
+
+  /** How many records have this key in the index. Changed records may count twice. */
+  countAtMost(index: string, key: Key): number {
+    return this.#table.countAtMost(index, key) + (this.#indexes.get(index)?.count(key) ?? 0);
+  }
+
+  /** Puts a record, or removes it where `record` is `undefined`. */
+  put(id: number, record: R | undefined): void {
+    for (const index of this.#indexes.values()) index.move(id, this.#changes.get(id), record);
+    this.#changes.set(id, record);
+    this.#nextId = Math.max(this.#nextId, id + 1);
+  }
+
+  clear(): void {
+    if (this.#changes.size === 0) return;
+    this.#changes.clear();
+    this.#nextId = 0;
+    for (const index of this.#indexes.values()) index.clear();
   }
 }
 
@@ -168,7 +221,10 @@ function isStored(record: JsonObject): record is JsonObject & StoredRecord {
   return isCount(id) && id > 0 && isCount(id + 1) && isCount(revision);
 }
 
-/** Whether `value` is an integer from 0 to 2^52, so that numbers a little above it are exact. */
+/**
+ * Whether `value` is an integer from 0 to 2^52, so that numbers a little above it are
+ * exact.
+ */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 52;
 }

@@ -14,8 +14,8 @@ export interface Change extends PublishedChange {
 }
 
 /**
- * One run of a transaction's work, on the published records and the changes of its batch so far.
- * Its own changes join those of the batch at once.
+ * One run of a transaction's work, on the published records and the changes of its batch
+ * so far. Its own changes join those of the batch at once.
  */
 export class TableTransaction implements Transaction {
   /** In the order in which they were made. */
@@ -137,8 +137,9 @@ export class TableTransaction implements Transaction {
 }
 
 /**
- * The record as it is stored: `id` and `revision` first, then the members that the caller gave, in
- * their order. The compiler does not see that this is the whole record again: hence the overload.
+ * The record as it is stored: `id` and `revision` first, then the members that the caller
+ * gave, in their order. The compiler does not see that this is the whole record again:
+ * hence the overload.
  */
 function complete<R extends StoredRecord>(id: number, revision: number, record: Unstored<R>): R;
 function complete(id: number, revision: number, record: object): StoredRecord {
@@ -150,8 +151,8 @@ function complete(id: number, revision: number, record: object): StoredRecord {
 }
 
 /**
- * Publishes a change of the commit `sequence` that was read from a log. Returns the change, or the
- * problem with it.
+ * Publishes a change of the commit `sequence` that was read from a log. Returns the
+ * change, or the problem with it.
  */
 export function applyChange(
   change: JsonValue,

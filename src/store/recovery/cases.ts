@@ -1,37 +1,38 @@
 /**
- * The cases that a start may find: the one table from which errors, the README and the tests follow.
+ * The cases that a start may find: the table from which errors, the README and tests follow.
  *
- * A snapshot ends with the commit `through` in its header, and a journal follows the commit `after`
- * in its manifest. So the journals hold everything that the snapshots do not, and every commit has
- * one place in that order. A start accepts these cases:
+ * A snapshot ends with the commit `through` in its header, and a journal follows the commit
+ * `after` in its manifest. So the journals hold everything that the snapshots do not, and
+ * every commit has one place in that order. A start accepts these cases, and refuses others:
  *
  *   N1   no journal and no snapshot: a new store with a new epoch
  *   S6   snapshots that end with different commits: each is replayed from its own end
- *   J1   a damaged last line in the newest journal, which was not closed: a write that was cut
- *        short; it is left out, kept in a file that ends in .torn, and reported
+ *   J1   a damaged last line in the newest journal, which was not closed: a write that was
+ *        cut short; it is left out, kept in a file that ends in .torn, and reported
  *   J6   several journals whose older ones are still needed: they are replayed in order
  *   J8   journals that all snapshots have passed: ignored, and removed after the start
  *   L1   temporary files: ignored, and removed during the start
  *   L2   files that the store never makes: left alone
  *   C1   a collection that the program does not register: kept as it is
  *   C2   a registered collection that is new: empty
- *
- * It refuses all other cases, which follow.
  */
 
-/** A case in which a start is refused, because only an operator can decide. */
+/** A case in which a start is refused, because an operator has to decide. */
 export interface Refusal {
   /** What was found, for messages and for the README. */
   readonly found: string;
-  /** What to do about it. */
+  /** What the operator should do. */
   readonly remedy: string;
   /** Whether `cairn repair` accepts what was found, and so loses nothing. */
   readonly isAccepted?: true;
 }
 
 const restore = '`cairn restore` a backup, or `cairn repair`, which keeps what can be read';
-const putBack = 'put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read';
-const redeclare = 'go back to the former declaration, or make the new one fit: see the README, "Changing a collection"';
+const putBack =
+  'put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read';
+const redeclare = 'go back to the former declaration, or make the new one fit: ' +
+  'see the README, "Changing a collection"';
+const newer = 'start the newer version of Cairn that wrote it';
 const emptyIt = 'empty the directory, and begin again';
 
 export const refusals = {
@@ -45,14 +46,20 @@ export const refusals = {
     isAccepted: true,
   },
   S3: { found: 'a file of another store', remedy: putBack },
-  S4: { found: 'a format of a newer version', remedy: 'start the newer version of Cairn that wrote it' },
-  S5: { found: 'a snapshot that is missing, or of another time than the journal says', remedy: putBack },
+  S4: { found: 'a format of a newer version', remedy: newer },
+  S5: {
+    found: 'a snapshot that is missing, or of another time than the journal says',
+    remedy: putBack,
+  },
   S7: { found: 'a snapshot that goes further than the journals', remedy: putBack },
   J2: { found: 'a line that is damaged, missing, repeated or of another journal', remedy: restore },
   J3: { found: 'a gap in the sequence', remedy: restore },
   J4: { found: 'something follows the line that closed the journal', remedy: restore },
   J5: { found: 'a line that is intact and makes no sense', remedy: restore },
-  J7: { found: 'a journal that is missing, or does not end where the next one begins', remedy: putBack },
+  J7: {
+    found: 'a journal that is missing, or does not end where the next one begins',
+    remedy: putBack,
+  },
   J9: { found: 'a damaged first line of a journal', remedy: restore },
 } as const satisfies Record<string, Refusal>;
 

@@ -10,8 +10,8 @@ import { writeStore } from './write-store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
   /**
-   * What lets callers in. A backup holds it; neither a restore nor a repair with losses brings it
-   * back.
+   * What lets callers in. A backup holds it; neither a restore nor a repair with losses
+   * brings it back.
    */
   readonly credentials: {
     readonly collections: readonly string[];
@@ -24,8 +24,9 @@ export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> 
 
 export interface CopyOptions extends OfflineOptions {
   /**
-   * Gives the copy a new epoch, so that no earlier entity tag matches, and no credentials, because
-   * ids that were given since the backup will be given again, to others.
+   * Gives the copy a new epoch, so that no earlier entity tag matches, and no
+   * credentials, because ids that were given since the backup will be given again, to
+   * others.
    */
   readonly restores: boolean;
 }
@@ -43,15 +44,21 @@ export interface Copy {
   readonly alongside: ReadonlyMap<string, Buffer>;
 }
 
-/** How many ids are skipped where it is unknown which ones were given: none may be given twice. */
+/**
+ * How many ids are skipped where it is unknown which ones were given: none may be given
+ * twice.
+ */
 const idsSkipped = 1_000_000;
 
-/** How often a running store is read, where its checkpoints remove files before they are read. */
+/**
+ * How often a running store is read, where its checkpoints remove files before they are
+ * read.
+ */
 const attemptsMax = 5;
 
 /**
- * Does what a start does, and writes nothing. Where a start would be refused, finds all damage.
- * `notices` are further things that an operator should know, one sentence each.
+ * Does what a start does, and writes nothing. Where a start would be refused, finds all
+ * damage. `notices` are further things that an operator should know, one sentence each.
  */
 export async function checkStore(
   files: Files,
@@ -76,8 +83,8 @@ export async function checkStore(
 }
 
 /**
- * Reads the store in `source`, as a backup or for a restore, and writes nothing. A server may go on
- * writing to it: the copy is the state after one of its commits.
+ * Reads the store in `source`, as a backup or for a restore, and writes nothing. A server
+ * may go on writing to it: the copy is the state after one of its commits.
  * @throws CairnError `not_found` where no store is there; StoreDamageError
  */
 export async function readCopy(source: Files, options: CopyOptions): Promise<Copy> {
@@ -94,11 +101,12 @@ export async function readCopy(source: Files, options: CopyOptions): Promise<Cop
 }
 
 /**
- * Writes what can be read of a damaged or hand-edited store to the empty directory `target`, with a
- * new epoch. Where anything is lost, skips ids, so that none is given again, and ends credentials,
- * because their users may be lost. Writes nothing where nothing is damaged.
- * @throws CairnError `write_refused` where `target` is not empty; LockedError; StoreDamageError for
- *   damage that cannot be repaired
+ * Writes what can be read of a damaged or hand-edited store to the empty directory
+ * `target`, with a new epoch. Where anything is lost, skips ids, so that none is given
+ * again, and ends credentials, because their users may be lost. Writes nothing where
+ * nothing is damaged.
+ * @throws CairnError `write_refused` where `target` is not empty; LockedError;
+ *   StoreDamageError for damage that cannot be repaired
  */
 export async function repairStore(
   source: Files,
@@ -130,8 +138,9 @@ interface ReadStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 't
 }
 
 /**
- * Reads a store as a start does, but everything that can be read, and writes nothing. Reads it
- * again where a checkpoint of a running server has removed files before they were read.
+ * Reads a store as a start does, but everything that can be read, and writes nothing.
+ * Reads it again where a checkpoint of a running server has removed files before they
+ * were read.
  * @throws StoreDamageError where the store cannot be read at all
  */
 async function readStore(
@@ -175,8 +184,8 @@ async function copyOf(
 }
 
 /**
- * Writes a copy to an empty directory, as a clean stop leaves a store. A start refuses the
- * directory until the copy is complete.
+ * Writes a copy to an empty directory, as a clean stop leaves a store. A start refuses
+ * the directory until the copy is complete.
  * @throws CairnError `write_refused` where the directory is not empty; LockedError
  */
 export async function writeCopy(
@@ -188,7 +197,8 @@ export async function writeCopy(
   const lockOptions = { ...options, files, onNotice: onProgress };
   const lock = await DirectoryLock.acquire(lockOptions, () => undefined);
   try {
-    // A volume has `lost+found` from the start. Files with a dot in front are not the store's.
+    // A volume has `lost+found` from the start. Files with a dot in front are not the
+    // store's.
     if (!(await files.list()).every((name) => /^(\..*|lock|lost\+found)$/.test(name))) {
       throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
     }

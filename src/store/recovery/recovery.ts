@@ -1,6 +1,6 @@
-import type { Files } from '../disk/files.ts';
+import type { Files, Line } from '../disk/files.ts';
 import {
-  journalNumbers, openJournal, readGroups, type Journal, type Line, type Report,
+  journalNumbers, openJournal, readGroups, type Journal, type Report,
 } from '../journal/journal-format.ts';
 import { isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
 import type { ForeignGroup } from '../log.ts';
@@ -24,7 +24,6 @@ export interface Recovered {
   readonly replayed: number;
   /** Whether the snapshots hold everything, so that no journal is needed. */
   readonly isCurrent: boolean;
-  /** In bytes. */
   readonly snapshotSizes: readonly number[];
   /** What remains of a write that was cut short, and the journal that ends in it. */
   readonly torn: (Line & { readonly file: string }) | undefined;
@@ -42,11 +41,10 @@ const raise: Report = (damage) => {
 };
 
 /**
- * Reads the snapshots into `tables`, to which it adds collections that the program does not know,
- * and replays the journals. Judges what it finds by the table in `cases.ts`, and writes nothing.
- * @param report takes all damage, and then everything is read that can be read; without it, the
- *   first damage is thrown
- * @throws StoreDamageError
+ * Reads the snapshots into `tables`, to which it adds collections that the program does not
+ * know, and replays the journals. Judges by the table in `cases.ts`. Writes nothing.
+ * @param report takes all damage, while everything is read that can be read
+ * @throws StoreDamageError for the first damage where there is no `report`
  */
 export async function recover(
   files: Files,
@@ -99,7 +97,10 @@ interface Snapshot {
   readonly size: number;
 }
 
-/** Reads the snapshot of a collection, and compares it with what the newest journal says of it. */
+/**
+ * Reads the snapshot of a collection, and compares it with what the newest journal says
+ * of it.
+ */
 async function recoverSnapshot(
   files: Files,
   tables: Map<string, AnyTable>,
@@ -135,8 +136,7 @@ async function replay(
   snapshots: ReadonlyMap<string, Snapshot>,
   report: Report,
 ): Promise<{ sequence: number; replayed: number }> {
-  let sequence = after;
-  let replayed = 0;
+  let [sequence, replayed] = [after, 0];
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
     if (manifest === undefined) report(new StoreDamageError('J9', name));
@@ -153,7 +153,8 @@ async function replay(
       }
       replayed += commits.length;
       for (const problem of replayGroup(group, tables, snapshots)) {
-        report(new StoreDamageError(isMisfit(problem) ? 'D1' : 'J5', name, offset, problem));
+        const label = isMisfit(problem) ? 'D1' : 'J5';
+        report(new StoreDamageError(label, name, offset, problem));
       }
     }
     if (journal.torn !== undefined && index < journals.length - 1) {

@@ -18,14 +18,19 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
-import { readChunks, readWhole, writeAll, writeSynced, type Files } from '../disk/files.ts';
-import { lines, parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
+import {
+  readChunks, readLines, readWhole, writeAll, writeSynced, type Files,
+} from '../disk/files.ts';
+import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
 import { isCount, isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
 import { StoreDamageError, type StoredRecord, type View } from '../store.ts';
 
 const snapshotFormat = 1;
 
-/** UTF-16 code units that are encoded at a time. They hold the event loop for less than 1 ms. */
+/**
+ * UTF-16 code units that are encoded at a time. They hold the event loop for less than 1
+ * ms.
+ */
 const sliceLength = 64 * 1024;
 /** Bytes between two syncs, so that a sync of the journal never waits for a whole snapshot. */
 const bytesPerSync = 1024 * 1024;
@@ -71,9 +76,9 @@ export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
 }
 
 /**
- * Writes one snapshot after the other. Each one replaces the former snapshot before the next one
- * is begun, so that the disk needs room for one of them only. Yields to other work after each
- * slice. Returns the sizes of the snapshots in bytes.
+ * Writes one snapshot after the other. Each one replaces the former snapshot before the
+ * next one is begun, so that the disk needs room for one of them only. Yields to other
+ * work after each slice. Returns the sizes of the snapshots in bytes.
  */
 export async function writeSnapshots(target: Target, image: Image): Promise<number[]> {
   const { files, mark, guard } = target;
@@ -122,7 +127,10 @@ async function writeSnapshot(
   });
 }
 
-function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Generator<string> {
+function* encodeSlices(
+  header: JsonObject,
+  blocks: CollectionView['blocks'],
+): Generator<string> {
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
   for (const records of blocks) {
@@ -155,9 +163,10 @@ export interface ReadSnapshot extends Header {
 }
 
 /**
- * Reads the snapshot of a collection into its table in `tables`, which is empty. An intact
- * snapshot is parsed in runs of lines, because one call of `JSON.parse` for many records is the
- * fastest. `salvageSnapshot` reads any other one. Returns `undefined` where the header is damaged.
+ * Reads the snapshot of a collection into its table in `tables`, which is empty. An
+ * intact snapshot is parsed in runs of lines, because one call of `JSON.parse` for many
+ * records is the fastest. `salvageSnapshot` reads any other one. Returns `undefined`
+ * where the header is damaged.
  */
 export async function readSnapshot(
   files: Files,
@@ -241,8 +250,8 @@ function loadOnce(stored: JsonObject, table: AnyTable): string | undefined {
 }
 
 /**
- * Reads the members before the records, and the records: line by line or, where that fails, as
- * JSON in any layout, such as an editor or another tool leaves.
+ * Reads the members before the records, and the records: line by line or, where that
+ * fails, as JSON in any layout, such as an editor or another tool leaves.
  */
 async function readEntries(
   files: Files,
@@ -252,7 +261,7 @@ async function readEntries(
   const entries: Entry[] = [];
   let head: JsonObject | undefined;
   let hasFooter = false;
-  for await (const { offset, bytes } of lines(files, name)) {
+  for await (const { offset, bytes } of readLines(files, name)) {
     if (offset === 0) refuseNewer(name, bytes, snapshotFormat);
     if (!isUtf8(bytes)) lose(offset, 'it has bytes that are not UTF-8');
     const line = bytes.toString().trim();
@@ -270,8 +279,10 @@ async function readEntries(
     if (!hasFooter) lose(0, 'its last line is missing');
     return { head, entries };
   }
-  const recordOf = (value: JsonValue): JsonObject | undefined => isJsonObject(value) ? value : undefined;
-  return { head: whole, entries: records.map((value) => ({ offset: 0, record: recordOf(value) })) };
+  const entryOf = (value: JsonValue): Entry => ({
+    offset: 0, record: isJsonObject(value) ? value : undefined,
+  });
+  return { head: whole, entries: records.map(entryOf) };
 }
 
 /** The header in a parsed first line; `undefined` where it is not one of this collection. */

@@ -3,11 +3,13 @@ import type { ListedCollection } from '../journal/journal-format.ts';
 import { writeSnapshots, type Image, type Target } from './snapshot.ts';
 
 /**
- * Writes a whole store: snapshots, and then a journal that needs nothing else. Every start, clean stop, backup, restore
- * and repair writes a store in this way. Until the journal is durable, the former journals hold all that the former
- * snapshots do not. Returns the journal, and the sizes of the snapshots that it wrote.
+ * Writes a whole store: the snapshots, and then a journal that needs no other one. Every
+ * start, clean stop, backup, restore and repair writes a store in this way. Until the
+ * journal is durable, the former journals hold everything that the former snapshots lack.
+ * Returns the journal, and the sizes of the snapshots that were written.
  * @param journal.number above that of every other journal
- * @param journal.isCurrent whether the snapshots that are there hold all of `image` already
+ * @param journal.isCurrent whether the snapshots that are there hold all of `image`
+ *   already
  */
 export async function writeStore(
   target: Target,
@@ -24,10 +26,11 @@ export async function writeStore(
   return { journal, sizes };
 }
 
-/** What a manifest lists when all snapshots end with the commit `through`. */
+/** The collections of a manifest whose snapshots all end with the commit `through`. */
 export function listing(
   collections: Iterable<{ readonly name: string; readonly nextId: number }>,
   through: number,
 ): Map<string, ListedCollection> {
-  return new Map(Array.from(collections, ({ name, nextId }) => [name, { through, file: through > 0, nextId }]));
+  const file = through > 0;
+  return new Map(Array.from(collections, ({ name, nextId }) => [name, { through, file, nextId }]));
 }
