@@ -91,7 +91,7 @@ export class FileLog implements Log {
   }
 
   async ready(): Promise<[]> {
-    if (this.isFull) await this.checkRoom();
+    if (this.isFull) await this.#checkRoom();
     return [];
   }
 
@@ -118,13 +118,6 @@ export class FileLog implements Log {
     return won;
   }
 
-  async checkRoom(): Promise<void> {
-    const now = this.#options.clock.elapsed();
-    if (now - this.#roomCheckedAt < roomCheckMs) return;
-    this.#roomCheckedAt = now;
-    if (await this.#hasRoom()) this.#setFull(false);
-  }
-
   get checkpointDue(): boolean {
     if (this.#bytes > this.#checkpointAt) return true;
     const elapsed = this.#options.clock.elapsed() - this.#checkpointedAt;
@@ -139,7 +132,7 @@ export class FileLog implements Log {
     try {
       const image = await between(() => this.#rotate());
       this.#noteSnapshots(image.through, await writeSnapshots(this.#target, image));
-      await this.#removeOlder();
+      await this.#remove(this.#older.splice(0).map(({ name }) => name));
       this.#status.checkpoints += 1;
     } catch (error) {
       if (this.#failure !== undefined) throw error;
@@ -160,8 +153,7 @@ export class FileLog implements Log {
         const number = last.manifest.journal + 1;
         const { journal } = await writeStore(this.#target, image, { number, closed: true, isCurrent });
         await journal.close();
-        this.#older.push(last);
-        await this.#removeOlder();
+        await this.#remove([...this.#older, last].map(({ name }) => name));
       }
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
@@ -171,6 +163,8 @@ export class FileLog implements Log {
   }
 
   status() {
+    // Where a load balancer sends no writes to a full store, no write would find this out.
+    if (this.isFull) void this.#checkRoom();
     return { journalBytes: this.#bytes, ...this.#status };
   }
 
@@ -227,16 +221,19 @@ export class FileLog implements Log {
     return this.#image();
   }
 
-  async #removeOlder(): Promise<void> {
-    await this.#remove(this.#older.splice(0).map(({ name }) => name));
-  }
-
   /** Whether as much is free as the next checkpoint needs. */
   async #hasRoom(): Promise<boolean> {
     // Where the system does not tell, the write itself finds out.
     const free = await this.#files.free().catch(() => Infinity);
     const needed = this.#largestSnapshot + this.#bytes + this.#options.spareBytes;
     return free + this.#target.unpublishedBytes >= needed;
+  }
+
+  async #checkRoom(): Promise<void> {
+    const now = this.#options.clock.elapsed();
+    if (now - this.#roomCheckedAt < roomCheckMs) return;
+    this.#roomCheckedAt = now;
+    if (await this.#hasRoom()) this.#setFull(false);
   }
 
   /** Writes ahead of the journal's lines. Returns false where there is no room. */

@@ -39,8 +39,6 @@ export interface Log {
   confirm(): Promise<Answer>;
   /** Whether there is little room. Then the writer refuses transactions that grow. */
   readonly isFull: boolean;
-  /** Finds out whether there is room again. Never rejects. */
-  checkRoom(): Promise<void>;
   /** Whether the log is long enough for a checkpoint. */
   readonly checkpointDue: boolean;
   /**
@@ -54,7 +52,7 @@ export interface Log {
    * rejects.
    */
   close(): Promise<void>;
-  /** Figures for the metrics. */
+  /** Figures for the metrics. A full log then checks whether there is room again. */
   status(): LogStatus;
 }
 
@@ -128,7 +126,6 @@ export function memoryLog(random: Random): Log {
     append: async () => won,
     confirm: async () => won,
     isFull: false,
-    checkRoom: async () => undefined,
     checkpointDue: false,
     checkpoint: async () => undefined,
     close: async () => undefined,

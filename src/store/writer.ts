@@ -138,9 +138,6 @@ export class Writer {
   }
 
   status(): StoreStatus {
-    // A full store gets no writes from a load balancer, and so no write that would check
-    // for room.
-    if (this.#log.isFull) void this.#log.checkRoom();
     return {
       state: this.#failed ? 'failed' : this.#log.isFull ? 'full' : 'writable',
       sequence: this.#sequence,

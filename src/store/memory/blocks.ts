@@ -58,7 +58,9 @@ export class Blocks<R extends StoredRecord> {
   /** Packs what has changed, and drops the blocks that have become empty. */
   #pack(): (readonly R[])[] {
     const packed: (readonly R[])[] = [];
-    for (const [number, block] of [...this.#blocks].sort(([a], [b]) => a - b)) {
+    for (const number of [...this.#blocks.keys()].sort((a, b) => a - b)) {
+      const block = this.#blocks.get(number);
+      if (block === undefined) continue;
       block.packed ??= block.slots.filter((record) => record !== undefined);
       if (block.packed.length > 0) packed.push(block.packed);
       else this.#blocks.delete(number);
