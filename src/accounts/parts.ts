@@ -2,23 +2,17 @@ import type { KeyRing } from '../auth/keys.ts';
 import type { Passwords, Turn } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import { callerKey } from '../base/network.ts';
-import type { Clock, Random } from '../base/system.ts';
-import type { HookedWrites } from '../collections/hooks.ts';
-import type { IdempotencyKeys } from '../collections/idempotency.ts';
-import type { Store } from '../store/store.ts';
+import type { Random } from '../base/system.ts';
+import type { ResourceParts } from '../collections/resource.ts';
 import type { Audit } from './audit.ts';
 import type { AccountRecords } from './records.ts';
 
 /** What users, sessions and sign-in depend on. */
-export interface AccountParts extends AccountRecords {
-  readonly store: Store;
-  readonly writes: HookedWrites;
-  readonly idempotencyKeys: IdempotencyKeys;
+export interface AccountParts extends AccountRecords, ResourceParts {
   readonly passwords: Passwords;
   readonly throttle: Throttle;
   /** The current keys, for the successors of refresh tokens. */
   readonly ring: () => KeyRing;
-  readonly clock: Clock;
   readonly random: Random;
   readonly audit: Audit;
   /** The minimum length of a new password, in characters. */

@@ -1,6 +1,8 @@
 import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
-import { decideRefresh, familyHash, newRefreshToken, successorAgain, successorOf } from '../auth/sessions.ts';
-import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../auth/sessions.ts';
+import {
+  decideRefresh, familyHash, isLive, lastSeenIsDue, newRefreshToken, newSessionId, secretHash, sessionEndsAt,
+  successorAgain, successorOf,
+} from '../auth/sessions.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
@@ -174,10 +176,7 @@ export class Sessions {
       const { id, userId, kind, address, agent } = session;
       const times = [session.createdAt, session.lastSeenAt, sessionEndsAt(session)];
       const [createdAt, lastSeenAt, expiresAt] = times.map((time) => new Date(time).toISOString());
-      json = JSON.stringify({ id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent }).slice(
-        0,
-        -1,
-      );
+      json = JSON.stringify({ id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent }).slice(0, -1);
       this.#written.set(session, json);
     }
     return `${json},"current":${session.id === currentId}}`;
@@ -292,6 +291,7 @@ export class Sessions {
   }
 }
 
+/** The result of using a refresh token. */
 interface Rotation {
   readonly session?: SessionRecord;
   readonly secret?: string | undefined;

@@ -37,18 +37,23 @@ export type UserChangeFields = typeof userChangeFields;
 export function newUserRules(passwordLengthMin: number): BodyRules<NewUserFields> {
   return {
     shape: { ...newUserFields, password: optional(password({ min: passwordLengthMin })) },
-    furtherIssues(sent, stored, { role }) {
+    furtherIssues(sent, stored, { role: ownRole }) {
+      const user = { ...stored, ...sent };
+      const textOf = (name: string): string => String(fieldValue(user, name) ?? '');
+      const owner = { name: textOf('name'), email: textOf('email') };
+      const { role, password } = sent;
       const before = fieldValue(stored, 'role') ?? userFields.role.fallback;
-      const isPromoted =
-        role !== 'admin' && Object.hasOwn(sent, 'role') && sent['role'] !== before;
-      const locked: Issue = {
+      const isPromoted = ownRole !== 'admin' && role !== undefined && role !== before;
+      const locked = {
         pointer: '/role',
         code: 'read_only',
         detail: 'must not be changed',
       };
       return [
         ...(isPromoted ? [locked] : []),
-        ...issuesOfPassword({ ...stored, ...sent }, passwordLengthMin),
+        ...(typeof password === 'string'
+          ? passwordIssues(password, owner, passwordLengthMin)
+          : []),
       ];
     },
   };
@@ -94,15 +99,3 @@ export const proofIssue = (code: string, detail: string): Issue => ({
   code,
   detail,
 });
-
-function issuesOfPassword(user: object, lengthMin: number): readonly Issue[] {
-  const textOf = (name: string): string => String(fieldValue(user, name) ?? '');
-  const isSet = typeof fieldValue(user, 'password') === 'string';
-  return isSet
-    ? passwordIssues(
-        textOf('password'),
-        { name: textOf('name'), email: textOf('email') },
-        lengthMin,
-      )
-    : [];
-}

@@ -4,7 +4,7 @@ import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { Wrote } from '../collections/hooks.ts';
 import type { Created, Origin } from '../collections/idempotency.ts';
-import { acceptNew, Draft, validationFailed, type Valid } from '../schema/check.ts';
+import { acceptNew, draft, validationFailed, type Draft, type Valid } from '../schema/check.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
 import {
@@ -13,7 +13,6 @@ import {
   type StoredRecord,
   type Transaction,
 } from '../store/store.ts';
-import type { Turn } from '../auth/passwords.ts';
 import { checkActor, checkActorFirst } from './actor.ts';
 import { turnOf, type AccountParts } from './parts.ts';
 import type { UserRecord } from './records.ts';
@@ -25,8 +24,9 @@ import {
   proofIssue,
   userChangeRules,
   userFields,
+  type NewUserFields,
+  type UserChangeFields,
 } from './user-fields.ts';
-import type { NewUserFields, UserChangeFields } from './user-fields.ts';
 
 /** A validated user to create. `acceptNew` makes it from a body. */
 export type NewUser = Valid<Input<NewUserFields>>;
@@ -60,7 +60,7 @@ export class Users {
 
   /** Returns the change that `body`, a merge patch, describes. */
   draft(principal: Principal, body: JsonValue): UserDraft {
-    return new Draft('patch', userChangeRules(this.#parts.passwordLengthMin), body, principal);
+    return draft('patch', userChangeRules(this.#parts.passwordLengthMin), body, principal);
   }
 
   /**
@@ -94,13 +94,13 @@ export class Users {
     input: NewUser,
     { address, attempt }: Origin = {},
   ): Promise<Created<UserRecord>> {
-    const { throttle, idempotencyKeys } = this.#parts;
+    const { throttle, keys } = this.#parts;
     await checkActorFirst(principal, this.#parts);
     if (principal.role !== 'admin') throttle.countNewEmail(address ?? '');
     const { name, email, role } = input;
     const recall = (first: StoredRecord): UserRecord => ({ ...first, name, email, role });
     return await this.#insert(principal, input, address, (transaction, insert) =>
-      idempotencyKeys.once(transaction, attempt, insert, recall),
+      keys.once(transaction, attempt, insert, recall),
     );
   }
 
@@ -112,18 +112,19 @@ export class Users {
    */
   async change(target: Target, draft: UserDraft): Promise<ChangedUser> {
     const { principal, id: userId, precondition, address } = target;
+    const { store, throttle, passwords } = this.#parts;
     // Another node may have created the user.
-    if (this.records.get(userId) === undefined) await this.#parts.store.confirm();
+    if (this.records.get(userId) === undefined) await store.confirm();
     const seen = found(this.records.get(userId));
     await checkActorFirst(principal, this.#parts);
     precondition.demand();
     const asked = draft.against(seen);
     const isNewEmail = emailKey(asked.email) !== emailKey(seen.email);
-    if (isNewEmail && principal.role !== 'admin')
-      this.#parts.throttle.countNewEmail(`signed in as ${userId}`);
+    if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(`signed in as ${userId}`);
     const isProven = needsProof(principal, seen, asked);
     if (isProven) await this.#prove(seen, asked.currentPassword ?? '', address);
-    const newHash = await this.#hash(asked.password, turnOf(principal.userId));
+    const newHash =
+      asked.password && (await passwords.hash(asked.password, turnOf(principal.userId)));
     const { before, after, renewed } = await this.#writeAs(principal, (transaction, wrote) => {
       const before = found(transaction.get(this.records, userId));
       const input = before === seen ? asked : draft.against(before);
@@ -175,7 +176,8 @@ export class Users {
     address: string | undefined,
     work: (transaction: Transaction, insert: () => UserRecord) => C,
   ): Promise<C> {
-    const passwordHash = await this.#hash(password, turnOf(principal.userId, address));
+    const turn = turnOf(principal.userId, address);
+    const passwordHash = password && (await this.#parts.passwords.hash(password, turn));
     const result = await this.#writeAs(principal, (transaction, wrote) =>
       work(transaction, () => {
         const after = transaction.insert(this.records, { name, email, role, passwordHash });
@@ -215,10 +217,6 @@ export class Users {
         { cause },
       );
     }
-  }
-
-  async #hash(password: string | undefined, turn: Turn): Promise<string | undefined> {
-    return password === undefined ? undefined : await this.#parts.passwords.hash(password, turn);
   }
 
   /**

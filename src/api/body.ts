@@ -1,6 +1,6 @@
 import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { acceptNew, Draft, validateElements, type BodyRules, type Valid } from '../schema/check.ts';
+import { acceptNew, draft, validateElements, type BodyRules, type Draft, type Valid } from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 
@@ -38,7 +38,7 @@ export function bodiesFor<N extends Shape, C extends Shape>(
   const change = (kind: 'replace' | 'patch', changeTitle: string): Body<Draft<C>> => ({
     mediaTypes: kind === 'patch' ? patchTypes : json,
     schema: () => resourceSchema(changeTitle, changeRules.shape, kind),
-    validate: (sent, principal) => new Draft(kind, changeRules, sent, principal),
+    validate: (sent, principal) => draft(kind, changeRules, sent, principal),
   });
   return {
     create: newRecord(`New${title}`, newRules),

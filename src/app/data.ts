@@ -117,17 +117,14 @@ export function openData(
   const writes = new HookedWrites(store, hooks, (error) =>
     logError(log, 'The hook afterWrite failed', error)
   );
-  const idempotencyKeys = new IdempotencyKeys(store, clock);
+  const shared = { store, writes, keys: new IdempotencyKeys(store, clock), clock };
   const records = accountRecords(store);
   const parts: AccountParts = {
     ...records,
     ...settings,
-    store,
-    writes,
-    idempotencyKeys,
+    ...shared,
     passwords: new Passwords({ random, ...settings }),
     throttle: new Throttle({ clock, random }),
-    clock,
     random,
     audit,
     ring: keys.ring,
@@ -135,7 +132,6 @@ export function openData(
   const sessions = new Sessions(parts);
   const declarations = hasItems ? [items, ...collections] : collections;
   checkSingulars(declarations);
-  const shared = { store, writes, keys: idempotencyKeys, clock };
   return {
     keys,
     store,

@@ -159,7 +159,8 @@ function makeKey(secret: Buffer, createdAt: number, retiredAt?: number): Key {
 }
 
 function parseTime(value: JsonValue | undefined): number | undefined {
-  if (typeof value !== 'string') return undefined;
-  const time = Date.parse(value);
-  return Number.isNaN(time) || new Date(time).toISOString() !== value ? undefined : time;
+  const date = new Date(String(value));
+  return typeof value === 'string' && date.toJSON() === value
+    ? date.getTime()
+    : undefined;
 }

@@ -64,9 +64,7 @@ const operators = {
     words: 'contains this text in upper or lower case',
     test: (operand) => textSearch(String(operand)),
   },
-} as const satisfies {
-  readonly [name: string]: { readonly words: string; readonly test: MakeTest };
-};
+} as const satisfies Record<string, { words: string; test: MakeTest }>;
 
 type Operator = keyof typeof operators;
 

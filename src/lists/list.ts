@@ -5,14 +5,7 @@ import type { Collection, StoredRecord } from '../store/store.ts';
 import { matcher } from './filters.ts';
 import type { ListCaller, ListPool, ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
-import {
-  comparator,
-  firstInOrder,
-  sorted,
-  type Block,
-  type Compare,
-  type SortTerm,
-} from './order.ts';
+import { comparator, firstInOrder, sorted, type Block, type SortTerm } from './order.ts';
 
 /** The records to list. They have the fields of `shape`. */
 export interface ListSource extends ListSubject {
@@ -83,7 +76,7 @@ export async function readList(
     const counted = () =>
       query.filters.length === 0 ? size : countOf(blocks, passes, work);
     const total = withTotal ? await counted() : undefined;
-    const found = inOrder(blocks, passes, routeOf(shape, query), limit + 1, work);
+    const found = inOrder(blocks, shape, query, passes, limit + 1, work);
     if (limit === Infinity) {
       const body = pieces(found, write, work);
       // After its first step, the generator ends the work itself.
@@ -99,8 +92,7 @@ export async function readList(
     const shown = page.slice(0, limit);
     if (isReversed) shown.reverse();
     const body = `[${shown.map(write).join(',')}]`;
-    // A cursor names the last record of this page, or in reverse the record before the
-    // page.
+    // The last record of this page, or in reverse the record before the page.
     const last = page.length > limit ? page[isReversed ? limit : limit - 1] : undefined;
     const cursor = last && writeCursor(query, last);
     return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
@@ -119,52 +111,33 @@ async function countOf(
   return count;
 }
 
-/** The order in which a list visits its records, and the test for where it starts. */
-interface Route {
-  readonly sort: readonly SortTerm[];
-  readonly compare: Compare;
-  readonly isPast: Test;
-}
-
 /**
- * Returns the route of a list. A page with `until` is made from its end, in reverse
- * order.
+ * Yields the records that pass, in the order of the query: all of them, or at least
+ * `wanted`. A page with `until` is read from its end, in reverse order.
  */
-function routeOf(shape: Shape, { sort, after, until }: ListQuery): Route {
+async function* inOrder(
+  blocks: readonly Block[],
+  shape: Shape,
+  { sort, after, until }: ListQuery,
+  passes: Test,
+  wanted: number,
+  work: ListWork,
+): AsyncGenerator<Block> {
   const isReversed = until !== undefined;
-  const reverse = (term: SortTerm): SortTerm => ({
-    ...term,
-    descending: !term.descending,
-  });
+  const reverse = (term: SortTerm) => ({ ...term, descending: !term.descending });
   const order = isReversed ? sort.map(reverse) : sort;
   const compare = comparator(shape, order);
   const start = until === 'end' ? undefined : (until ?? after);
   // A page contains the record at which it ends, but not the one after which it starts.
   const least = isReversed ? 0 : 1;
   const isPast: Test = (record) => start === undefined || compare(record, start) >= least;
-  return { sort: order, compare, isPast };
-}
-
-/**
- * Yields the records that pass, in the order of the route: all of them, or at least
- * `wanted`.
- */
-async function* inOrder(
-  blocks: readonly Block[],
-  passes: Test,
-  { sort: [first], compare, isPast }: Route,
-  wanted: number,
-  work: ListWork,
-): AsyncGenerator<Block> {
+  const [first] = order;
   if (first?.name === 'id') {
     yield* matching(startingAt(blocks, first.descending, isPast), passes, work);
     return;
   }
-  const candidates = matching(
-    scattered(blocks),
-    (record) => isPast(record) && passes(record),
-    work,
-  );
+  const isMatch: Test = (record) => isPast(record) && passes(record);
+  const candidates = matching(scattered(blocks), isMatch, work);
   if (wanted === Infinity) yield* sorted(candidates, compare);
   else yield await firstInOrder(candidates, wanted, compare);
 }

@@ -82,7 +82,7 @@ export async function* sorted(
   blocks: AsyncIterable<Block>,
   compare: Compare,
 ): AsyncGenerator<Block> {
-  const runs: IterableIterator<StoredRecord, undefined>[] = [];
+  const runs: IterableIterator<StoredRecord>[] = [];
   let unsorted: StoredRecord[] = [];
   for await (const block of blocks) {
     unsorted.push(...block);
@@ -107,20 +107,19 @@ export async function* sorted(
 }
 
 function* merge(
-  left: Iterator<StoredRecord, undefined>,
-  right: Iterator<StoredRecord, undefined>,
+  left: Iterator<StoredRecord>,
+  right: Iterator<StoredRecord>,
   compare: Compare,
-): Generator<StoredRecord, undefined> {
-  let a = left.next().value;
-  let b = right.next().value;
-  while (a !== undefined || b !== undefined) {
-    if (a !== undefined && (b === undefined || compare(a, b) < 0)) {
-      yield a;
-      a = left.next().value;
-    } else if (b !== undefined) {
-      yield b;
-      b = right.next().value;
+): Generator<StoredRecord> {
+  let a = left.next();
+  let b = right.next();
+  while (!a.done || !b.done) {
+    if (!a.done && (b.done || compare(a.value, b.value) < 0)) {
+      yield a.value;
+      a = left.next();
+    } else if (!b.done) {
+      yield b.value;
+      b = right.next();
     }
   }
-  return undefined;
 }

@@ -1,6 +1,13 @@
 import { CairnError, type Issue } from '../base/errors.ts';
-import { isJsonObject, isScalar, mergePatch, pointerTo } from '../base/json.ts';
-import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import {
+  isJsonObject,
+  isScalar,
+  mergePatch,
+  pointerTo,
+  type JsonObject,
+  type JsonValue,
+  type Scalar,
+} from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Field, Input, Shape } from './field.ts';
 import { readableFields, representationOf } from './representation.ts';
@@ -62,35 +69,29 @@ export function acceptNew<S extends Shape>(
  * inside the transaction, after the checks for 404 and 428: a read-only field is accepted
  * when it is sent as it is stored, and a patch is validated by its result.
  */
-export class Draft<S extends Shape> {
+export interface Draft<S extends Shape> {
   readonly kind: 'replace' | 'patch';
-  readonly #rules: BodyRules<S>;
-  readonly #body: JsonValue;
-  readonly #sender: Sender;
-
-  constructor(
-    kind: 'replace' | 'patch',
-    rules: BodyRules<S>,
-    body: JsonValue,
-    sender: Sender,
-  ) {
-    this.kind = kind;
-    this.#rules = rules;
-    this.#body = body;
-    this.#sender = sender;
-  }
-
   /**
    * Returns the writable fields after the change of `stored`.
    * @throws CairnError `validation_failed` with every issue
    */
-  against(stored: object): Valid<Input<S>> {
-    const { shape, furtherIssues } = this.#rules;
-    const { kind } = this;
-    return validateBody(shape, this.#body, { kind, stored }, (sent) =>
-      furtherIssues?.(sent, stored, this.#sender),
-    );
-  }
+  readonly against: (stored: object) => Valid<Input<S>>;
+}
+
+/** Returns the draft of a body. */
+export function draft<S extends Shape>(
+  kind: 'replace' | 'patch',
+  { shape, furtherIssues }: BodyRules<S>,
+  body: JsonValue,
+  sender: Sender,
+): Draft<S> {
+  return {
+    kind,
+    against: (stored) =>
+      validateBody(shape, body, { kind, stored }, (sent) =>
+        furtherIssues?.(sent, stored, sender),
+      ),
+  };
 }
 
 /** Bounds the response to a hostile body: nobody reads more issues than this. */
