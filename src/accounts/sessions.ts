@@ -219,7 +219,7 @@ export class Sessions {
   }
 
   /**
-   * Writes to a session while the request goes on. If the write fails, the next request tries
+   * Writes to a session while the request continues. If the write fails, the next request tries
    * again. After a crash the session may end earlier, but never later.
    */
   #inBackground(

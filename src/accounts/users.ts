@@ -112,7 +112,7 @@ export class Users {
    */
   async change(target: Target, draft: UserDraft): Promise<ChangedUser> {
     const { principal, id: userId, precondition, address } = target;
-    const { store, throttle, passwords } = this.#parts;
+    const { store, throttle, passwords, clock } = this.#parts;
     // Another node may have created the user.
     if (this.records.get(userId) === undefined) await store.confirm();
     const seen = found(this.records.get(userId));
@@ -121,34 +121,26 @@ export class Users {
     const asked = draft.against(seen);
     const isNewEmail = emailKey(asked.email) !== emailKey(seen.email);
     if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(`signed in as ${userId}`);
-    const isProven = needsProof(principal, seen, asked);
-    if (isProven) await this.#prove(seen, asked.currentPassword ?? '', address);
-    const newHash =
-      asked.password && (await passwords.hash(asked.password, turnOf(principal.userId)));
+    const mustProve = needsProof(principal, seen, asked);
+    const provenHash = mustProve
+      ? await this.#prove(seen, asked.currentPassword, address)
+      : undefined;
+    const { password } = asked;
+    const newHash = password && (await passwords.hash(password, turnOf(principal.userId)));
     const { before, after, renewed } = await this.#writeAs(principal, (transaction, wrote) => {
       const before = found(transaction.get(this.records, userId));
       const input = before === seen ? asked : draft.against(before);
       precondition.check(before.revision);
       if (input.role !== 'admin') this.#keepAnAdministrator(transaction, before);
-      // The proof is of the password that the user had then.
-      const isLate = !isProven || before.passwordHash !== seen.passwordHash;
-      if (isLate && needsProof(principal, before, input)) throw wrongPassword();
+      // Another request may have changed the password since it was proven.
+      const isProven = before.passwordHash === provenHash;
+      if (!isProven && needsProof(principal, before, input)) throw wrongPassword();
       const { name, email, role } = input;
-      if (newHash === undefined && looksSame(userFields, before, input)) {
-        return { before, after: before, renewed: undefined };
-      }
-      const secrets = newHash !== undefined && {
-        passwordHash: newHash,
-        signedOutAt: this.#parts.clock.now(),
-      };
-      const after = transaction.replace(this.records, userId, {
-        ...before,
-        name,
-        email,
-        role,
-        ...secrets,
-      });
-      wrote({ before, after });
+      const secrets = newHash && { passwordHash: newHash, signedOutAt: clock.now() };
+      const isSame = newHash === undefined && looksSame(userFields, before, input);
+      const changed = { ...before, name, email, role, ...secrets };
+      const after = isSame ? before : transaction.replace(this.records, userId, changed);
+      if (!isSame) wrote({ before, after });
       return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
     this.#auditChange(before, after, { userId, by: principal.userId, address });
@@ -220,15 +212,18 @@ export class Users {
   }
 
   /**
-   * Checks the current password. Failures are counted separately from sign-ins.
+   * Checks the current password, and returns its hash. Failures are counted separately from
+   * sign-ins.
    * @throws CairnError `validation_failed`, `too_many_requests`
    */
-  async #prove(user: UserRecord, password: string, address: string | undefined): Promise<void> {
-    const { id: userId } = user;
-    if (
-      await matchesPassword(this.#parts, user, password, `user ${userId}`, `user ${userId}`, true)
-    )
-      return;
+  async #prove(
+    user: UserRecord,
+    password = '',
+    address: string | undefined,
+  ): Promise<string | undefined> {
+    const { id: userId, passwordHash } = user;
+    const key = `user ${userId}`;
+    if (await matchesPassword(this.#parts, user, password, key, key, true)) return passwordHash;
     this.#parts.audit('login_failed', { userId, address });
     throw wrongPassword();
   }
@@ -253,15 +248,12 @@ export class Users {
   /** @throws CairnError `last_admin` if `leaving` is the only administrator who can sign in */
   #keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
     if (leaving.role !== 'admin') return;
-    const others = transaction
-      .members(this.records, 'administrators', 'admin')
-      .filter(({ id }) => id !== leaving.id);
-    if (
-      others.some(
-        ({ passwordHash }) => passwordHash !== undefined || leaving.passwordHash === undefined,
-      )
-    )
-      return;
+    const administrators = transaction.members(this.records, 'administrators', 'admin');
+    const canLeave = administrators.some(
+      ({ id, passwordHash }) =>
+        id !== leaving.id && (passwordHash !== undefined || leaving.passwordHash === undefined),
+    );
+    if (canLeave) return;
     throw new CairnError(
       'last_admin',
       'Cannot remove the last administrator: add another administrator with a password first',

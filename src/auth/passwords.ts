@@ -57,7 +57,7 @@ export class Passwords {
   readonly #random: Random;
   readonly #head: string;
   /** Stands in for a missing hash: no password matches it, in the same time. */
-  readonly #nobody: ScryptHash;
+  readonly #unmatchable: ScryptHash;
   /** Waiting hashes by caller. The first caller is next. */
   readonly #waiting = new Map<string, Waiter[]>();
   #running = 0;
@@ -66,7 +66,7 @@ export class Passwords {
     const cost = { exponent: scryptCost, r: 8, p: 3 };
     this.#random = random;
     this.#head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
-    this.#nobody = { cost, salt: random(saltBytes), hash: random(hashBytes) };
+    this.#unmatchable = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   }
 
   /**
@@ -75,7 +75,7 @@ export class Passwords {
    */
   async hash(password: string, turn: Turn): Promise<string> {
     const salt = this.#random(saltBytes);
-    const hash = await this.#inTurn(turn, password, { ...this.#nobody, salt });
+    const hash = await this.#inTurn(turn, password, { ...this.#unmatchable, salt });
     return `${this.#head}${unpadded(salt)}$${unpadded(hash)}`;
   }
 
@@ -86,9 +86,9 @@ export class Passwords {
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
   async verify(password: string, phc: string | undefined, turn: Turn): Promise<boolean> {
-    const expected = parsePhc(phc ?? '') ?? this.#nobody;
+    const expected = parsePhc(phc ?? '') ?? this.#unmatchable;
     const hash = await this.#inTurn(turn, password, expected);
-    return timingSafeEqual(hash, expected.hash) && expected !== this.#nobody;
+    return timingSafeEqual(hash, expected.hash) && expected !== this.#unmatchable;
   }
 
   /** Whether `phc` has a different cost than the configured one. */

@@ -1,7 +1,7 @@
 import { number, text } from '../schema/field.ts';
 import { defineCollection } from './collection.ts';
 
-/** Things with a price, in whatever unit the installation uses. */
+/** Things with a price. The installation chooses its unit. */
 export const items = defineCollection({
   name: 'items',
   singular: 'item',

@@ -17,7 +17,7 @@ import type { Created, IdempotencyKeys, Origin } from './idempotency.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
- * which is stored but never shown. An `ownerId` of 0 stands for nobody.
+ * which is stored but never shown. `ownerId` is 0 if the creator was not authenticated.
  */
 export interface Entry extends StoredRecord {
   readonly ownerId: number;

@@ -7,8 +7,8 @@ import { testRandom } from './helpers.ts';
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
 const setUp = (scryptCost = 1) => new Passwords({ random: testRandom('passwords'), scryptCost });
 const turn = { caller: 'anyone', isKnown: true };
-const codesOf = (password: string, lengthMin = 15, whose = owner) =>
-  passwordIssues(password, whose, lengthMin).map(({ code }) => code);
+const codesOf = (password: string, lengthMin = 15, user = owner) =>
+  passwordIssues(password, user, lengthMin).map(({ code }) => code);
 
 /** RFC 7914 §12: password, salt, N's exponent, r, p, and the first bytes of the hash. */
 const rfc7914 = [
