@@ -24,7 +24,7 @@ export function checkActor(
   if (isCurrent && user?.role === principal.role) return;
   throw new CairnError(
     'actor_changed',
-    'Cannot write: the caller was removed, signed out or given another role',
+    'Cannot write users or sessions: the caller was removed, signed out or given another role',
   );
 }
 

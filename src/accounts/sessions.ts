@@ -95,7 +95,8 @@ export class Sessions {
     if (session !== undefined && secret !== undefined && user !== undefined) return { secret, session, user };
     const { address } = origin;
     if (isReused) audit('refresh_token_reused', { userId: session?.userId, sessionId: session?.id, address });
-    throw new CairnError('invalid_credentials', 'Cannot refresh the session: the refresh token is not valid');
+    const message = 'Cannot refresh the session: the refresh token is not valid, so sign in again';
+    throw new CairnError('invalid_credentials', message);
   }
 
   /**

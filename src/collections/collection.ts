@@ -145,7 +145,7 @@ export function checkAccess(
     if (allowed.includes(access)) continue;
     const problem =
       allowed.length === 0
-        ? 'is no operation'
+        ? 'is not an operation'
         : `cannot be for "${access}": it is for ${listed(allowed)}`;
     throw new DeclarationError(
       `"${operation}" in "${name}"`,
@@ -235,11 +235,12 @@ function fieldProblem(
   const reserved = timestamps
     ? [...reservedFields, ...Object.keys(timestampFields)]
     : reservedFields;
-  if (reserved.includes(field)) return 'has a name that every record uses already';
+  if (reserved.includes(field)) return 'has a name that is reserved for every record';
   if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field))
     return 'needs a name of letters and digits';
   const { access } = declaration;
-  if (access !== 'read-write') return `is ${access}, so nothing would set it or show it`;
+  if (access !== 'read-write')
+    return `must not be ${access}: nothing would set it or show it`;
   const contradiction = declarationProblem(declaration);
   return contradiction && `has ${contradiction}`;
 }

@@ -165,7 +165,7 @@ function parseField(json: JsonValue, at: string): Field {
 
 function parseValues(json: JsonValue | undefined, at: string): string[] {
   if (!Array.isArray(json) || json.length === 0)
-    return fail(at, 'must be an array with at least one text');
+    return fail(at, 'must be a non-empty array of strings');
   return json.map((each: JsonValue, index) => parseText(each, `${at}/${index}`));
 }
 
@@ -177,12 +177,14 @@ function membersOf(json: JsonValue, at: string, known: readonly string[]): JsonO
   const meant = nearest(unknown, known);
   return fail(
     at + pointerTo(unknown),
-    `is not known${meant === undefined ? '' : `; did you mean "${meant}"?`}`,
+    `is not a known member${meant === undefined ? '' : `; did you mean "${meant}"?`}`,
   );
 }
 
 function parseText(json: JsonValue | undefined, at: string): string {
-  return typeof json === 'string' && json !== '' ? json : fail(at, 'must be a text');
+  return typeof json === 'string' && json !== ''
+    ? json
+    : fail(at, 'must be a non-empty string');
 }
 
 function parseNumber(json: JsonValue, at: string): number {
@@ -204,10 +206,10 @@ function parseBoolean(
 }
 
 function parseScalar(json: JsonValue, at: string): Scalar {
-  return isScalar(json) ? json : fail(at, 'must be a text, a number, true or false');
+  return isScalar(json) ? json : fail(at, 'must be a string, a number, true or false');
 }
 
 /** @throws DeclarationError */
 function fail(pointer: string, problem: string): never {
-  throw new DeclarationError(pointer === '' ? 'the whole' : pointer, pointer, problem);
+  throw new DeclarationError(pointer === '' ? 'the document' : pointer, pointer, problem);
 }
