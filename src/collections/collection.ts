@@ -141,12 +141,13 @@ export function checkAccess(
   given: object,
 ): asserts given is Partial<CollectionAccess> {
   for (const [operation, access] of Object.entries(given)) {
-    const allowed = accessOf(operation);
-    if (allowed.includes(access)) continue;
+    const standard = operations.get(operation);
+    const allowed = standard === 'owner' ? [...anyAccess, standard] : anyAccess;
+    if (standard !== undefined && allowed.includes(access)) continue;
     const problem =
-      allowed.length === 0
+      standard === undefined
         ? 'is not an operation'
-        : `cannot be for "${access}": it is for ${listed(allowed)}`;
+        : `must be one of ${allowed.join(', ')}, not "${access}"`;
     throw new DeclarationError(
       `"${operation}" in "${name}"`,
       `/access${pointerTo(operation)}`,
@@ -155,20 +156,7 @@ export function checkAccess(
   }
 }
 
-/** The access that an operation can have. Empty for an unknown operation. */
-function accessOf(operation: string): readonly string[] {
-  const standard = Object.entries(standardAccess).find(
-    ([name]) => name === operation,
-  )?.[1];
-  return standard === undefined
-    ? []
-    : standard === 'owner'
-      ? [...anyAccess, standard]
-      : anyAccess;
-}
-
-const listed = (words: readonly string[]): string =>
-  new Intl.ListFormat('en', { type: 'disjunction' }).format(words);
+const operations = new Map(Object.entries(standardAccess));
 
 /** Singulars whose schemas or operations are already in the OpenAPI document. */
 const reservedSingulars = [
@@ -224,6 +212,7 @@ function checkNames({ name, singular, fields }: CollectionDefinition): void {
 /** Names of other files in the data directory. */
 const reservedNames = ['keys', 'idempotency-keys'];
 
+const fieldName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
 /** The problem of a field, to follow its name; `undefined` if there is none. */
@@ -236,11 +225,10 @@ function fieldProblem(
     ? [...reservedFields, ...Object.keys(timestampFields)]
     : reservedFields;
   if (reserved.includes(field)) return 'has a name that is reserved for every record';
-  if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(field))
-    return 'needs a name of letters and digits';
+  if (!fieldName.test(field)) return 'needs a name of letters and digits';
   const { access } = declaration;
-  if (access !== 'read-write')
-    return `must not be ${access}: nothing would set it or show it`;
+  const isUsable = access === 'read-write';
+  if (!isUsable) return `must not be ${access}: nothing would set it or show it`;
   const contradiction = declarationProblem(declaration);
   return contradiction && `has ${contradiction}`;
 }

@@ -39,13 +39,13 @@ export interface Hooks {
  * A record before and after a write. `before` is absent for a new record, `after` for a
  * removed one.
  */
-export interface Written<R extends StoredRecord> {
-  readonly before?: R | undefined;
-  readonly after?: R | undefined;
+export interface Written {
+  readonly before?: StoredRecord | undefined;
+  readonly after?: StoredRecord | undefined;
 }
 
 /** Reports a record that a transaction wrote. @throws the error that refuses the write */
-export type Wrote = (written: Written<StoredRecord>) => void;
+export type Wrote = (written: Written) => void;
 
 /** Writes to a store, with the hooks before and after each. */
 export class HookedWrites {
@@ -128,7 +128,7 @@ const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
 function changeOf(
   { name, fields }: { readonly name: string; readonly fields: Shape },
   principal: Principal,
-  { before, after }: Written<StoredRecord>,
+  { before, after }: Written,
 ): Change {
   return {
     collection: name,

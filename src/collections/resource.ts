@@ -97,7 +97,7 @@ export class CollectionResource {
 
   /**
    * Creates one entry, or all entries of an array in one transaction.
-   * @throws CairnError `key_reused`, `write_refused`, and what `Store.write` throws
+   * @throws CairnError `key_reused`, `write_refused`, and the errors of `Store.write`
    */
   create(
     principal: Principal,

@@ -82,7 +82,7 @@ test('an error names its place in the file', () => {
     [{ collections: [{ ...books, access: { lists: 'user' } }] }, '/collections/0/access/lists is not an operation'],
     [
       { collections: [{ ...books, access: { create: 'owner' } }] },
-      '/collections/0/access/create cannot be for "owner": it is for public, optional, user, admin, or session',
+      '/collections/0/access/create must be one of public, optional, user, admin, session, not "owner"',
     ],
     [field('text'), '/collections/0/fields/a/kind must be a non-empty string'],
     [field({ kind: 'date' }), /^\/collections\/0\/fields\/a\/kind must be one of text, integer, number, boolean/],
