@@ -15,23 +15,27 @@ export interface Authenticators {
   readonly sessions: Sessions;
   /** Origins of other sites whose pages may call. */
   readonly allowedOrigins: ReadonlySet<string>;
-  /** False: callers need no credentials, and every caller on this machine is an administrator. */
+  /**
+   * False: callers need no credentials, and every caller on this machine is an
+   * administrator.
+   */
   readonly required: boolean;
 }
 
 /** The name of the session cookie. */
 export const sessionCookie = 'sid';
 
-/** Returns a field that gives a session's secret to its browser, or removes it if it is empty. */
+/** Returns a field that gives a browser the secret of its session; empty, it removes it. */
 export function setSessionCookie({ basePath }: Request, secret: string): readonly string[] {
   const maxAgeSeconds = secret === '' ? 0 : limits.cookieLifetimeSecondsMax;
   return ['Set-Cookie', serializeCookie(sessionCookie, secret, maxAgeSeconds, basePath || '/')];
 }
 
 /**
- * Authenticates the caller. If `Authorization` is sent, it alone counts: a bad token is refused
- * even beside a good cookie.
- * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `malformed_request`
+ * Authenticates the caller. If `Authorization` is sent, it alone counts: a bad token is
+ * refused even beside a good cookie.
+ * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`,
+ *   `malformed_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
   const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
@@ -44,7 +48,7 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   const [secret, ...others] = readCookies(request.fields, sessionCookie);
   if (secret === undefined) return anonymous;
   if (others.length > 0) {
-    throw new CairnError('malformed_request', `Cannot accept the session: the cookie "${sessionCookie}" occurs twice`);
+    throw new CairnError('malformed_request', 'Cannot accept the session: two cookies are called sid');
   }
   // A browser adds the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
@@ -52,26 +56,30 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
 }
 
 /**
- * Returns the token in `Authorization` (RFC 6750 §2.1). The scheme is compared without regard to
- * case (RFC 9110 §11.1). @throws CairnError `invalid_token`
+ * Returns the token in `Authorization` (RFC 6750 §2.1). The scheme is compared without
+ * regard to case (RFC 9110 §11.1). @throws CairnError `invalid_token`
  */
 export function bearerToken(authorization: string): string {
-  if (authorization.slice(0, scheme.length).toLowerCase() === scheme) return authorization.slice(scheme.length);
-  throw new CairnError('invalid_token', 'Cannot accept the access token: the authorization scheme must be "Bearer"');
+  const { length } = scheme;
+  if (authorization.slice(0, length).toLowerCase() === scheme) return authorization.slice(length);
+  const message = 'Cannot accept the access token: the authorization scheme must be "Bearer"';
+  throw new CairnError('invalid_token', message);
 }
 
 const scheme = 'bearer ';
 
 /**
- * Without authentication, serves only callers on this machine, under a loopback host name. All of
- * it is needed: a page of another site can point its own host name to this machine, an embedder's
- * server may listen on all addresses, and a proxy on this machine forwards requests from anywhere.
+ * Without authentication, serves only callers on this machine, under a loopback host
+ * name. All of it is needed: a page of another site can point its own host name to this
+ * machine, an embedder's server may listen on all addresses, and a proxy on this machine
+ * forwards requests from anywhere.
  * @throws CairnError `misdirected_request`
  */
 export function refuseRemote({ fields, address }: Request): void {
-  const isForwarded = fields.raw.some((name, index) => index % 2 === 0 && forwardingField.test(name));
-  if (isLoopback(hostOf(fields.get('host') ?? '')) && isLoopback(address) && !isForwarded) return;
-  const message = 'Cannot answer the request: without authentication, only loopback callers are served';
+  const isForwarded = fields.raw.some((name, at) => at % 2 === 0 && forwardingField.test(name));
+  const isLocal = isLoopback(address) && isLoopback(hostOf(fields.get('host') ?? ''));
+  if (isLocal && !isForwarded) return;
+  const message = 'Cannot answer: without authentication, only loopback callers are served';
   throw new CairnError('misdirected_request', message);
 }
 
@@ -80,5 +88,5 @@ const forwardingField = /^(?:forwarded|x-forwarded-.*|x-real-ip|via)$/i;
 
 function refuseCrossSite(request: Request, allowedOrigins: ReadonlySet<string>): void {
   if (!isCrossSite(request.fields, allowedOrigins)) return;
-  throw new CairnError('cross_site', 'Cannot accept the request: it comes from a page of another site');
+  throw new CairnError('cross_site', 'Cannot accept the request: a page of another site sent it');
 }

@@ -21,7 +21,9 @@ const json = ['application/json'];
 export const patchTypes: readonly string[] = ['application/merge-patch+json', 'application/json'];
 
 /** Returns a body that creates a record, or has the parameters of an action. */
-export function newRecord<S extends Shape>(title: string, rules: BodyRules<S>): Body<Valid<Input<S>>> {
+export function newRecord<S extends Shape>(
+  title: string, rules: BodyRules<S>,
+): Body<Valid<Input<S>>> {
   return {
     mediaTypes: json,
     schema: () => resourceSchema(title, rules.shape, 'create'),
@@ -29,7 +31,9 @@ export function newRecord<S extends Shape>(title: string, rules: BodyRules<S>): 
   };
 }
 
-/** Returns the bodies of a collection. `title` names its records in the OpenAPI document. */
+/**
+ * Returns the bodies of a collection. `title` names its records in the OpenAPI document.
+ */
 export function bodiesFor<N extends Shape, C extends Shape>(
   title: string,
   newRules: BodyRules<N>,
@@ -60,7 +64,9 @@ export function oneOrMany<T extends object>(one: Body<T>): Body<T | T[]> {
 }
 
 /** Returns a body that is one of two: the second one if the member `marker` is sent. */
-export function either<A, B>(first: Body<A>, marker: string, second: Body<B>): Body<A | B> {
+export function either<A, B>(
+  first: Body<A>, marker: string, second: Body<B>,
+): Body<A | B> {
   return {
     mediaTypes: json,
     schema: () => ({ oneOf: [first.schema(), second.schema()] }),

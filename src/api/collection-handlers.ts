@@ -11,9 +11,13 @@ import { readList, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
-import { entityTag, idempotencyKeyOf, isUnchanged, noContent, notModified, preconditionOf } from './replies.ts';
+import {
+  entityTag, idempotencyKeyOf, isUnchanged, noContent, notModified, preconditionOf,
+} from './replies.ts';
 import { shown, unstoredReply } from './replies.ts';
-import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
+import {
+  bind, type Call, type Endpoint, type Handler, type RoutedCollection,
+} from './route.ts';
 import { collectionRoutes, type CollectionRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
@@ -71,7 +75,8 @@ function collectionHandlers<N extends object, C>(
     list({ request, principal, query }) {
       const asked = parseListQuery(source, parseQuery(query), principal.userId);
       const withTotal = preferenceIn(request.fields.get('prefer') ?? '', 'count') === 'exact';
-      // The revision and the list's view are taken in the same loop turn, so the tag fits the list.
+      // The revision and the list's view are taken in the same loop turn, so the tag fits
+      // the list.
       const { revision } = resource.records;
       const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
       const plain = entityTag(epoch(), revision, personal.join());
@@ -114,17 +119,26 @@ function collectionHandlers<N extends object, C>(
   };
 }
 
-/** Returns the `Link` field of a list, as a name and a value: its next or its previous page (RFC 8288). */
+/**
+ * Returns the `Link` field of a list, as a name and a value: its next or its previous
+ * page (RFC 8288).
+ */
 function linkTo(request: Request, { next, previous }: List): readonly string[] {
   if (next !== undefined) return ['Link', `<${withCursor(request, 'cursor', next)}>; rel="next"`];
   return previous === undefined ? [] : ['Link', `<${withCursor(request, 'until', previous)}>; rel="prev"`];
 }
 
-/** Returns the path of another page. Apart from the cursor, its query is as it was sent, and thus not longer. */
-function withCursor({ basePath, target }: Request, parameter: 'cursor' | 'until', cursor: string): string {
+/**
+ * Returns the path of another page. Apart from the cursor, its query is as it was sent,
+ * and thus not longer.
+ */
+function withCursor(
+  { basePath, target }: Request, parameter: 'cursor' | 'until', cursor: string,
+): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
   const kept = query.split('&').filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
-  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too early.
+  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
+  // early.
   const written = [...kept, `${parameter}=${cursor}`].join('&').replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
   return `${basePath}${path}?${written}`;
 }

@@ -8,11 +8,14 @@ import { idSchema, type Route, type RouteReply } from './route.ts';
 import { serverRoutes, signInRoutes } from './routes.ts';
 
 /**
- * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is derived from
- * the route table alone. Object schemas with a `title` become components of that name. All
- * refusals with the same status share one response. The page for browsers is left out.
+ * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is
+ * derived from the route table alone. Object schemas with a `title` become components of
+ * that name. All refusals with the same status share one response. The page for browsers
+ * is left out.
  */
-export function openApi(routes: ReadonlyMap<string, Route>, version: string, basePath = ''): JsonObject {
+export function openApi(
+  routes: ReadonlyMap<string, Route>, version: string, basePath = '',
+): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
   const refusals: { [name: string]: JsonValue } = {};
   for (const [operationId, route] of routes) {
@@ -110,8 +113,7 @@ function parametersOf(route: Route): JsonObject[] {
   const header = (name: string, description: string, required = false): JsonObject => {
     return { name, in: 'header', required, description, schema: text };
   };
-  const ifNoneMatch =
-    method === 'GET' ? 'An ETag that you have. If it is current, you get 304.' : 'If this ETag is current, you get 412.';
+  const statusIfSame = method === 'GET' ? 304 : 412;
   return [
     ...(path.includes('{id}') ? [{ name: 'id', in: 'path', required: true, schema: idSchema }] : []),
     ...query.map(({ name, description, schema }) => {
@@ -120,8 +122,8 @@ function parametersOf(route: Route): JsonObject[] {
     }),
     ...(conditional === true
       ? [
-          header('If-None-Match', ifNoneMatch),
-          header('If-Match', 'The current ETag. If it is not current, you get 412.', requireIfMatch),
+          header('If-None-Match', `If this ETag is current, you get ${statusIfSame}.`),
+          header('If-Match', 'If this ETag is not current, you get 412.', requireIfMatch),
         ]
       : []),
     ...(retriable ? [header('Idempotency-Key', retries)] : []),
@@ -129,14 +131,19 @@ function parametersOf(route: Route): JsonObject[] {
   ];
 }
 
-const retries = 'A key of your choice. For 24 hours, the same key and body get the same response again.';
+const retries =
+  'A key of your choice. For 24 hours, the same key and body get the same response again.';
 
-function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): JsonObject {
+function requestBody(
+  { mediaTypes, optional = false, schema }: Body<unknown>,
+): JsonObject {
   const media = { schema: schema() };
   return { required: !optional, content: Object.fromEntries(mediaTypes.map((type) => [type, media])) };
 }
 
-function success({ description, schema, mediaType = 'application/json', headers = [] }: RouteReply): JsonObject {
+function success(
+  { description, schema, mediaType = 'application/json', headers = [] }: RouteReply,
+): JsonObject {
   // A reply with several records has no entity tag and no location.
   const described = headersOf(headers, schema?.['oneOf'] === undefined ? {} : { required: false });
   return { description, headers: described, ...(schema && { content: { [mediaType]: { schema } } }) };
@@ -145,7 +152,10 @@ function success({ description, schema, mediaType = 'application/json', headers 
 /** Statuses that any request can get. */
 const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
 
-/** Returns every status with which a route can refuse a request: those its columns imply, and its own. */
+/**
+ * Returns every status with which a route can refuse a request: those its columns imply,
+ * and its own.
+ */
 export function statusesOf(route: Route): number[] {
   const { access, method, path, body, reply, conditional, requireIfMatch, refusals = [] } = route;
   const writes = method !== 'GET';
@@ -206,7 +216,10 @@ function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject 
 
 const unchanged = { description: 'You have the current version.', headers: headersOf(['ETag']) };
 
-/** Returns `value` with each titled object schema moved to `schemas`, and a reference in its place. */
+/**
+ * Returns `value` with each titled object schema moved to `schemas`, and a reference in
+ * its place.
+ */
 function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   if (Array.isArray(value)) return value.map((element: JsonValue) => hoisted(element, schemas));
   if (!isJsonObject(value)) return value;

@@ -3,7 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/accept.ts';
-import { corsFields, preflightFields } from '../http/cross-site.ts';
+import { corsFields, preflightFields } from '../http/cors.ts';
 import { internal } from '../http/exchanger.ts';
 import { parseQuery } from '../http/head.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
@@ -25,8 +25,9 @@ export interface PipelineOptions extends Authenticators {
 }
 
 /**
- * Returns the pipeline: match → authenticate → authorize → read → validate → handle → reply. It
- * never throws or rejects. A reply that is ready at once is returned as it is, not as a promise.
+ * Returns the pipeline: match → authenticate → authorize → read → validate → handle →
+ * reply. It never throws or rejects. A reply that is ready at once is returned as it is,
+ * not as a promise.
  */
 export function createPipeline(options: PipelineOptions): Handle {
   const { endpoints, allowedOrigins, confirm } = options;
@@ -56,11 +57,13 @@ export function createPipeline(options: PipelineOptions): Handle {
 
 /** Whether another node may know the credentials that were refused here. */
 function isUnknownHere(error: unknown): boolean {
-  return error instanceof CairnError && (error.code === 'invalid_session' || error.code === 'invalid_token');
+  return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
 }
 
 /** Takes a request through the pipeline. @throws CairnError */
-function answer(request: Request, match: Match<Endpoint>, options: PipelineOptions): Reply | Promise<Reply> {
+function answer(
+  request: Request, match: Match<Endpoint>, options: PipelineOptions,
+): Reply | Promise<Reply> {
   if (!options.required) refuseRemote(request);
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();
@@ -86,8 +89,8 @@ async function answerBody(
 ): Promise<Reply> {
   const { request, route, id } = call;
   const { mediaTypes, optional: isOptional = false } = body;
-  const checkType = (): void =>
-    checkContentType(request.fields, mediaTypes, route.method === 'PATCH' ? 'Accept-Patch' : 'Accept');
+  const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
+  const checkType = (): void => checkContentType(request.fields, mediaTypes, acceptField);
   if (!isOptional) checkType();
   const anonymousMax = Math.min(options.bodyBytesMax, limits.anonymousBodyBytesMax);
   const bytesMax = call.principal.kind === 'anonymous' ? anonymousMax : options.bodyBytesMax;
@@ -97,7 +100,8 @@ async function answerBody(
   const json = isAbsent ? {} : parseJsonBytes(bytes);
 
   // A body can take a minute to arrive. The session may have ended in the meantime.
-  const principal = call.principal.kind === 'session' ? admit(route, request, id, options) : call.principal;
+  const isSession = call.principal.kind === 'session';
+  const principal = isSession ? admit(route, request, id, options) : call.principal;
   return await endpoint.handle({ ...call, principal, body: body.validate(json, principal) });
 }
 
@@ -114,7 +118,7 @@ function checkConditions(route: Route, request: Request, query: string): void {
   const { method, reply, conditional, query: parameters } = route;
   if (reply.schema !== undefined && preferredType(route, request) === undefined) {
     const { mediaType = 'application/json' } = reply;
-    throw new CairnError('not_acceptable', `Cannot show the resource as requested: it is available as ${mediaType}`);
+    throw new CairnError('not_acceptable', `Cannot answer as requested: it is available as ${mediaType}`);
   }
   if (method !== 'GET' && conditional !== true) refuseVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
@@ -126,18 +130,21 @@ function checkConditions(route: Route, request: Request, query: string): void {
   }
 }
 
-/** Answers OPTIONS, and refuses any other method that the path has no route for. @throws CairnError */
+/** Answers OPTIONS. @throws CairnError for any other method that the path has no route for */
 function otherMethod({ method }: Request, allow: string): Reply {
   if (method === 'OPTIONS') {
     const patch = allow.includes('PATCH') ? ['Accept-Patch', patchTypes.join(', ')] : [];
     return noContent(['Allow', allow, ...patch, ...preflightFields(allow)]);
   }
-  const message = `Method not allowed: this path supports ${allow.replace(/, (\w+)$/, ' and $1')}`;
+  const supported = allow.replace(/, (\w+)$/, ' and $1');
+  const message = `Method not allowed: this path supports ${supported}`;
   throw new CairnError('method_not_allowed', message, { fields: ['Allow', allow] });
 }
 
 /** Returns problem details, or for a browser that has to sign in, a redirect to the page. */
-function refuse(error: unknown, request: Request, match: Match<Endpoint>, options: PipelineOptions): Reply {
+function refuse(
+  error: unknown, request: Request, match: Match<Endpoint>, options: PipelineOptions,
+): Reply {
   if (!(error instanceof CairnError)) {
     options.onBug(error, request);
     return refusal(internal, request);

@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../base/errors.ts';
 
 /**
- * The status and the title of each operating error. A title is the same for every occurrence (RFC 9457 §3.1.3). A new
- * code does not compile until it stands here.
+ * The status and the title of each operating error. A title is the same for every
+ * occurrence (RFC 9457 §3.1.3). A new code does not compile until it stands here.
  */
 export const problems: { readonly [code in ErrorCode]: readonly [status: number, title: string] } = {
   malformed_request: [400, 'The request is malformed'],

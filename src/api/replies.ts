@@ -2,22 +2,35 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { nearest } from '../base/nearest.ts';
 import { apiFields, type Refuse, type Reply, type Request } from '../http/message.ts';
-import { passesIfMatch, passesIfNoneMatch, readEntityTags, readPreconditions } from '../http/preconditions.ts';
+import {
+  passesIfMatch, passesIfNoneMatch, readEntityTags, readPreconditions,
+} from '../http/preconditions.ts';
 import type { Precondition } from '../collections/resource.ts';
 import { problems } from './problems.ts';
 import type { Endpoint } from './route.ts';
 
-/** For replies that the caller may cache, if it revalidates them each time. Shared caches may not. */
+/**
+ * For replies that the caller may cache, if it revalidates them each time. Shared caches
+ * may not.
+ */
 const varying = 'Authorization, Cookie, Accept, Prefer';
 const revalidated = ['Cache-Control', 'private, no-cache', 'Vary', varying, ...apiFields];
 const revalidatedJson = ['Content-Type', 'application/json', ...revalidated];
-/** For replies that must not be cached: credentials, sessions, and what depends on the moment. */
+/**
+ * For replies that must not be cached: credentials, sessions, and what depends on the
+ * moment.
+ */
 const unstored = ['Cache-Control', 'no-store', ...apiFields];
 const unstoredJson = ['Content-Type', 'application/json', ...unstored];
 const unstoredProblem = ['Content-Type', 'application/problem+json', ...unstored];
 
-/** Returns a representation, as JSON text, with its entity tag. `fields` are names and values in turn. */
-export function shown(status: 200 | 201, tag: string, body: Reply['body'], fields: readonly string[] = []): Reply {
+/**
+ * Returns a representation, as JSON text, with its entity tag. `fields` are names and
+ * values in turn.
+ */
+export function shown(
+  status: 200 | 201, tag: string, body: Reply['body'], fields: readonly string[] = [],
+): Reply {
   return { status, fields: [...revalidatedJson, 'ETag', tag, ...fields], body };
 }
 
@@ -27,17 +40,24 @@ export function notModified(tag: string): Reply {
 }
 
 /** Returns JSON text that must not be cached. */
-export function unstoredReply(status: 200 | 201, body: string, fields: readonly string[] = []): Reply {
+export function unstoredReply(
+  status: 200 | 201, body: string, fields: readonly string[] = [],
+): Reply {
   return { status, fields: [...unstoredJson, ...fields], body };
 }
 
-/** Returns a stream of server-sent events (WHATWG HTML §9.2). `X-Accel-Buffering` keeps nginx from buffering it. */
+/**
+ * Returns a stream of server-sent events (WHATWG HTML §9.2). `X-Accel-Buffering` keeps
+ * nginx from buffering it.
+ */
 export function eventStream(body: Reply['body']): Reply {
   const fields = ['Content-Type', 'text/event-stream', ...unstored, 'X-Accel-Buffering', 'no'];
   return { status: 200, fields, body, isEndless: true };
 }
 
-export function noContent(fields: readonly string[] = [], status: 204 | 201 | 303 = 204): Reply {
+export function noContent(
+  fields: readonly string[] = [], status: 204 | 201 | 303 = 204,
+): Reply {
   return { status, fields: [...unstored, ...fields], body: undefined };
 }
 
@@ -59,8 +79,13 @@ const challenged = new Set<string>(['invalid_token', 'insufficient_scope']);
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Returns the error for an unknown path. It suggests the nearest known one, in case of a typing error. */
-export function unknownPath({ target }: Request, endpoints: readonly Endpoint[]): CairnError {
+/**
+ * Returns the error for an unknown path. It suggests the nearest known one, in case of a
+ * typing error.
+ */
+export function unknownPath(
+  { target }: Request, endpoints: readonly Endpoint[],
+): CairnError {
   const [path = ''] = target.slice(0, comparedPathMax).replace(/\/\d+$/, '/{id}').split('?');
   const meant = nearest(path, endpoints.map(({ route }) => route.path));
   const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
@@ -71,17 +96,17 @@ export function unknownPath({ target }: Request, endpoints: readonly Endpoint[])
 const comparedPathMax = 64;
 
 /**
- * Returns a strong entity tag (RFC 9110 §8.8.3). No hash is needed: the store's epoch, the
- * revision of the record or collection, and the selected part determine the representation.
- * `selection` names that part; it is empty for all of it.
+ * Returns a strong entity tag (RFC 9110 §8.8.3). No hash is needed: the store's epoch,
+ * the revision of the record or collection, and the selected part determine the
+ * representation. `selection` names that part; it is empty for all of it.
  */
 export function entityTag(epoch: string, revision: number, selection = ''): string {
   return `"${epoch}-${revision}${selection === '' ? '' : `-${selection}`}"`;
 }
 
 /**
- * Whether the caller has this representation already (304). `version` is the tag of another
- * representation of the same version, which `If-Match` may name too.
+ * Whether the caller has this representation already (304). `version` is the tag of
+ * another representation of the same version, which `If-Match` may name too.
  * @throws CairnError `precondition_failed`
  */
 export function isUnchanged({ fields }: Request, tag: string, version = tag): boolean {
@@ -90,13 +115,20 @@ export function isUnchanged({ fields }: Request, tag: string, version = tag): bo
   return !passesIfNoneMatch(ifNoneMatch, tag);
 }
 
-/** Returns the precondition of a write, which the transaction checks. `required`: If-Match must be sent (428). */
-export function preconditionOf({ fields }: Request, epoch: string, required: boolean): Precondition {
+/**
+ * Returns the precondition of a write, which the transaction checks. `required`: If-Match
+ * must be sent (428).
+ */
+export function preconditionOf(
+  { fields }: Request, epoch: string, required: boolean,
+): Precondition {
   const { ifMatch, ifNoneMatch } = readPreconditions(fields);
   return {
     demand() {
       if (!required || ifMatch !== undefined) return;
-      throw new CairnError('precondition_required', 'Cannot change the resource: send its ETag in If-Match');
+      throw new CairnError(
+        'precondition_required', 'Cannot change the resource: send its ETag in If-Match',
+      );
     },
     check(revision) {
       const tag = entityTag(epoch, revision);
@@ -120,10 +152,15 @@ export function idempotencyKeyOf({ fields }: Request): string | undefined {
   throw new CairnError('malformed_request', `Cannot read the Idempotency-Key: ${rule}`);
 }
 
-/** Refuses a write for a certain version of a resource without versions. @throws CairnError `precondition_failed` */
+/**
+ * Refuses a write for a certain version of a resource without versions.
+ * @throws CairnError `precondition_failed`
+ */
 export function refuseVersion({ fields }: Request): void {
   if (passesIfMatch(readEntityTags(fields, 'if-match'), '')) return;
-  throw new CairnError('precondition_failed', 'Cannot apply If-Match: this resource has no versions');
+  throw new CairnError(
+    'precondition_failed', 'Cannot apply If-Match: this resource has no versions',
+  );
 }
 
 function changed(currentTag: string): CairnError {

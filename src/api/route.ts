@@ -24,9 +24,9 @@ export interface RouteReply {
 }
 
 /**
- * One row of the route table, with a body of type `B`. The router, authorization, validation, 405
- * and `Allow`, the OpenAPI document, the README's table and the access test are all derived from
- * these rows. A row without `access` does not compile.
+ * One row of the route table, with a body of type `B`. The router, authorization,
+ * validation, 405 and `Allow`, the OpenAPI document, the README's table and the access
+ * test are all derived from these rows. A row without `access` does not compile.
  */
 export interface Route<B = unknown> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -35,22 +35,34 @@ export interface Route<B = unknown> {
   readonly summary: string;
   /** Absent: the route reads no body. */
   readonly body?: Body<B>;
-  /** The query parameters. Absent: a query is refused. Empty: a query is ignored, as for a page. */
+  /**
+   * The query parameters. Absent: a query is refused. Empty: a query is ignored, as for a
+   * page.
+   */
   readonly query?: readonly QueryParameter[];
   readonly reply: RouteReply;
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** Whether a write must name the version that it changes (428). */
   readonly requireIfMatch?: boolean | undefined;
-  /** The supported preference (RFC 7240): the number of all records that match the filters. */
+  /**
+   * The supported preference (RFC 7240): the number of all records that match the
+   * filters.
+   */
   readonly prefer?: 'count=exact';
   /** Whether `Idempotency-Key` is supported. */
   readonly retriable?: boolean;
-  /** Whether pages of other sites are refused even without a cookie, because this route sets one. */
+  /**
+   * Whether pages of other sites are refused even without a cookie, because this route
+   * sets one.
+   */
   readonly sameSite?: boolean;
   /** Where a browser without a session is redirected when it requests a page. */
   readonly signInAt?: string;
-  /** Further statuses of refusals, which do not follow from the other columns (`statusesOf`). */
+  /**
+   * Further statuses of refusals, which do not follow from the other columns
+   * (`statusesOf`).
+   */
   readonly refusals?: readonly number[];
 }
 
@@ -58,14 +70,17 @@ export interface Route<B = unknown> {
 export type CollectionOperation = keyof CollectionAccess;
 
 /**
- * A collection, including that of users, as its routes see it. `N` is a validated body that creates
- * records, `C` one that changes a record.
+ * A collection, including that of users, as its routes see it. `N` is a validated body
+ * that creates records, `C` one that changes a record.
  */
 export interface RoutedCollection<N, C> {
   readonly name: string;
   readonly singular: string;
   readonly fields: Shape;
-  /** Whether callers can list their own records: records have owners, and lists need credentials. */
+  /**
+   * Whether callers can list their own records: records have owners, and lists need
+   * credentials.
+   */
   readonly hasOwners?: boolean;
   /** Whether an array of bodies creates several records. */
   readonly createsMany?: boolean;
@@ -78,7 +93,9 @@ export interface RoutedCollection<N, C> {
 }
 
 /** Returns a reply with content. */
-export function content(status: 200 | 201, description: string, schema: JsonObject, ...headers: string[]): RouteReply {
+export function content(
+  status: 200 | 201, description: string, schema: JsonObject, ...headers: string[]
+): RouteReply {
   return { status, description, schema, headers };
 }
 
@@ -87,7 +104,10 @@ export interface Call<B = unknown> {
   readonly request: Request;
   readonly route: Route;
   readonly principal: Principal;
-  /** The `{id}` of the path; 0, which no record has, if it is not an id or the path has none. */
+  /**
+   * The `{id}` of the path; 0, which no record has, if it is not an id or the path has
+   * none.
+   */
   readonly id: number;
   /** The query as sent, without its "?". */
   readonly query: string;
@@ -104,12 +124,16 @@ export type Handler<R extends Route = Route> = (call: Call<BodyOf<R>>) => Reply 
 /** A route and its handler. */
 export interface Endpoint<B = unknown> {
   readonly route: Route<B>;
-  // A method, because TypeScript compares methods loosely: endpoints with different bodies fit into
-  // one list. This is sound, because a handler only gets bodies that its own route has validated.
+  // A method, because TypeScript compares methods loosely: endpoints with different
+  // bodies fit into one list. This is sound, because a handler only gets bodies that its
+  // own route has validated.
   handle(call: Call<B>): Reply | Promise<Reply>;
 }
 
-/** Binds routes to handlers by key. A missing or extra handler, or one for another body, does not compile. */
+/**
+ * Binds routes to handlers by key. A missing or extra handler, or one for another body,
+ * does not compile.
+ */
 export function bind<R extends { readonly [key in keyof R]: Route }>(
   routes: R,
   handlers: { readonly [key in keyof R]: Handler<R[key]> },
@@ -119,7 +143,9 @@ export function bind<R extends { readonly [key in keyof R]: Route }>(
   return endpoints;
 }
 
-/** Parses an id in a path or a query. Returns 0, which no record has, for any other text. */
+/**
+ * Parses an id in a path or a query. Returns 0, which no record has, for any other text.
+ */
 export function parseId(text: string): number {
   return /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : 0;
 }
@@ -130,7 +156,10 @@ export const idSchema: JsonObject = { type: 'integer', minimum: 1, maximum: Numb
 const json = ['application/json'] as const;
 const jsonOrPage = ['application/json', 'text/html'] as const;
 
-/** Returns the media type of the route that the caller prefers; `undefined` if it accepts none. */
+/**
+ * Returns the media type of the route that the caller prefers; `undefined` if it accepts
+ * none.
+ */
 export function preferredType(route: Route, { fields }: Request): MediaType | undefined {
   const { reply: { mediaType }, signInAt } = route;
   const offered = mediaType !== undefined ? [mediaType] : signInAt === undefined ? json : jsonOrPage;

@@ -7,11 +7,12 @@ import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 import { bodiesFor, either, newRecord, oneOrMany, type Body } from './body.ts';
 import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
-import { capitalized, credentialsFields, dashboardSchema, healthSchema, logoutFields } from './schemas.ts';
-import { refreshTokenFields, sessionSchema, startedSessionSchema, statusSchema, tokensSchema } from './schemas.ts';
-import { userSchema } from './schemas.ts';
+import {
+  capitalized, credentialsFields, dashboardSchema, healthSchema, logoutFields,
+  refreshTokenFields, sessionSchema, startedSessionSchema, statusSchema, tokensSchema, userSchema,
+} from './schemas.ts';
 
-/** The route table: what can be requested, by which callers, and what is returned. Handlers are elsewhere. */
+/** The route table: what can be requested, by which callers, and what is returned. */
 
 const credentials = newRecord('Credentials', { shape: credentialsFields });
 const refreshToken = newRecord('RefreshToken', { shape: refreshTokenFields });
@@ -19,23 +20,20 @@ const refreshToken = newRecord('RefreshToken', { shape: refreshTokenFields });
 /** Signing in and out, and sessions. */
 export const signInRoutes = {
   login: {
-    method: 'POST', path: '/login', access: 'public',
-    sameSite: true,
+    method: 'POST', path: '/login', access: 'public', sameSite: true,
     summary: 'Sign in and get a session cookie',
     body: credentials,
-    reply: content(200, 'The user is signed in, and the session cookie is set.', startedSessionSchema, 'Set-Cookie'),
+    reply: content(200, 'You are signed in.', startedSessionSchema, 'Set-Cookie'),
     refusals: [401, 429],
   },
   logout: {
-    method: 'POST', path: '/logout', access: 'public',
-    sameSite: true,
+    method: 'POST', path: '/logout', access: 'public', sameSite: true,
     summary: "End the cookie's session, or all sessions of its user",
     body: { ...newRecord('Logout', { shape: logoutFields }), optional: true },
-    reply: { status: 204, description: 'The session has ended, and the cookie is removed.', headers: ['Set-Cookie'] },
+    reply: { status: 204, description: 'You are signed out.', headers: ['Set-Cookie'] },
   },
   me: {
-    method: 'GET', path: '/me', access: 'user',
-    conditional: true,
+    method: 'GET', path: '/me', access: 'user', conditional: true,
     summary: 'Read your own user record',
     reply: content(200, 'Your user record.', userSchema, 'ETag', 'Content-Location'),
     refusals: [404],
@@ -43,21 +41,19 @@ export const signInRoutes = {
   dashboard: {
     method: 'GET', path: '/dashboard', access: 'session',
     summary: 'Read an overview for the signed-in user',
-    reply: content(200, 'The user, some counts, the latest items and the current session.', dashboardSchema(true)),
+    reply: content(200, 'Your record, counts, the latest items, your session.', dashboardSchema(true)),
     // The page that a browser gets has a version.
     refusals: [412],
   },
   createToken: {
-    method: 'POST', path: '/tokens', access: 'public',
-    sameSite: true,
+    method: 'POST', path: '/tokens', access: 'public', sameSite: true,
     summary: 'Get an access token and a refresh token for a password or for a refresh token',
     body: either(credentials, 'refresh_token', refreshToken),
     reply: content(201, 'The new tokens (RFC 6749 §5.1).', tokensSchema),
     refusals: [401, 429],
   },
   revokeToken: {
-    method: 'POST', path: '/tokens/revoke', access: 'public',
-    sameSite: true,
+    method: 'POST', path: '/tokens/revoke', access: 'public', sameSite: true,
     summary: 'End the session of a refresh token',
     body: refreshToken,
     reply: { status: 204, description: 'The token is not valid any more, if it ever was (RFC 7009).' },
@@ -95,8 +91,7 @@ export const serverRoutes = {
     },
   },
   describe: {
-    method: 'GET', path: '/openapi.json', access: 'public',
-    conditional: true,
+    method: 'GET', path: '/openapi.json', access: 'public', conditional: true,
     summary: 'Read this OpenAPI document',
     reply: content(200, 'This document.', { type: 'object' }, 'ETag'),
   },
@@ -121,7 +116,9 @@ export const serverRoutes = {
 export const serviceRoutes = { ...signInRoutes, ...serverRoutes };
 
 /** The same routes with a page for browsers, on which they also sign in. */
-export const pagedServiceRoutes = { ...serviceRoutes, dashboard: { ...serviceRoutes.dashboard, signInAt: '/' } };
+export const pagedServiceRoutes = {
+  ...serviceRoutes, dashboard: { ...serviceRoutes.dashboard, signInAt: '/' },
+};
 
 export type ServiceOperation = keyof typeof serviceRoutes;
 
@@ -144,12 +141,8 @@ export function usersCollection(
     changeHeaders: ['Set-Cookie'],
     refusals: [409, 429],
     access: {
-      list: 'admin',
-      create: registration === 'open' ? 'optional' : 'admin',
-      read: 'self',
-      replace: 'self',
-      patch: 'self',
-      remove: 'self',
+      list: 'admin', create: registration === 'open' ? 'optional' : 'admin',
+      read: 'self', replace: 'self', patch: 'self', remove: 'self',
     },
   };
 }
@@ -161,7 +154,8 @@ export function declaredCollection(
   const rules = { shape: declaration.fields };
   const one = bodiesFor(capitalized(declaration.singular), rules, rules);
   const bodies = { ...one, create: oneOrMany(one.create) };
-  return { ...declaration, bodies, createsMany: true, hasOwners: declaration.access.list !== 'public' };
+  const hasOwners = declaration.access.list !== 'public';
+  return { ...declaration, bodies, createsMany: true, hasOwners };
 }
 
 type WithBody<B> = Route & { readonly body: Body<B> };
@@ -185,13 +179,12 @@ export function collectionRoutes<N, C>(
   const all = { path: `/${name}` };
   const one = { path: `/${name}/{id}`, conditional: true };
   const record = resourceSchema(capitalized(singular), fields);
+  const created = createsMany ? oneOrManySchema(record) : record;
   const changed = content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders);
   const change = { ...one, requireIfMatch, reply: changed, refusals };
   return {
     list: {
-      method: 'GET',
-      ...all,
-      access: access.list,
+      method: 'GET', ...all, access: access.list,
       conditional: true,
       prefer: 'count=exact',
       summary: `List ${name}`,
@@ -199,41 +192,31 @@ export function collectionRoutes<N, C>(
       reply: content(200, `The ${name}.`, { type: 'array', items: record }, ...listHeaders),
     },
     create: {
-      method: 'POST',
-      ...all,
-      access: access.create,
+      method: 'POST', ...all, access: access.create,
       summary: `Create a new ${singular}${createsMany ? ', or many at once' : ''}`,
       body: bodies.create,
-      reply: content(201, `The new ${singular}.`, createsMany ? oneOrManySchema(record) : record, ...newHeaders),
+      reply: content(201, `The new ${singular}.`, created, ...newHeaders),
       retriable: true,
       refusals,
     },
     read: {
-      method: 'GET',
-      ...one,
-      access: access.read,
+      method: 'GET', ...one, access: access.read,
       summary: `Read the ${singular} with this id`,
       query: [fieldsParameter(fields)],
       reply: content(200, `The ${singular}.`, record, 'ETag'),
     },
     replace: {
-      method: 'PUT',
-      ...change,
-      access: access.replace,
+      method: 'PUT', ...change, access: access.replace,
       summary: `Replace the ${singular} with this id`,
       body: bodies.replace,
     },
     patch: {
-      method: 'PATCH',
-      ...change,
-      access: access.patch,
+      method: 'PATCH', ...change, access: access.patch,
       summary: `Change some fields of the ${singular} with this id`,
       body: bodies.patch,
     },
     remove: {
-      method: 'DELETE',
-      ...change,
-      access: access.remove,
+      method: 'DELETE', ...change, access: access.remove,
       summary: `Delete the ${singular} with this id`,
       reply: { status: 204, description: `The ${singular} was deleted.` },
       // A hook may refuse it (422).
@@ -245,7 +228,7 @@ export function collectionRoutes<N, C>(
 const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
 const listHeaders = ['ETag', 'Link', 'X-Total-Count', 'Preference-Applied'];
 
-/** Returns the whole route table by operation id, such as `listItems`. The most important routes come first. */
+/** Returns the whole route table by operation id, such as `listItems`. */
 export function routeTable(
   collections: readonly CollectionDeclaration[] = [items],
   options: RouteOptions = {},
@@ -253,14 +236,15 @@ export function routeTable(
   const table = new Map<string, Route>();
   const add = <N, C>(collection: RoutedCollection<N, C>): void => {
     for (const [operation, route] of Object.entries(collectionRoutes(collection, options))) {
-      table.set(operation + capitalized(operation === 'list' ? collection.name : collection.singular), route);
+      const named = operation === 'list' ? collection.name : collection.singular;
+      table.set(operation + capitalized(named), route);
     }
   };
   add(usersCollection(options));
   for (const declaration of collections) add(declaredCollection(declaration));
   for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
   if (!collections.includes(items)) {
-    const reply = content(200, 'The user, some counts and the current session.', dashboardSchema(false));
+    const reply = content(200, 'Your record, counts, your session.', dashboardSchema(false));
     table.set('dashboard', { ...serviceRoutes.dashboard, reply });
   }
   return table;

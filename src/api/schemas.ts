@@ -5,9 +5,15 @@ import { userFields } from '../accounts/user-fields.ts';
 import { boolean, optional, password, text, writeOnly } from '../schema/field.ts';
 import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
 
-/** Schemas of what is sent and returned apart from records: credentials, tokens, sessions, the dashboard. */
+/**
+ * Schemas of what is sent and returned apart from records: credentials, tokens, sessions,
+ * the dashboard.
+ */
 
-/** The credentials of a user. Any password is compared with the stored one, so the rules for new ones do not apply. */
+/**
+ * The credentials of a user. Any password is compared with the stored one, so the rules
+ * for new ones do not apply.
+ */
 export const credentialsFields = {
   email: text({ min: 1, max: 254, example: 'ada@example.org' }),
   password: password(),

@@ -15,7 +15,9 @@ import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { representationWriter } from '../schema/representation.ts';
 import { bearerToken, sessionCookie, setSessionCookie } from './authenticate.ts';
-import { entityTag, eventStream, isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
+import {
+  entityTag, eventStream, isUnchanged, noContent, notModified, shown, unstoredReply,
+} from './replies.ts';
 import { parseId, preferredType, type Call, type Handler } from './route.ts';
 import type { ServiceOperation, serviceRoutes } from './routes.ts';
 
@@ -58,7 +60,8 @@ export function serviceHandlers(services: Services): {
     },
 
     async logout({ request, body }) {
-      // A page on a neighbouring host may have added another cookie. It must not prevent the sign-out.
+      // A page on a neighbouring host may have added another cookie. It must not prevent
+      // the sign-out.
       for (const secret of readCookies(request.fields, sessionCookie)) {
         await sessions.signOut(secret, body.everywhere === true, request.address);
       }
@@ -137,10 +140,12 @@ export function serviceHandlers(services: Services): {
 }
 
 /**
- * Returns a check of whether the caller is still allowed to follow the changes. It does not count
- * as a use of the session.
+ * Returns a check of whether the caller is still allowed to follow the changes. It does
+ * not count as a use of the session.
  */
-function admission({ request, principal }: Call, { records, sessions, tokens }: Services): () => boolean {
+function admission(
+  { request, principal }: Call, { records, sessions, tokens }: Services,
+): () => boolean {
   const { userId } = requireUser(principal);
   const role = records.users.get(userId)?.role;
   const authorization = request.fields.get('authorization') ?? '';
@@ -155,7 +160,10 @@ function admission({ request, principal }: Call, { records, sessions, tokens }: 
   };
 }
 
-/** Returns the value of the only parameter that a query may have. @throws CairnError `invalid_query` */
+/**
+ * Returns the value of the only parameter that a query may have.
+ * @throws CairnError `invalid_query`
+ */
 function onlyParameter(text: string, name: string): string | undefined {
   const query = parseQuery(text);
   if (query.size === 0) return undefined;

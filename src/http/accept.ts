@@ -12,11 +12,14 @@ const acceptElement = new RegExp(
 );
 
 /**
- * Returns the media type of `offered` that `Accept` prefers; `undefined` if it accepts none.
- * `offered` has no parameters, and the server's preference first. For each type, the most specific
- * range that matches it counts. Elements that are not media ranges are ignored.
+ * Returns the media type of `offered` that `Accept` prefers; `undefined` if it accepts
+ * none. `offered` has no parameters, and the server's preference first. For each type,
+ * the most specific range that matches it counts. Elements that are not media ranges are
+ * ignored.
  */
-export function negotiate<T extends string>(accept: string | undefined, offered: readonly T[]): T | undefined {
+export function negotiate<T extends string>(
+  accept: string | undefined, offered: readonly T[],
+): T | undefined {
   if (accept === undefined || accept === '*/*' || accept === '') return offered[0];
   const qualities = new Map<string, number>();
   for (const [element] of accept.toLowerCase().matchAll(elements)) {
@@ -35,8 +38,8 @@ const preference = new RegExp(
 );
 
 /**
- * Returns the value of one preference in a `Prefer` field (RFC 7240 §2), empty if it has none;
- * `undefined` if it was not sent. If it was sent twice, the first one counts.
+ * Returns the value of one preference in a `Prefer` field (RFC 7240 §2), empty if it has
+ * none; `undefined` if it was not sent. If it was sent twice, the first one counts.
  */
 export function preferenceIn(prefer: string, name: string): string | undefined {
   for (const [element] of prefer.matchAll(elements)) {
@@ -47,16 +50,20 @@ export function preferenceIn(prefer: string, name: string): string | undefined {
 }
 
 /**
- * Checks that the content has one of these media types, which are in lower case and without
- * parameters. The only charset is UTF-8, and no content coding is supported. `acceptField` is the
- * field of the reply that lists the types.
+ * Checks that the content has one of these media types, which are in lower case and
+ * without parameters. The only charset is UTF-8, and no content coding is supported.
+ * `acceptField` is the field of the reply that lists the types.
  * @throws CairnError `unsupported_media_type`, with what is supported (RFC 9110 §15.5.16)
  */
 export function checkContentType(
-  fields: Fields, mediaTypes: readonly string[], acceptField: 'Accept' | 'Accept-Patch' = 'Accept',
+  fields: Fields,
+  mediaTypes: readonly string[],
+  acceptField: 'Accept' | 'Accept-Patch' = 'Accept',
 ): void {
   const refuse = (detail: string, field: string, supported: string): CairnError =>
-    new CairnError('unsupported_media_type', `Cannot read the body: ${detail}`, { fields: [field, supported] });
+    new CairnError('unsupported_media_type', `Cannot read the body: ${detail}`, {
+      fields: [field, supported],
+    });
   if (fields.get('content-encoding') !== undefined) {
     throw refuse('send it without a Content-Encoding', 'Accept-Encoding', 'identity');
   }
@@ -65,5 +72,6 @@ export function checkContentType(
   const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
   const isUtf8 = charsets.every((one) => /^charset=("?)utf-8\1$/.test(one));
   if (mediaTypes.includes(type) && isUtf8) return;
-  throw refuse(`its Content-Type must be ${mediaTypes.join(' or ')}, in UTF-8`, acceptField, mediaTypes.join(', '));
+  const rule = `its Content-Type must be ${mediaTypes.join(' or ')}, in UTF-8`;
+  throw refuse(rule, acceptField, mediaTypes.join(', '));
 }

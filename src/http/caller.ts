@@ -10,11 +10,14 @@ export interface Caller {
 }
 
 /**
- * Returns the caller behind `peer`, a trusted proxy. Each proxy appends the address that it saw to
- * `X-Forwarded-For`, so the field is read from its end: the last address that is not a trusted
- * proxy is the caller's. What precedes it may have been forged by the caller.
+ * Returns the caller behind `peer`, a trusted proxy. Each proxy appends the address that
+ * it saw to `X-Forwarded-For`, so the field is read from its end: the last address that
+ * is not a trusted proxy is the caller's. What precedes it may have been forged by the
+ * caller.
  */
-export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProxies): Caller {
+export function resolveCaller(
+  peer: Caller, fields: Fields, proxies: TrustedProxies,
+): Caller {
   let address = peer.address;
   for (const hop of (fields.get('x-forwarded-for') ?? '').split(',').reverse()) {
     // Some proxies append the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`.

@@ -4,15 +4,19 @@ import { finished, type Readable } from 'node:stream';
 import type { Exchange } from './exchange.ts';
 import type { Reply, StreamedBody } from './message.ts';
 
-/** After a reply, up to so much unread content is skipped; with more, the connection ends. */
+/**
+ * After a reply, up to so much unread content is skipped; with more, the connection ends.
+ */
 const skippedBytesMax = 64 * 1024;
 /** Node's parser misses the option if a tab follows it. */
 const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
 /** Whether the connection has to end with the reply to this request. */
-export function mustEnd({ head, awaitsContinue, fields, incoming, outgoing }: Exchange, isStream: boolean): boolean {
-  // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet behind it,
-  // and could then parse the content of a dropped request as a request.
+export function mustEnd(
+  { head, awaitsContinue, fields, incoming, outgoing }: Exchange, isStream: boolean,
+): boolean {
+  // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet
+  // behind it, and could then parse the content of a dropped request as a request.
   if (head === undefined || awaitsContinue || fields.get('upgrade') !== undefined) return true;
   if (!outgoing.shouldKeepAlive || closeOption.test(fields.get('connection') ?? '')) return true;
   // In HTTP/1.0, a stream ends with the connection.
@@ -34,8 +38,9 @@ export function endSocket(socket: Socket, lingerMs: number): void {
 }
 
 /**
- * Calls `end` when the caller has stopped sending, or after `lingerMs`. If a connection is closed
- * earlier, it is reset, and the caller may never read the reply (RFC 9112 §9.6).
+ * Calls `end` when the caller has stopped sending, or after `lingerMs`. If a connection
+ * is closed earlier, it is reset, and the caller may never read the reply (RFC 9112
+ * §9.6).
  */
 export function linger(arriving: Readable, lingerMs: number, end: () => void): void {
   finished(arriving.resume(), { writable: false, signal: AbortSignal.timeout(lingerMs) }, end);

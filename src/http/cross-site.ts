@@ -6,12 +6,14 @@ export function isSafe(method: string): boolean {
 }
 
 /**
- * Whether a page of another site sent this request. Browsers say so in `Sec-Fetch-Site` (W3C Fetch
- * Metadata), older ones only in `Origin` (RFC 6454 §7). A caller that sends neither is not a
- * browser, so no page can make it send a cookie. `allowedOrigins` are origins as browsers
- * serialize them, such as `https://app.example`.
+ * Whether a page of another site sent this request. Browsers say so in `Sec-Fetch-Site`
+ * (W3C Fetch Metadata), older ones only in `Origin` (RFC 6454 §7). A caller that sends
+ * neither is not a browser, so no page can make it send a cookie. `allowedOrigins` are
+ * origins as browsers serialize them, such as `https://app.example`.
  */
-export function isCrossSite(fields: Fields, allowedOrigins: ReadonlySet<string>): boolean {
+export function isCrossSite(
+  fields: Fields, allowedOrigins: ReadonlySet<string>,
+): boolean {
   const origin = fields.get('origin');
   if (origin !== undefined && allowedOrigins.has(origin)) return false;
   const site = fields.get('sec-fetch-site');
@@ -19,38 +21,19 @@ export function isCrossSite(fields: Fields, allowedOrigins: ReadonlySet<string>)
   return origin !== undefined && !isOwnOrigin(origin, fields.get('host'));
 }
 
-/** The schemes are not compared: behind a proxy that ends TLS, the server's differs from the browser's. */
+/**
+ * The schemes are not compared: behind a proxy that ends TLS, the server's differs from
+ * the browser's.
+ */
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
   const authority = /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
   return authority !== undefined && authority.toLowerCase() === host?.toLowerCase();
 }
 
-/** Returns the host in a `Host` field, in lower case, without port and brackets (RFC 3986 §3.2.2). */
+/**
+ * Returns the host in a `Host` field, in lower case, without port and brackets (RFC 3986
+ * §3.2.2).
+ */
 export function hostOf(authority: string): string {
   return authority.toLowerCase().replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
-}
-
-const exposed = 'ETag, Idempotency-Replayed, Link, Location, Retry-After, X-Request-Id, X-Total-Count';
-const accepted =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, X-Request-Id, traceparent';
-
-/**
- * Returns the fields, names and values in turn, that let a page of an allowed origin read the
- * reply (Fetch §3.3). A browser's cookies are never allowed. If any origin is allowed, `Vary`
- * names `Origin` in every reply.
- */
-export function corsFields(fields: Fields, allowedOrigins: ReadonlySet<string>): readonly string[] {
-  if (allowedOrigins.size === 0) return [];
-  const origin = fields.get('origin');
-  if (origin === undefined || !allowedOrigins.has(origin)) return ['Vary', 'Origin'];
-  return ['Vary', 'Origin', 'Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposed];
-}
-
-/**
- * Returns what the reply to OPTIONS carries for a CORS preflight (Fetch §4.8), beside
- * `corsFields`. Without those it allows nothing. `allow` is the value of the `Allow` field.
- */
-export function preflightFields(allow: string): readonly string[] {
-  const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Age', '600'];
-  return ['Access-Control-Allow-Methods', allow, ...always];
 }

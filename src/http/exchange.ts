@@ -3,21 +3,40 @@ import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
 import { callerKey, plainAddress, type TrustedProxies } from '../base/network.ts';
+import type { Limits } from '../base/limits.ts';
 import type { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
 import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead, type Head } from './head.ts';
-import type { Request } from './message.ts';
+import type { Handle, Refuse, Reply, Request, RequestEntry } from './message.ts';
 
-/** What each request needs from its server. */
-export interface ExchangeOptions {
+/** What an `Exchanger` answers requests with. */
+export interface ExchangerOptions {
   readonly clock: Clock;
-  readonly proxies: TrustedProxies;
   /** Creates request ids (`createRequestIds`). */
   readonly nextId: () => string;
+  readonly proxies: TrustedProxies;
   /** `Request.basePath`; empty if absent. */
   readonly basePath?: string | undefined;
+  readonly handle: Handle;
+  readonly refuse: Refuse;
+  /** Called after each reply. */
+  readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
+  /**
+   * Called with each error that is not a `CairnError`, which is a bug. The caller is not
+   * told of it.
+   */
+  readonly onError?: ((error: unknown, request: Request) => void) | undefined;
+  /**
+   * Called once, with the address of a peer that sends `X-Forwarded-For` and is not
+   * trusted.
+   */
+  readonly onUntrustedProxy?: ((address: string) => void) | undefined;
+  /** Targets that are answered under any load, such as `/livez`. */
+  readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
+  /** Bounds that replace those of `limits`. */
+  readonly limits?: Partial<Limits> | undefined;
 }
 
 /** The bodies that are being received. */
@@ -32,16 +51,21 @@ export interface Arriving {
   readonly uncountedBytesMax: number;
 }
 
-const callerLeft = new CairnError('malformed_request', 'Cannot read the body: the caller closed the connection');
-const tooManyArrive = new CairnError('overloaded', 'Cannot read the body: too many are being received, try again', {
-  retryAfterSeconds: 1,
-});
+const callerLeft = new CairnError(
+  'malformed_request', 'Cannot read the body: the caller closed the connection',
+);
+const tooManyArrive = new CairnError(
+  'overloaded', 'Cannot read the body: too many are being received, try again later',
+  { retryAfterSeconds: 1 },
+);
 
 /** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
 
 export function tooLarge(bytesMax: number): CairnError {
-  return new CairnError('content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`);
+  return new CairnError(
+    'content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`,
+  );
 }
 
 /** The state of a connection. */
@@ -54,11 +78,14 @@ export class Connection {
   isClosing = false;
   /** Whether further requests have arrived, which are ignored. */
   isFollowed = false;
-  /** Bytes of ignored requests, and of replies that the system may not have accepted yet. */
+  /**
+   * Bytes of ignored requests, and of replies that the system may not have accepted yet.
+   */
   piledBytes = 0;
 
-  constructor(socket: Socket, { proxies }: ExchangeOptions) {
-    this.peer = { address: plainAddress(socket.remoteAddress ?? ''), encrypted: 'encrypted' in socket };
+  constructor(socket: Socket, { proxies }: ExchangerOptions) {
+    const address = plainAddress(socket.remoteAddress ?? '');
+    this.peer = { address, encrypted: 'encrypted' in socket };
     this.isProxy = proxies(this.peer.address);
     socket.once('close', () => this.latest?.abandon());
   }
@@ -69,7 +96,10 @@ export class Connection {
   }
 }
 
-/** A request that arrived on a connection, with the response of Node that its reply is sent by. */
+/**
+ * A request that arrived on a connection, with the response of Node that its reply is
+ * sent by.
+ */
 export class Exchange implements Request {
   readonly connection: Connection;
   id: string;
@@ -88,6 +118,8 @@ export class Exchange implements Request {
   head: Head | undefined;
   /** Whether the caller waits for "100 Continue" before it sends its content. */
   awaitsContinue = false;
+  /** The reply, while it is held back. */
+  held: Reply | undefined;
   readonly #arriving: Arriving;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
@@ -95,8 +127,11 @@ export class Exchange implements Request {
   #controller: AbortController | undefined;
 
   constructor(
-    connection: Connection, incoming: IncomingMessage, outgoing: ServerResponse, arriving: Arriving,
-    { nextId, clock, basePath = '' }: ExchangeOptions,
+    connection: Connection,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    arriving: Arriving,
+    { nextId, clock, basePath = '' }: ExchangerOptions,
   ) {
     this.connection = connection;
     this.id = nextId();
@@ -158,7 +193,8 @@ export class Exchange implements Request {
       const needed = length + chunk.length;
       if (needed > bytesMax) return this.#rejectBody(tooLarge(bytesMax));
       if (needed > body.length) {
-        // One buffer that grows, because a list of one-byte chunks needs hundreds of bytes for each.
+        // One buffer that grows, because a list of one-byte chunks needs hundreds of
+        // bytes for each.
         const size = Math.min(Math.max(2 * needed, arriving.uncountedBytesMax), contentLength);
         const more = size > arriving.uncountedBytesMax ? size - counted : 0;
         if (!memory.take(caller, more)) return this.#rejectBody(tooManyArrive);
@@ -182,7 +218,10 @@ export class Exchange implements Request {
     return body.subarray(0, length);
   }
 
-  /** Makes reading the rest of the content fail, so that the reply says why, unless it was sent. */
+  /**
+   * Makes reading the rest of the content fail, so that the reply says why, unless it was
+   * sent.
+   */
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;

@@ -15,13 +15,19 @@ export class Fields {
     this.#values = values;
   }
 
-  /** Returns the value of a field by its lower-case name. Repeated values are joined (RFC 9110 §5.3). */
+  /**
+   * Returns the value of a field by its lower-case name. Repeated values are joined (RFC
+   * 9110 §5.3).
+   */
   get(name: string): string | undefined {
     const value = this.#values[name];
     return typeof value === 'string' ? value : undefined;
   }
 
-  /** The name of a field that is repeated and must not be (RFC 9110 §5.3); `undefined` if none is. */
+  /**
+   * The name of a field that is repeated and must not be (RFC 9110 §5.3); `undefined` if
+   * none is.
+   */
   get repeated(): string | undefined {
     if (2 * Object.keys(this.#values).length === this.raw.length) return undefined;
     return singularTwice.exec(this.raw.filter((_, index) => index % 2 === 0).join('\n'))?.[1];
@@ -29,8 +35,8 @@ export class Fields {
 }
 
 /**
- * Two lines with the same name, of a field that has one value and decides who sends the request,
- * to which host, or where its content ends.
+ * Two lines with the same name, of a field that has one value and decides who sends the
+ * request, to which host, or where its content ends.
  */
 const singularTwice =
   /^(authorization|content-length|content-type|cookie|host|origin|sec-fetch-site|transfer-encoding)$[^]*^\1$/im;
@@ -46,8 +52,8 @@ function combine(raw: readonly string[]): FieldValues {
 }
 
 /**
- * Returns the values of all cookies with this name (RFC 6265 §5.4), exactly as sent. There may be
- * several, because a subdomain can set one of the same name.
+ * Returns the values of all cookies with this name (RFC 6265 §5.4), exactly as sent.
+ * There may be several, because a subdomain can set one of the same name.
  */
 export function readCookies(fields: Fields, name: string): string[] {
   const cookies = fields.get('cookie');
@@ -64,10 +70,13 @@ export function readCookies(fields: Fields, name: string): string[] {
 const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
 /**
- * Returns the value of a `Set-Cookie` field. The cookie is hidden from scripts, and is sent over
- * secure connections and from this site's pages only. With a `maxAgeSeconds` of 0 it is removed.
+ * Returns the value of a `Set-Cookie` field. The cookie is hidden from scripts, and is
+ * sent over secure connections and from this site's pages only. With a `maxAgeSeconds` of
+ * 0 it is removed.
  */
-export function serializeCookie(name: string, value: string, maxAgeSeconds: number, path = '/'): string {
+export function serializeCookie(
+  name: string, value: string, maxAgeSeconds: number, path = '/',
+): string {
   invariant(cookieValue.test(value), 'a cookie value has cookie octets only');
   return `${name}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; Secure; SameSite=Strict`;
 }

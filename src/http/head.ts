@@ -5,20 +5,26 @@ import type { Request } from './message.ts';
 
 /** The result of checking a request's head. */
 export interface Head {
-  /** In origin-form without the base path, or the `*` of `OPTIONS *`. Empty for the base path itself. */
+  /**
+   * In origin-form without the base path, or the `*` of `OPTIONS *`. Empty for the base
+   * path itself.
+   */
   readonly target: string;
-  /** The announced length of the content; 0 if there is none, `undefined` if it is chunked. */
+  /**
+   * The announced length of the content; 0 if there is none, `undefined` if it is
+   * chunked.
+   */
   readonly contentLength: number | undefined;
 }
 
 /**
- * Checks a head once, before it is used, for what Node's parser accepts and a server must refuse
- * (RFC 9112, RFC 9110 §7.2). Otherwise a proxy and this server might disagree about where a
- * message ends, which host it is for, or what it asks for. The target may have any form
- * (RFC 9112 §3.2).
+ * Checks a head once, before it is used, for what Node's parser accepts and a server must
+ * refuse (RFC 9112, RFC 9110 §7.2). Otherwise a proxy and this server might disagree
+ * about where a message ends, which host it is for, or what it asks for. The target may
+ * have any form (RFC 9112 §3.2).
  * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`,
- *   `not_implemented`, `http_version_not_supported`, `expectation_failed`. The connection has to be
- *   closed then, because the bytes that follow cannot be trusted.
+ *   `not_implemented`, `http_version_not_supported`, `expectation_failed`. The connection
+ *   has to be closed then, because the bytes that follow cannot be trusted.
  */
 export function checkHead(
   request: Pick<Request, 'method' | 'target' | 'fields' | 'basePath'>, version: string,
@@ -28,7 +34,9 @@ export function checkHead(
     throw unreadable('http_version_not_supported', 'its HTTP version must be 1.0 or 1.1');
   }
   const countMax = limits.fieldsCountMax;
-  if (fields.raw.length > 2 * countMax) throw unreadable('fields_too_large', `it has over ${countMax} fields`);
+  if (fields.raw.length > 2 * countMax) {
+    throw unreadable('fields_too_large', `it has over ${countMax} fields`);
+  }
   if (fields.repeated !== undefined) throw malformed(`the field ${fields.repeated} occurs twice`);
   const host = fields.get('host');
   const hasHost = host === undefined ? version === '1.0' : authority.test(host);
@@ -41,7 +49,8 @@ export function checkHead(
   if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) {
     throw malformed(`${method} must not have content`);
   }
-  const target = originForm.test(request.target) ? request.target : otherForm(method, request.target, host);
+  const isOriginForm = originForm.test(request.target);
+  const target = isOriginForm ? request.target : otherForm(method, request.target, host);
   // Some proxies and frameworks remove the base path themselves, so it may be absent.
   const inner = target.startsWith(basePath) ? target.slice(basePath.length) : target;
   return { target: inner === '' || inner.startsWith('/') ? inner : target, contentLength };
@@ -74,10 +83,15 @@ function contentLengthOf(fields: Fields, version: string): number | undefined {
 
 const authority = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5})?$/;
 
-/** Visible ASCII without "#". In the path, each "%" is followed by two hexadecimal digits. */
+/**
+ * Visible ASCII without "#". In the path, each "%" is followed by two hexadecimal digits.
+ */
 const originForm = /^\/(?:[^\0-\x20#%?\x7f-\uffff]|%[0-9A-Fa-f]{2})*(?:\?[^\0-\x20#\x7f-\uffff]*)?$/;
 
-/** Reads the absolute-form (RFC 9112 §3.2.2), which every server must accept, and `OPTIONS *` (§3.2.4). */
+/**
+ * Reads a target in absolute-form (RFC 9112 §3.2.2), which every server must accept, and
+ * the asterisk-form of OPTIONS (§3.2.4).
+ */
 function otherForm(method: string, target: string, host: string | undefined): string {
   if (target === '*' && method === 'OPTIONS') return target;
   const [, named, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
@@ -89,7 +103,10 @@ function otherForm(method: string, target: string, host: string | undefined): st
   return inner;
 }
 
-/** The decoded values of each query parameter in order, by name. Repeated parameters are kept. */
+/**
+ * The decoded values of each query parameter in order, by name. Repeated parameters are
+ * kept.
+ */
 export type Query = ReadonlyMap<string, readonly string[]>;
 
 const empty: Query = new Map();
@@ -105,7 +122,8 @@ export function parseQuery(query: string): Query {
     // Checked here, because `URLSearchParams` replaces what is malformed.
     decodeURIComponent(query);
   } catch (cause) {
-    throw new CairnError('invalid_query', 'Cannot read the query: it is not percent-encoded UTF-8', { cause });
+    const message = 'Cannot read the query: it is not percent-encoded UTF-8';
+    throw new CairnError('invalid_query', message, { cause });
   }
   const parameters = new Map<string, string[]>();
   // The "&" protects a "?" at the beginning, which would be removed.

@@ -1,7 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
-import { tooLarge } from './exchange.ts';
-import type { ExchangerOptions } from './exchanger.ts';
+import { tooLarge, type ExchangerOptions } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
 import type { Reply, Request, StreamedBody } from './message.ts';
@@ -33,11 +32,14 @@ export interface PlainReply {
 export type InjectOptions = Pick<ExchangerOptions, 'handle' | 'refuse' | 'nextId' | 'basePath'>;
 
 /**
- * Sends a request to a handler without a socket or a port. The head is checked as on a connection,
- * except for what only Node's parser refuses: characters in names and values of fields, sizes, and
- * wrong lengths. `Host` is `localhost` and `Content-Length` is right, unless `fields` has them.
+ * Sends a request to a handler without a socket or a port. The head is checked as on a
+ * connection, except for what only Node's parser refuses: characters in names and values
+ * of fields, sizes, and wrong lengths. `Host` is `localhost` and `Content-Length` is
+ * right, unless `fields` has them.
  */
-export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
+export async function inject(
+  options: InjectOptions, plain: PlainRequest,
+): Promise<PlainReply> {
   const { handle, refuse, nextId, basePath = '' } = options;
   const { method = 'GET', address = '127.0.0.1' } = plain;
   const content = Buffer.from(plain.body ?? '');
@@ -70,7 +72,9 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   return { status, fields, body: method === 'HEAD' ? '' : sent };
 }
 
-async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {
+async function gather(
+  body: StreamedBody, { method, onPiece }: PlainRequest,
+): Promise<string> {
   let text = '';
   for await (const piece of body) {
     if (method === 'HEAD') break;

@@ -3,42 +3,46 @@ import type { Random } from '../base/system.ts';
 import type { Fields } from './fields.ts';
 
 /**
- * A request as a plain value. It has the same shape whether it comes from a socket, from an
- * embedder's own server or from `inject`. Its content is untrusted, but its framing has been
- * checked (`head.ts`).
+ * A request as a plain value. It has the same shape whether it comes from a socket, from
+ * an embedder's own server or from `inject`. Its content is untrusted, but its framing
+ * has been checked (`head.ts`).
  */
 export interface Request {
   /**
-   * The id in the log, in `X-Request-Id` and in `instance`: a unique UUID, or the id that a
-   * trusted proxy sent.
+   * The id in the log, in `X-Request-Id` and in `instance`: a unique UUID, or the id that
+   * a trusted proxy sent.
    */
   readonly id: string;
   /** The method exactly as sent: methods are case-sensitive (RFC 9110 §9.1). */
   readonly method: string;
   /**
-   * The request target in origin-form, such as `/items/1?fields=id`, without the base path.
-   * Otherwise it is as sent and never normalised.
+   * The request target in origin-form, such as `/items/1?fields=id`, without the base
+   * path. Otherwise it is as sent and never normalised.
    */
   readonly target: string;
   /**
-   * The path under which a proxy or a framework shows the server, such as `/api`; empty if there
-   * is none. Each path in a reply begins with it.
+   * The path under which a proxy or a framework shows the server, such as `/api`; empty
+   * if there is none. Each path in a reply begins with it.
    */
   readonly basePath: string;
   readonly fields: Fields;
   /** The caller's address, after `--trust-proxy`. IPv4-mapped IPv6 is shown as IPv4. */
   readonly address: string;
-  /** The key of the caller's share of each pool: the user if `userId` is set, else the network. */
+  /**
+   * The key of the caller's share of each pool: the user if `userId` is set, else the
+   * network.
+   */
   readonly caller: string;
   /**
-   * Aborted when the reply is no longer needed: the caller has closed the connection, or a
-   * shutdown has cut it off. Created on first access, so that most requests pay nothing for it.
+   * Aborted when the reply is no longer needed: the caller has closed the connection, or
+   * a shutdown has cut it off. Created on first access, so that most requests pay nothing
+   * for it.
    */
   readonly signal: AbortSignal;
   /**
    * Reads the whole body. May be called once. An absent body is an empty buffer.
-   * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` if the
-   *   caller closed the connection
+   * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` if
+   *   the caller closed the connection
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
   /** The pattern of the route, such as `/items/{id}`. Set by the handler, for the log. */
@@ -57,13 +61,13 @@ export type StreamedBody = AsyncIterable<string>;
 export interface Reply {
   readonly status: number;
   /**
-   * Names and values in turn, ready to be sent. `Date`, `Content-Length` and the fields of the
-   * connection are added by the sender.
+   * Names and values in turn, ready to be sent. `Date`, `Content-Length` and the fields
+   * of the connection are added by the sender.
    */
   readonly fields: readonly string[];
   /**
-   * `undefined`: no content at all (204, 304). For HEAD, the sender omits the content and keeps
-   * its length.
+   * `undefined`: no content at all (204, 304). For HEAD, the sender omits the content and
+   * keeps its length.
    */
   readonly body: string | Buffer | StreamedBody | undefined;
   /** Whether the body never ends by itself. It ends when the caller closes its half. */
@@ -71,16 +75,19 @@ export interface Reply {
 }
 
 /**
- * Fields against misuse in a browser, for each reply of an API: its type is not guessed, it runs
- * no script, and no other site embeds it. HSTS is added by the sender, which knows whether the
- * connection is encrypted.
+ * Fields against misuse in a browser, for each reply of an API: its type is not guessed,
+ * it runs no script, and no other site embeds it. HSTS is added by the sender, which
+ * knows whether the connection is encrypted.
  */
 export const apiFields: readonly string[] = [
   ...['X-Content-Type-Options', 'nosniff', 'Cross-Origin-Resource-Policy', 'same-origin'],
   ...['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
 ];
 
-/** A reply for the log and the metrics, reported when it was handed to the system or cut off. */
+/**
+ * A reply for the log and the metrics, reported when it was handed to the system or cut
+ * off.
+ */
 export interface RequestEntry {
   readonly id: string;
   /** Empty if the bytes received were not a request. */
@@ -105,8 +112,9 @@ export type Handle = (request: Request) => Reply | Promise<Reply>;
 export type Refuse = (error: CairnError, request: Pick<Request, 'id' | 'basePath'>) => Reply;
 
 /**
- * Returns a generator of request ids: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits, drawn
- * once, and a counter. They are unique and cheap, but predictable: they protect nothing.
+ * Returns a generator of request ids: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits,
+ * drawn once, and a counter. They are unique and cheap, but predictable: they protect
+ * nothing.
  *
  *   rrrrrrrr-rrrr-8rrr-8rrr-cccccccccccc    r random, c the counter, in hexadecimal
  */

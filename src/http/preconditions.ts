@@ -1,7 +1,10 @@
 import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
-/** `*` alone, or tags as sent, with their quotes and `W/`; `undefined` if the field is absent. */
+/**
+ * `*` alone, or tags as sent, with their quotes and `W/`; `undefined` if the field is
+ * absent.
+ */
 export type EntityTags = readonly string[] | undefined;
 
 /** The preconditions of a request. */
@@ -11,21 +14,26 @@ export interface Preconditions {
 }
 
 /**
- * Reads the preconditions of a request (RFC 9110 §13), which are lists of entity tags (§8.8.3):
+ * Reads the preconditions of a request (RFC 9110 §13), which are lists of entity tags
+ * (§8.8.3):
  *
  *   If-Match, If-None-Match = "*" / #entity-tag
  *   entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
  *   etagc      = %x21 / %x23-7E / %x80-FF
  *
- * A tag may contain a comma, so a list is scanned and never split. Dates (`If-Modified-Since` and
- * the like) are ignored, as §13.1.3 and §13.1.4 require of a server without modification dates.
+ * A tag may contain a comma, so a list is scanned and never split. Dates
+ * (`If-Modified-Since` and the like) are ignored, as §13.1.3 and §13.1.4 require of a
+ * server without modification dates.
  * @throws CairnError `malformed_request`
  */
 export function readPreconditions(fields: Fields): Preconditions {
   return { ifMatch: readEntityTags(fields, 'if-match'), ifNoneMatch: readEntityTags(fields, 'if-none-match') };
 }
 
-/** Evaluates If-Match (§13.1.1) by strong comparison. `current` is the strong tag of the current version. */
+/**
+ * Evaluates If-Match (§13.1.1) by strong comparison. `current` is the strong tag of the
+ * current version.
+ */
 export function passesIfMatch(tags: EntityTags, current: string): boolean {
   return tags === undefined || tags.includes('*') || tags.includes(current);
 }
@@ -52,7 +60,9 @@ export function readEntityTags(fields: Fields, name: string): EntityTags {
   if (value === undefined) return undefined;
   const tags = parseEntityTags(value);
   if (tags === undefined) {
-    throw new CairnError('malformed_request', `Cannot read ${name}: it must be a list of entity tags, or *`);
+    throw new CairnError(
+      'malformed_request', `Cannot read ${name}: it must be a list of entity tags, or *`,
+    );
   }
   return tags;
 }

@@ -1,6 +1,9 @@
 import { invariant } from '../base/errors.ts';
 
-/** A method, a path pattern such as `/items/{id}` as in OpenAPI, and the value that they lead to. */
+/**
+ * A method, a path pattern such as `/items/{id}` as in OpenAPI, and the value that they
+ * lead to.
+ */
 export interface Route<T> {
   readonly method: string;
   readonly pattern: string;
@@ -12,7 +15,10 @@ export type Match<T> =
   | {
     readonly kind: 'found';
     readonly value: T;
-    /** The parameter exactly as sent, still percent-encoded; empty if the pattern has none. */
+    /**
+     * The parameter exactly as sent, still percent-encoded; empty if the pattern has
+     * none.
+     */
     readonly parameter: string;
     /** The text after the "?", exactly as sent; empty if there is none. */
     readonly query: string;
@@ -28,16 +34,18 @@ interface Path<T> {
 }
 
 /**
- * Finds the route for a request. A pattern is an exact path, or ends in a parameter; an exact path
- * wins. Paths are compared byte by byte and never normalised: `/users/../items`, `/users%2f1` and
- * `//users` match nothing. HEAD is answered as GET.
+ * Finds the route for a request. A pattern is an exact path, or ends in a parameter; an
+ * exact path wins. Paths are compared byte by byte and never normalised:
+ * `/users/../items`, `/users%2f1` and `//users` match nothing. HEAD is answered as GET.
  */
 export class Router<T extends NonNullable<unknown>> {
   readonly #exact = new Map<string, Path<T>>();
   /** By the path before the parameter, such as `/items/`. */
   readonly #byPrefix = new Map<string, Path<T>>();
 
-  /** @throws InvariantError for a malformed pattern, and for two that match the same paths */
+  /**
+   * @throws InvariantError for a malformed pattern, and for two that match the same paths
+   */
   constructor(routes: readonly Route<T>[]) {
     for (const { method, pattern, value } of routes) {
       invariant(patternGrammar.test(pattern), `"${pattern}" is not a path pattern such as /items/{id}`);

@@ -16,7 +16,10 @@ export interface TlsTexts {
   readonly key: string;
 }
 
-/** Starts a server whose requests an exchanger answers. @throws the error of binding to the port */
+/**
+ * Starts a server whose requests an exchanger answers.
+ * @throws the error of binding to the port
+ */
 export async function startHttpServer(
   exchanger: Exchanger, port: number, host: string, tls?: TlsTexts,
 ): Promise<HttpServer> {
@@ -43,7 +46,8 @@ export class HttpServer {
       .on('checkExpectation', exchanger.receive)
       .on('checkContinue', (incoming, outgoing) => exchanger.receive(incoming, outgoing, true))
       .on('connect', (_, socket: Socket) => this.#refuseTunnel(socket))
-      .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuseMalformed(error, socket))
+      .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
+        this.#refuseMalformed(error, socket))
       // A TLS socket is counted when it connects, before the handshake costs anything.
       .on('connection', (socket: Socket) => this.#count(socket))
       .on('drop', () => this.#makeRoom())
@@ -59,21 +63,24 @@ export class HttpServer {
 
   /**
    * Uses another certificate for new connections. Open ones keep theirs.
-   * @throws the error of node:tls if the certificate does not fit its key; then nothing has changed
+   * @throws the error of node:tls if the certificate does not fit its key; then nothing
+   *   has changed
    */
   renewTls(tls: TlsTexts): void {
-    if ('setSecureContext' in this.#server) this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
+    if (!('setSecureContext' in this.#server)) return;
+    this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
   }
 
   /**
-   * Stops gracefully: accepts no more connections, closes idle ones, and answers the requests in
-   * flight, each of which ends its connection. Resolves when the last connection is closed, with
-   * the number of connections that were cut off after `timeoutMs`.
+   * Stops gracefully: accepts no more connections, closes idle ones, and answers the
+   * requests in flight, each of which ends its connection. Resolves when the last
+   * connection is closed, with the number of connections that were cut off after
+   * `timeoutMs`.
    */
   async drain(timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
     this.#exchanger.draining = true;
-    // Only stops listening. `close` of node:http would also close connections whose reply has not
-    // been read yet, because it takes them for idle.
+    // Only stops listening. `close` of node:http would also close connections whose reply
+    // has not been read yet, because it takes them for idle.
     const closed = new Promise((resolve) => TcpServer.prototype.close.call(this.#server, resolve));
     for (const socket of this.#sockets) {
       if (socket.bytesRead === 0) socket.destroy();
@@ -110,8 +117,8 @@ export class HttpServer {
   }
 
   /**
-   * Closes idle connections, after a new one was refused. This looks at every connection, so in a
-   * flood it is not repeated each time.
+   * Closes idle connections, after a new one was refused. This looks at every connection,
+   * so in a flood it is not repeated each time.
    */
   #makeRoom(): void {
     this.#exchanger.refused += 1;
@@ -125,15 +132,17 @@ export class HttpServer {
     // Node no longer handles events of this socket, and a reply may still be on its way.
     socket.on('error', () => socket.destroy()).on('timeout', () => socket.destroy());
     // CONNECT names no resource that could allow another method.
-    const options = { fields: ['Allow', ''] };
-    const failure = new CairnError('method_not_allowed', 'Method not allowed: this server is no proxy', options);
+    const failure = new CairnError('method_not_allowed', 'Method not allowed: this is no proxy', {
+      fields: ['Allow', ''],
+    });
     this.#exchanger.receiveFailure(socket, failure);
   }
 
   #refuseMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
     // The caller has gone away, or does not speak TLS.
-    if (!socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code)) return void socket.destroy();
-    const [known, detail] = failures[code] ?? ['malformed_request', 'its request line or a field is malformed'];
+    const isGone = !socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code);
+    if (isGone) return void socket.destroy();
+    const [known, detail] = failures[code] ?? unparsable;
     this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${detail}`));
   }
 }
@@ -146,7 +155,10 @@ const sendingPollMs = 10;
 /** How often, at most, idle connections are closed to make room for others. */
 const idleClosingMs = 1000;
 
-/** Connections that the system queues. If the queue is full, a client only retries after a second. */
+/**
+ * Connections that the system queues. If the queue is full, a client only retries after a
+ * second.
+ */
 const backlogMax = 4096;
 
 /** Errors of Node's parser, apart from those that mean a malformed request. */
@@ -156,7 +168,11 @@ const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'it took too long to arrive'],
 };
 
-async function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Promise<Server | HttpsServer> {
+const unparsable = ['malformed_request', 'its request line or a field is malformed'] as const;
+
+async function createNodeServer(
+  tls: TlsTexts | undefined, bounds: Limits,
+): Promise<Server | HttpsServer> {
   const options = {
     maxHeaderSize: bounds.fieldsBytesMax,
     headersTimeout: bounds.headersTimeoutMs,
@@ -169,12 +185,16 @@ async function createNodeServer(tls: TlsTexts | undefined, bounds: Limits): Prom
     requireHostHeader: false,
     noDelay: true,
   };
-  const secure = { ...options, ...tls, minVersion: tlsVersionMin, handshakeTimeout: bounds.headersTimeoutMs } as const;
+  const handshakeTimeout = bounds.headersTimeoutMs;
+  const secure = { ...options, ...tls, minVersion: tlsVersionMin, handshakeTimeout } as const;
   // node:https is loaded only if it is needed.
-  const server = tls === undefined ? createServer(options) : (await import('node:https')).createServer(secure);
+  const server =
+    tls === undefined ? createServer(options) : (await import('node:https')).createServer(secure);
   server.maxConnections = bounds.connectionsMax;
-  // Node silently drops fields beyond this number. `checkHead` bounds them and reports it.
+  // Node silently drops fields beyond this number. `checkHead` bounds them and reports
+  // it.
   server.maxHeadersCount = 0;
-  // A caller may close its half of the connection after its request, and still wait for the reply.
+  // A caller may close its half of the connection after its request, and still wait for
+  // the reply.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }

@@ -9,8 +9,8 @@ import { runInNewContext } from 'node:vm';
 
 import { systemClock } from '../../src/base/system.ts';
 import { parseTrustedProxies } from '../../src/base/network.ts';
-import { Exchange } from '../../src/http/exchange.ts';
-import { Exchanger, type ExchangerOptions } from '../../src/http/exchanger.ts';
+import { Exchange, type ExchangerOptions } from '../../src/http/exchange.ts';
+import { Exchanger } from '../../src/http/exchanger.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { refusal as refuse } from '../../src/api/replies.ts';

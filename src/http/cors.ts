@@ -1,0 +1,30 @@
+import type { Fields } from './fields.ts';
+
+const exposed =
+  'ETag, Idempotency-Replayed, Link, Location, Retry-After, X-Request-Id, X-Total-Count';
+const accepted =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, X-Request-Id, traceparent';
+
+/**
+ * Returns the fields, names and values in turn, that let a page of an allowed origin read
+ * the reply (Fetch §3.3). A browser's cookies are never allowed. If any origin is
+ * allowed, `Vary` names `Origin` in every reply.
+ */
+export function corsFields(
+  fields: Fields, allowedOrigins: ReadonlySet<string>,
+): readonly string[] {
+  if (allowedOrigins.size === 0) return [];
+  const origin = fields.get('origin');
+  if (origin === undefined || !allowedOrigins.has(origin)) return ['Vary', 'Origin'];
+  return ['Vary', 'Origin', 'Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposed];
+}
+
+/**
+ * Returns what the reply to OPTIONS carries for a CORS preflight (Fetch §4.8), beside
+ * `corsFields`. Without those it allows nothing. `allow` is the value of the `Allow`
+ * field.
+ */
+export function preflightFields(allow: string): readonly string[] {
+  const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Age', '600'];
+  return ['Access-Control-Allow-Methods', allow, ...always];
+}
