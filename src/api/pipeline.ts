@@ -32,10 +32,7 @@ export interface PipelineOptions extends Authenticators {
 export function createPipeline(options: PipelineOptions): Handle {
   const { endpoints, allowedOrigins, confirm } = options;
   const router = new Router<Endpoint>(
-    endpoints.map((endpoint) => {
-      const { method, path } = endpoint.route;
-      return { method, pattern: path, value: endpoint };
-    }),
+    endpoints.map((value) => ({ method: value.route.method, pattern: value.route.path, value })),
   );
 
   return function handle(request) {

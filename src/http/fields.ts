@@ -56,14 +56,12 @@ function combine(raw: readonly string[]): FieldValues {
  * There may be several, because a subdomain can set one of the same name.
  */
 export function readCookies(fields: Fields, name: string): string[] {
-  const cookies = fields.get('cookie');
-  if (cookies === undefined) return [];
-  const values: string[] = [];
-  for (const pair of cookies.split(';')) {
+  const pairs = fields.get('cookie')?.split(';') ?? [];
+  return pairs.flatMap((pair) => {
     const equals = pair.indexOf('=');
-    if (equals !== -1 && pair.slice(0, equals).trim() === name) values.push(pair.slice(equals + 1).trim());
-  }
-  return values;
+    const isNamed = equals !== -1 && pair.slice(0, equals).trim() === name;
+    return isNamed ? [pair.slice(equals + 1).trim()] : [];
+  });
 }
 
 /** RFC 6265 §4.1.1, `cookie-octet`. */

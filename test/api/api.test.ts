@@ -30,7 +30,7 @@ test('an item is created, read, replaced, patched, listed and removed', async (t
   assert.equal((await admin('GET', '/items/1')).status, 404);
 });
 
-test('GET /me shows the record of the caller, known by a token or a cookie, and its place', async (t) => {
+test("GET /me returns the caller's own record and its path, with a token or a cookie", async (t) => {
   const { app, ask, as, browserOf } = await openTestApp(t);
   const [member, browser] = [await as('member'), await browserOf('member')];
   const record = await member('GET', '/users/2');
@@ -250,7 +250,7 @@ test('what is wrong with a password is reported along with everything else', asy
   );
 });
 
-test('open registration slows down who makes one user after another, signed in or not, and no sign-in', async (t) => {
+test('open registration throttles callers that create many users, signed in or not, but no sign-ins', async (t) => {
   const { ask, as } = await openTestApp(t, { registration: 'open' });
   for (const [address, asker] of [['192.0.2.1', ask], ['192.0.2.2', await as('member')]] as const) {
     const statuses: number[] = [];
@@ -264,7 +264,7 @@ test('open registration slows down who makes one user after another, signed in o
   }
 });
 
-test('a caller that asks for one e-mail address after another, to learn which are taken, is slowed down', async (t) => {
+test('a caller that tries many e-mail addresses to learn which are taken is throttled', async (t) => {
   const { as, credentials } = await openTestApp(t);
   const member = await as('member');
   const codes: unknown[] = [];
@@ -276,7 +276,7 @@ test('a caller that asks for one e-mail address after another, to learn which ar
   assert.equal((await admin('PATCH', '/users/2', { json: { email: 'mia@example.org' } })).status, 200);
 });
 
-test('a known path with another method is told what there is', async (t) => {
+test('405 lists the methods that the path supports', async (t) => {
   const { ask } = await openTestApp(t);
   const answer = await ask('POST', '/items/1', { json: {} });
   assert.deepEqual([answer.status, answer.code], [405, 'method_not_allowed']);
@@ -286,7 +286,7 @@ test('a known path with another method is told what there is', async (t) => {
   assert.equal((await ask('GET', '/nothing')).code, 'not_found');
 });
 
-test('404 tells an unknown path, with the nearest one, from an absent record', async (t) => {
+test('404 for an unknown path suggests the nearest one, and differs from 404 for an absent record', async (t) => {
   const { as } = await openTestApp(t);
   const member = await as('member');
   const detailOf = async (target: string): Promise<unknown> => {
@@ -307,7 +307,7 @@ test('404 tells an unknown path, with the nearest one, from an absent record', a
   for (const target of ['/qqq', '/%00', `/${'q'.repeat(10_000)}`]) assert.equal(await detailOf(target), unknown);
 });
 
-test('a malformed id is an absent one', async (t) => {
+test('a malformed id gets 404, like an absent one', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });

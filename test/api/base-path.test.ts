@@ -20,7 +20,7 @@ async function openUnder(t: { after(close: () => Promise<void>): void }, prefix:
 
 for (const prefix of ['/api', '']) {
   const sent = prefix === '' ? 'taken off by a proxy' : 'as the caller sent it';
-  test(`under a base path, ${sent}, everything that names a path names it with the base path`, async (t) => {
+  test(`under a base path, ${sent}, every path in a reply begins with the base path`, async (t) => {
     const { ask, setCookie, cookie, writing } = await openUnder(t, prefix);
     assert.match(setCookie, /^sid=[\w-]+; Path=\/api; Max-Age=/);
     const made = await ask('POST', '/items', writing, '{"name":"Lamp","price":1}');
@@ -49,7 +49,7 @@ for (const prefix of ['/api', '']) {
   });
 }
 
-test('the base path without a slash leads to the page', async (t) => {
+test('the base path without a slash redirects to the page', async (t) => {
   const { app } = await openUnder(t, '/api');
   const { status, fields } = await app.inject({ target: '/api' });
   assert.deepEqual([status, fields.get('location')], [303, '/api/']);

@@ -63,7 +63,7 @@ const rows: readonly [body: string | Buffer, status: number, ...codes: string[]]
   ['{"name":"a\\nb","price":-1,"x":1}', 422, 'control_character', 'too_small', 'unknown_field'],
 ];
 
-test('a body that breaks a rule is refused with all that is wrong, and the next request is served', async (t) => {
+test('a body that breaks rules is refused with all issues, and the next request is served', async (t) => {
   const admin = await (await openTestApp(t)).as('admin', { 'content-type': 'application/json' });
   for (const [body, status, ...codes] of rows) {
     await t.test(`${status} ${codes.join(', ')}: ${JSON.stringify(body.toString()).slice(0, 70)}`, async () => {
@@ -82,7 +82,7 @@ test('a body that breaks a rule is refused with all that is wrong, and the next 
   assert.equal((await admin('POST', '/items', { json: longest })).status, 201);
 });
 
-test('a password is looked at beside a name and an address that are no texts, and cannot be made any', async (t) => {
+test('a password is validated even beside a name and an address that are not texts', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   const json = { name: { toString: 1, valueOf: 1 }, email: [{ toString: null }], password: 'a good and long password' };

@@ -60,7 +60,7 @@ async function open(t: TestContext, options = {}) {
   return { ...fixture, member, admin, bearer };
 }
 
-test('changes are told in the order of their commits, with the record as it is shown', async (t) => {
+test('changes are sent in the order of their commits, with the record as it is shown', async (t) => {
   const { app, member, bearer } = await open(t);
   const listener = follow(app, await bearer('member'));
   await until(() => listener.text !== '', 'the stream begins');
@@ -87,7 +87,7 @@ test('changes are told in the order of their commits, with the record as it is s
   assert.equal(app.load().listeners, 0);
 });
 
-test('each is told of what they may list: members of no users, nobody of sessions, keys or secrets', async (t) => {
+test('callers get changes they may list: no users for members, no sessions, keys or secrets', async (t) => {
   const { app, admin, bearer } = await open(t);
   const listeners = { member: follow(app, await bearer('member')), admin: follow(app, await bearer('admin')) };
   const json = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
@@ -103,7 +103,7 @@ test('each is told of what they may list: members of no users, nobody of session
   }
 });
 
-test('collections of one\'s own are told, each to those who may list it', async (t) => {
+test('changes of declared collections are sent to callers who may list them', async (t) => {
   const fields = { text: text({ min: 1, max: 20, example: 'a' }) };
   const notes = defineCollection({ name: 'notes', singular: 'note', fields });
   const secrets = defineCollection({ name: 'secrets', singular: 'secret', fields, access: { list: 'admin' } });
@@ -117,7 +117,7 @@ test('collections of one\'s own are told, each to those who may list it', async 
   all.leave();
 });
 
-test('a stream resumes behind any event, within a commit, too, without a gap or a repetition', async (t) => {
+test('a stream resumes after any event, even within a commit, without a gap or a repetition', async (t) => {
   const { app, member, bearer } = await open(t);
   const fields = await bearer('member');
   const whole = follow(app, fields);
@@ -142,7 +142,7 @@ test('a stream resumes behind any event, within a commit, too, without a gap or 
   whole.leave();
 });
 
-test('the stream begins with a reset where the place is unknown, in the future or gone from memory', async (t) => {
+test('the stream begins with a reset if the event id is unknown, in the future or no longer remembered', async (t) => {
   const { app, member, bearer } = await open(t);
   const fields = await bearer('member');
   await member('POST', '/items', { json: lamp });
@@ -169,7 +169,7 @@ test('the stream begins with a reset where the place is unknown, in the future o
   gone.leave();
 });
 
-test('an unknown or repeated parameter is refused, and another Accept', async (t) => {
+test('an unknown or repeated parameter is refused, and so is an Accept without event streams', async (t) => {
   const { member } = await open(t);
   for (const query of ['x=1', 'since=a&since=b', 'since=a&x=1']) {
     assert.equal((await member('GET', `/changes?${query}`)).code, 'invalid_query');
@@ -198,7 +198,7 @@ test('a stream ends when the session, the role or the user has ended', async (t)
   assert.equal(app.load().listeners, 0);
 });
 
-test('a stream ends when the token has, and does not keep a session alive', async (t) => {
+test('a stream ends when its token expires, and does not keep a session alive', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => now, elapsed: () => performance.now() };
   const { app, bearer, cookie } = await open(t, { clock });
@@ -217,7 +217,7 @@ test('a stream ends when the token has, and does not keep a session alive', asyn
   await listeners[1]?.ended;
 });
 
-test('a caller has a share of the listeners, and gives it back by leaving', async (t) => {
+test('a caller has a share of the listeners, and returns it by closing the connection', async (t) => {
   const { app, ask, bearer } = await open(t);
   const fields = await bearer('member');
   const listeners = Array.from({ length: limits.listenersPerCallerMax }, () => follow(app, fields));
@@ -230,7 +230,7 @@ test('a caller has a share of the listeners, and gives it back by leaving', asyn
   assert.equal((await ask('GET', '/changes', { fields })).status, 200);
 });
 
-test('a caller that closes its connection gives its place back at once, also under a base path', async (t) => {
+test('a closed connection frees its listener at once, also under a base path', async (t) => {
   const app = await createApp({ directory: temporaryDirectory(t), auth: 'none', basePath: '/api' });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   t.after(() => app.close());
@@ -250,7 +250,7 @@ test('a caller that closes its connection gives its place back at once, also und
   assert.match(received, /^HTTP\/1\.1 200 [^]*\nid: /);
 });
 
-test('a stop ends the streams', async (t) => {
+test('a shutdown ends the streams', async (t) => {
   const app = await createApp({ directory: temporaryDirectory(t), auth: 'none' });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   const asked = request({ port, host: '127.0.0.1', path: '/changes', headers: { host: 'localhost' } }).end();

@@ -9,7 +9,7 @@ import { openTestApp, type Answer, type Ask } from '../support/app.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
 
-test('a record and its collection have strong entity tags that change with them, and only then', async (t) => {
+test('a record and its collection have strong entity tags that change only when they change', async (t) => {
   const { as } = await openTestApp(t);
   const member = await as('member');
   const tagOf = async (target: string): Promise<string> => (await member('GET', target)).field('etag') ?? '';
@@ -28,7 +28,7 @@ test('a record and its collection have strong entity tags that change with them,
   assert.notEqual(await tagOf('/items'), all);
 });
 
-test('RFC 9110 §13.1.2: what the caller has is answered with 304, lists too', async (t) => {
+test('RFC 9110 §13.1.2: a caller that has the current version gets 304, for lists too', async (t) => {
   const { ask, as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: lamp });
@@ -66,7 +66,7 @@ test('RFC 9110 §13.1.2: what the caller has is answered with 304, lists too', a
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
 });
 
-test('RFC 9110 §13.1.1: a write goes on only for the version that was named', async (t) => {
+test('RFC 9110 §13.1.1: a write needs the version that If-Match names', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   const etag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
@@ -120,7 +120,7 @@ test('a change that changes nothing writes nothing: the entity tags stay', async
   }
 });
 
-test('RFC 9110 §13.1.1: what has no version is not written for one', async (t) => {
+test('RFC 9110 §13.1.1: If-Match refuses a write to a resource without versions', async (t) => {
   const { ask, as, browserOf } = await openTestApp(t);
   const member = await as('member', { 'if-match': '"x"' });
   const browser = await browserOf('member', { 'if-match': '"x"' });
@@ -164,7 +164,7 @@ test('the order: authorization, 404, 428, 422, 412', async (t) => {
 
 const update = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status).sort();
 
-test('of 40 writers that saw the same version one wins, and no update is lost', async (t) => {
+test('one of 40 writers with the same version wins, and no update is lost', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-race-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const { as } = await openTestApp(t, { directory });
@@ -203,7 +203,7 @@ test('of 40 writers that saw the same version one wins, and no update is lost', 
   assert.equal(Object((await admin('GET', '/items/1')).json).price, 20);
 });
 
-test('of a removal and a change for the same version one wins', async (t) => {
+test('either a removal or a change of the same version wins', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   for (let id = 1; id <= 10; id += 1) {
@@ -218,7 +218,7 @@ test('of a removal and a change for the same version one wins', async (t) => {
   }
 });
 
-test('no entity tag of an earlier epoch matches, sessions and dashboard have none', async (t) => {
+test('entity tags of an earlier epoch do not match, and sessions and the dashboard have none', async (t) => {
   const { as, browserOf } = await openTestApp(t);
   const other = await (await openTestApp(t)).as('admin');
   const admin = await as('admin');

@@ -38,7 +38,7 @@ test('the same key and body again get the same answer, and nothing is created', 
   assert.equal((await member('GET', '/items')).body, '[]');
 });
 
-test('another body or another collection under the key is refused, and the key stays', async (t) => {
+test('the same key with another body or collection is refused, and the key stays', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', keyed('k'));
@@ -52,7 +52,7 @@ test('another body or another collection under the key is refused, and the key s
   assert.equal(Object((await admin('GET', '/items')).json).length, 1);
 });
 
-test('a record with timestamps is told of with the times that it got', async (t) => {
+test('a replayed record has the timestamps of the first reply', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => (now += 1), elapsed: () => performance.now() };
   const fields = { text: text({ min: 1, max: 20, example: 'a' }) };
@@ -66,7 +66,7 @@ test('a record with timestamps is told of with the times that it got', async (t)
   }
 });
 
-test('an array is created once, too, and answered with the ids that it got', async (t) => {
+test('an array is also created only once, and replayed with the same ids', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const many = [lamp, { name: 'Chair', price: 2 }, { name: 'Table', price: 3 }];
   const first = await member('POST', '/items', keyed('many', many));
@@ -91,7 +91,7 @@ test('each caller has keys of their own', async (t) => {
   assert.equal(elsewhere.code, 'email_taken');
 });
 
-test('requests at the same time create one record between them, and a user is audited once', async (t) => {
+test('concurrent requests with one key create one record, and a user is audited once', async (t) => {
   const { as, app } = await openTestApp(t);
   const admin = await as('admin');
   const answers = await Promise.all(Array.from({ length: 50 }, () => admin('POST', '/items', keyed('k'))));
@@ -103,7 +103,7 @@ test('requests at the same time create one record between them, and a user is au
   assert.equal(app.users.records.size, 3);
 });
 
-test('what was refused is not kept: the key can be used for the mended request', async (t) => {
+test('a refused request does not use up its key', async (t) => {
   const fixture = await openTestApp(t);
   const member = await fixture.as('member');
   assert.equal((await member('POST', '/items', keyed('k', { name: '' }))).status, 422);
@@ -123,7 +123,7 @@ test('hooks do not run again', async (t) => {
   assert.deepEqual(seen, ['before create', 'after create']);
 });
 
-test('a key outlives a restart', async (t) => {
+test('a key survives a restart', async (t) => {
   const directory = temporaryDirectory(t);
   const first = await openTestApp(t, { directory, withoutPort: true });
   const made = await (await first.as('member'))('POST', '/items', keyed('k'));
@@ -150,7 +150,7 @@ for (const [key, status] of [
   });
 }
 
-test('a caller has so many keys: one more takes the place of the oldest of their own', async (t) => {
+test('a caller has a limited number of keys, and a further one replaces its oldest', async (t) => {
   const fixture = await openTestApp(t);
   const [member, admin] = [await fixture.as('member'), await fixture.as('admin')];
   await admin('POST', '/items', keyed('first'));
@@ -171,7 +171,7 @@ test('a caller has so many keys: one more takes the place of the oldest of their
   assert.equal(await replayed(member, 'k199'), undefined);
 });
 
-test('a key is over after 24 hours, and goes when another one comes', async (t) => {
+test('a key expires after 24 hours, and is removed when another one is added', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => now, elapsed: () => performance.now() };
   const fixture = await openTestApp(t, { clock });

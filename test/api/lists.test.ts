@@ -14,7 +14,7 @@ async function withItems(t: Parameters<typeof openTestApp>[0], prices: readonly 
   return { ...opened, fields, list };
 }
 
-test('a list without a limit is all of it, as an array', async (t) => {
+test('a list without a limit has all records, as an array', async (t) => {
   const { list } = await withItems(t, []);
   const none = await list('');
   assert.deepEqual([none.status, none.body, none.field('link')], [200, '[]', undefined]);
@@ -48,7 +48,7 @@ test('pages lead back from the last one by their Link fields', async (t) => {
   assert.deepEqual(seen, [[6, 2], [1, 3], [5]]);
 });
 
-test('the next page is asked for as this one was, by another cursor alone', async (t) => {
+test('the link to the next page differs from the request only in the cursor', async (t) => {
   const { list } = await withItems(t, [1, 2, 3, 4]);
   const query = '?n%61me:in=Item+1,Item%202,b%2Cc,Item%203&limit=1&fields=id%2Cname&name:ne=>,';
   const links = [];
@@ -61,14 +61,14 @@ test('the next page is asked for as this one was, by another cursor alone', asyn
   assert.deepEqual(links, [1, 2].map(() => `${query.replace('>', '%3E')}&cursor=`));
 });
 
-test('the link to the next page is hardly longer than what was asked for', async (t) => {
+test('the link to the next page is hardly longer than the request', async (t) => {
   const { list } = await withItems(t, [1, 2]);
   const ids = Array.from({ length: 2900 }, (_, index) => index + 1).join(',');
   const link = (await list(`?limit=1&id:in=${ids}`)).field('link') ?? '';
   assert.ok(link.length < ids.length + 200);
 });
 
-test('a list that is asked for again is the same, and another as soon as something is written', async (t) => {
+test('a list has the same entity tag until something is written', async (t) => {
   const { list, ask, fields } = await withItems(t, [3, 1, 2]);
   const query = '?limit=2&sort=-price';
   const first = await list(query);
@@ -85,7 +85,7 @@ test('a list that is asked for again is the same, and another as soon as somethi
   assert.notEqual(changed.field('etag'), first.field('etag'));
 });
 
-test('the count of all that passes the filters comes when it is asked for', async (t) => {
+test('the number of all matching records is sent on request', async (t) => {
   const { list } = await withItems(t, [3, 1, 2]);
   const counted = await list('?limit=1&price:gte=2', { prefer: 'count=exact' });
   assert.equal(counted.field('x-total-count'), '2');
@@ -124,7 +124,7 @@ test('unknown and repeated query parameters are refused on every route', async (
   assert.equal((await ask('POST', '/items?x=1', { fields, json: { name: 'x', price: 1 } })).code, 'invalid_query');
 });
 
-test('users are found by e-mail address as they are unique by it', async (t) => {
+test('users are found by e-mail address without regard to case, in which it is unique', async (t) => {
   const { ask, token } = await openTestApp(t);
   const fields = { authorization: `Bearer ${await token('admin')}` };
   const found = await ask('GET', '/users?email=ADMIN%40Example.ORG&fields=email', { fields });
@@ -157,7 +157,7 @@ test('in, sort and fields are read as ordinary clients encode them', async (t) =
   }
 });
 
-test('q finds a text in any text field, with everything else that lists do', async (t) => {
+test('q finds a text in any text field, and combines with the other list parameters', async (t) => {
   const admin = await (await openTestApp(t)).as('admin');
   for (const name of ['Desk LAMP', 'Größe L', 'lamp shade', 'Cup', 'Straßenlampe']) {
     await admin('POST', '/items', { json: { name, price: name.length } });

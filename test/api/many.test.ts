@@ -7,7 +7,7 @@ import { openTestApp } from '../support/app.ts';
 
 const lamps = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `Lamp ${index}`, price: index }));
 
-test('an array creates all its records in one commit, and is answered with them in order', async (t) => {
+test('an array creates all its records in one commit, and the reply has them in order', async (t) => {
   const { app, as } = await openTestApp(t);
   const member = await as('member');
   const { commits } = app.store.status();
@@ -38,7 +38,7 @@ test('one element that breaks a rule refuses all, and the pointers name the elem
   assert.equal((await member('GET', '/items')).body, '[]');
 });
 
-test('no more issues are told of a thousand bad elements than of one', async (t) => {
+test('a thousand bad elements get no more issues than one', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const answer = await member('POST', '/items', { json: lamps(1000).map(() => ({ name: 1, price: '' })) });
   assert.equal(Object(answer.json).errors.length, 100);

@@ -29,14 +29,14 @@ test('a patch is a merge patch by either name, and OPTIONS says so', async (t) =
   assert.equal((await ask('OPTIONS', '/items')).field('accept-patch'), undefined);
 });
 
-test('RFC 9110 §14.5: a part is not taken for the whole', async (t) => {
+test('RFC 9110 §14.5: PUT with Content-Range is refused', async (t) => {
   const admin = await (await openTestApp(t)).as('admin', { 'content-range': 'bytes 0-9/99' });
   assert.equal((await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } })).status, 201);
   const answer = await admin('PUT', '/items/1', { json: { name: 'Lamp', price: 2 } });
   assert.deepEqual([answer.status, answer.code], [400, 'malformed_request']);
 });
 
-test('RFC 9110 §12.5.1: what cannot be shown as asked is 406', async (t) => {
+test('RFC 9110 §12.5.1: an Accept without a supported type gets 406', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });

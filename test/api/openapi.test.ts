@@ -70,13 +70,13 @@ test('every reference leads somewhere, and so does the type of every problem', (
   for (const reference of [...references, ...types]) assert.ok(isJsonObject(resolve(document, reference)), reference);
 });
 
-test('a value that is enumerated has its type beside it: generators make nothing of it otherwise', () => {
+test('each enum and const has a type, which code generators need', () => {
   const enumerated = all.filter(([, { const: constant, enum: values }]) => (constant ?? values) !== undefined);
   assert.ok(enumerated.length > 20);
   for (const [way, { type }] of enumerated) assert.ok(type !== undefined, way);
 });
 
-test('every example keeps its schema', () => {
+test('every example matches its schema', () => {
   let count = 0;
   for (const [way, schema] of all) {
     const { examples = [] } = schema;
@@ -88,7 +88,7 @@ test('every example keeps its schema', () => {
   assert.ok(count > 20);
 });
 
-test('an installation that demands If-Match says so, and asks for passwords as long as it takes', async (t) => {
+test('the document follows the options for If-Match and the password length', async (t) => {
   const { ask } = await openTestApp(t, { requireIfMatch: true, passwordLengthMin: 9 });
   const strict: JsonValue = Object((await ask('GET', '/openapi.json')).json);
   for (const [served, required] of [[strict, true], [document, false]] as const) {
@@ -118,7 +118,7 @@ test('a request for tokens has credentials or a refresh token, not both', () => 
   }
 });
 
-test('a body that may be sent is described for each collection', () => {
+test('the bodies of each collection are described', () => {
   const { NewItem, ItemReplacement, ItemPatch, Item } = Object(resolve(document, '#/components/schemas'));
   assert.deepEqual(Object.keys(NewItem.properties), ['name', 'price']);
   assert.deepEqual(NewItem.required, ['name', 'price']);

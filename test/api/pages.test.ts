@@ -30,7 +30,7 @@ test('the dashboard is a page for a signed-in browser, and JSON for other caller
   assert.equal(json.field('content-type'), 'application/json');
 });
 
-test('a page is told whether anybody has to sign in', async (t) => {
+test('the page knows whether signing in is required', async (t) => {
   const [closed, open] = [await openTestApp(t), await openTestApp(t, { auth: 'none' })];
   assert.match((await closed.ask('GET', '/')).body, /^<!doctype html>\n<html lang="en">/);
   assert.match((await open.ask('GET', '/')).body, /^<!doctype html>\n<html data-auth="none" lang="en">/);

@@ -42,7 +42,7 @@ test('RFC 6749 section 5.1: the answer of POST /tokens, for a password and for a
   assert.notEqual(refreshTokenIn(first), refreshTokenIn(second));
 });
 
-test('a refresh token takes the place of e-mail and password, and does not stand beside them', async (t) => {
+test('a refresh token replaces e-mail and password, and is refused beside them', async (t) => {
   const { ask, credentials, family } = await setUp(t);
   const token = await family();
   for (const json of [{}, { refresh_token: token, ...credentials('member') }, { refresh_token: '' },
@@ -81,7 +81,7 @@ test('a token that is used again after 30 s ends the family, also when its succe
   assert.equal((await refresh(second)).status, 401);
 });
 
-test('50 refreshes at the same time get one successor, and it is good', async (t) => {
+test('50 concurrent refreshes get the same valid successor', async (t) => {
   const { refresh, family } = await setUp(t);
   const token = await family();
   const answers = await Promise.all(Array.from({ length: 50 }, () => refresh(token)));
@@ -266,7 +266,7 @@ test('an administrator sees and ends the sessions of anybody', async (t) => {
   }
 });
 
-test('the actor of a removal is looked at once more', async (t) => {
+test('the actor of a removal is checked again inside the transaction', async (t) => {
   const { ask, token, cookie } = await setUp(t);
   const [former, other] = [{ authorization: `Bearer ${await token('member')}` }, await token('admin')];
   await cookie('member');

@@ -65,7 +65,7 @@ test('an account that signed in before is not locked out by others at its addres
   assert.equal((await login(credentials('member').email)).status, 200);
 });
 
-test('ten accounts that sign in as fast as they can keep nobody else from it', async (t) => {
+test('ten accounts that sign in as fast as they can do not lock out others', async (t) => {
   const { as, login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
   const admin = await as('admin');
   const emails = Array.from({ length: 10 }, (_, index) => `attacker${index}@example.org`);
@@ -87,7 +87,7 @@ test('ten accounts that sign in as fast as they can keep nobody else from it', a
   assert.ok(outcomes.includes(503), 'the queue was full');
 });
 
-test('an app that hashes as much as it may says when to come back, and forgets the attempt', async (t) => {
+test('an app at its limit of password hashes sends Retry-After, and does not count the attempt', async (t) => {
   const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
   const answers = await Promise.all(
     Array.from({ length: 40 }, (_, index) => login('guess', `198.51.100.${index}`, `${index}@example.org`)),
@@ -113,7 +113,7 @@ const transports: readonly [title: string, value: string, status: number][] = [
   ['an empty field', '', 401],
   ['a parameter', 'Bearer token=T', 401],
 ];
-test('Authorization decides alone, also beside a good cookie', async (t) => {
+test('only Authorization counts, even beside a good cookie', async (t) => {
   const { ask, token, cookie } = await setUp(t);
   const [good, sid] = [await token('member'), await cookie('member')];
   for (const [title, value, status] of transports) {
@@ -286,7 +286,7 @@ test('a cookie is refused when there are two, and is no credential under another
   assert.equal((await ask('GET', '/items', { fields: { cookie: 'sid=' } })).code, 'invalid_session');
 });
 
-test('two cookies, of which a neighbouring host planted one, keep nobody from signing in or out', async (t) => {
+test('a second cookie, set by a neighbouring host, does not prevent signing in or out', async (t) => {
   const { ask, cookie, credentials } = await setUp(t);
   const [sid, planted] = [await cookie('member'), 'sid=planted'];
   for (const both of [`${planted}; ${sid}`, `${sid}; ${planted}`]) {

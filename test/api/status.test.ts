@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { isLockedRun } from '../support/locked.ts';
 import { openTestApp } from '../support/app.ts';
 
-test('the status tells administrators of the version, the records and the store', async (t) => {
+test('the status shows administrators the version, the records and the store', async (t) => {
   const { ask, token } = await openTestApp(t);
   const authorization = `Bearer ${await token('admin')}`;
   const before = Object((await ask('GET', '/status', { fields: { authorization } })).json);
@@ -18,7 +18,7 @@ test('the status tells administrators of the version, the records and the store'
   assert.equal(after.records, before.records + 1);
 });
 
-test('on a disk it tells the free space and the last checkpoint', { skip: isLockedRun }, async (t) => {
+test('with a directory, it shows the free space and the last checkpoint', { skip: isLockedRun }, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-status-'));
   t.after(() => rmSync(directory, { recursive: true, force: true }));
   const { ask, token } = await openTestApp(t, { directory });

@@ -113,7 +113,7 @@ test('an idle connection is closed', async (context) => {
   await assertLast(client, { status: 200 });
 });
 
-test('a caller that leaves in mid content changes nothing, one that half-closes is answered', async (context) => {
+test('a caller that leaves during its content changes nothing, one that half-closes is served', async (context) => {
   let stored = 0;
   const listener = await start(context, {}, {
     'POST /store': async (request) => {
@@ -139,7 +139,7 @@ test('a caller that leaves in mid content changes nothing, one that half-closes 
   await assertServes(listener);
 });
 
-test('a reader that takes nothing is cut off, and one that goes on taking is not', async (context) => {
+test('a reader that reads nothing is cut off, and a slow one is not', async (context) => {
   let returned = 0;
   async function* endless(): AsyncGenerator<string> {
     try {
@@ -170,7 +170,7 @@ test('a reader that takes nothing is cut off, and one that goes on taking is not
   await assertServes(listener);
 });
 
-test('a reader that leaves a large reply lying is cut off', async (context) => {
+test('a reader that does not read a large reply is cut off', async (context) => {
   const big = text('y'.repeat(8 * 1024 * 1024));
   const listener = await start(context, { slowReaderTimeoutMs: 100 }, { 'GET /big': () => big });
   const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\n`);
@@ -185,7 +185,7 @@ test('a reader that leaves a large reply lying is cut off', async (context) => {
   await assertServes(listener);
 });
 
-test('a caller that leaves ends the stream it asked for', async (context) => {
+test('a caller that leaves ends its stream', async (context) => {
   const ended = gate();
   const listener = await start(context, {}, {
     'GET /endless': () => ({
@@ -205,7 +205,7 @@ test('a caller that leaves ends the stream it asked for', async (context) => {
   await assertServes(listener);
 });
 
-test('a handler learns that its caller has gone, and by which key its share is counted', async (context) => {
+test("a handler learns that its caller has left, and the key of the caller's share", async (context) => {
   const requests: Request[] = [];
   const listener = await start(context, {}, {
     'GET /wait': async (request) => {
@@ -242,7 +242,7 @@ test('a handler learns that its caller has gone, and by which key its share is c
   await until(() => requests[4]?.signal.aborted === true, 'a stop that cuts off a handler does not tell it');
 });
 
-test('a stream that fails half-way never looks whole, and no failure is shown to the caller', async (context) => {
+test('a stream that fails never looks complete, and errors are not shown to the caller', async (context) => {
   const failures: unknown[] = [];
   const onError = (error: unknown): number => failures.push(error);
   const broken: Handle = () => {
@@ -289,7 +289,7 @@ test('1,000 pipelined requests that are answered at once are answered in order',
   }
 });
 
-test('a request behind one whose reply is still being made ends the connection with that reply', async (context) => {
+test('a request that arrives behind an unfinished reply ends the connection with that reply', async (context) => {
   let handled = 0;
   const later: Handle = async () => {
     handled += 1;
@@ -329,7 +329,7 @@ test('a request behind one whose reply is still being made ends the connection w
   }
 });
 
-test('behind a reply that is still being made, little is read of what is pipelined without end', async (context) => {
+test('endless pipelined requests behind an unfinished reply are discarded unparsed', async (context) => {
   const waits = gate();
   let socket: Socket | undefined;
   const listener = await start(context, {}, {
@@ -354,7 +354,7 @@ test('behind a reply that is still being made, little is read of what is pipelin
   await assertServes(listener);
 });
 
-test('a caller that reads nothing does not make replies pile up', async (context) => {
+test('replies do not pile up for a caller that reads nothing', async (context) => {
   let handled = 0;
   const big: Handle = () => {
     handled += 1;
@@ -393,7 +393,7 @@ test('a caller that pipelines small requests and reads nothing is cut off in tim
   await assertServes(listener);
 });
 
-test('a caller that sends too many requests behind its replies has a connection cut', async (context) => {
+test('a connection with too many requests behind an unfinished reply is cut', async (context) => {
   const { wait, open } = gatedHandler();
   const listener = await start(context, { piledBytesMax: 8 * 200 * 2048, lingerTimeoutMs: 20 }, { 'GET /wait': wait });
   const pipeline = (count: number): RawClient =>
@@ -411,7 +411,7 @@ test('a caller that sends too many requests behind its replies has a connection 
   await until(() => listener.exchanger.inFlight + listener.exchanger.connections === 0, 'they stay');
 });
 
-test('a write is answered before the read behind it is looked at, or ends the connection', async (context) => {
+test('a read that is pipelined behind a write never sees the old value', async (context) => {
   let value = 'old';
   const listener = await start(context, {}, {
     'POST /value': async (request) => {
@@ -433,7 +433,7 @@ test('a write is answered before the read behind it is looked at, or ends the co
   assert.equal(value, 'two');
 });
 
-test('a caller that asks for a tunnel and breaks the connection harms nobody', async (context) => {
+test('CONNECT on a connection that breaks harms no other caller', async (context) => {
   const listener = await start(context, { lingerTimeoutMs: 20 });
   for (let round = 0; round < 20; round += 1) {
     const client = new RawClient(listener.port).send('CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n');
@@ -444,7 +444,7 @@ test('a caller that asks for a tunnel and breaks the connection harms nobody', a
   await assertServes(listener);
 });
 
-test('a request for a tunnel behind a streamed reply leaves the reply whole', async (context) => {
+test('CONNECT behind a streamed reply leaves the reply complete', async (context) => {
   const listener = await start(context, {}, {
     'GET /long': () => ({ ...text(''), body: chunks(200, 64 * 1024) }),
   });
@@ -459,7 +459,7 @@ test('a request for a tunnel behind a streamed reply leaves the reply whole', as
   await assertServes(listener);
 });
 
-test('a caller that leaves while its reply is being made leaves nothing behind', async (context) => {
+test('a caller that leaves before its reply is ready leaves no state behind', async (context) => {
   const { wait, open } = gatedHandler();
   const listener = await start(context, {}, { 'GET /wait': wait });
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
@@ -502,7 +502,7 @@ test('after "Connection: close" from either side nothing more is handled', async
   }
 });
 
-test('nothing is handled behind a reply whose connection Node itself would end', async (context) => {
+test("no request is handled after a reply that ends its connection by Node's own rules", async (context) => {
   let handled = 0;
   const count = (reply: () => Reply): Handle => () => {
     handled += 1;
@@ -625,7 +625,7 @@ test('at the cap of all, idle connections make room', async (context) => {
   await assertServes(listener);
 });
 
-test('at the cap of all, a flood does not have idle connections looked for each time', async (context) => {
+test('at the cap of all, a flood does not search for idle connections each time', async (context) => {
   const search = context.mock.method(Server.prototype, 'closeIdleConnections');
   const listener = await start(context, { connectionsMax: 5 });
   const busy = Array.from({ length: 5 }, () => new RawClient(listener.port).send(`POST /echo ${host}`));
@@ -637,7 +637,7 @@ test('at the cap of all, a flood does not have idle connections looked for each 
   for (const client of busy) client.socket.destroy();
 });
 
-test('beyond the requests in flight callers get 503, but health is always answered', async (context) => {
+test('beyond the limit of requests in flight callers get 503, but probes are always answered', async (context) => {
   const { wait, open } = gatedHandler();
   const routes = { 'GET /wait': wait, 'GET /livez': () => text('alive') };
   const always = { alwaysServedTargets: new Set(['/livez']) };
@@ -771,7 +771,7 @@ test('draining ends at its deadline and returns the number of connections that i
   await client.closed;
 });
 
-test('the caller is the one that a trusted proxy names, and HSTS is sent on TLS only', async (context) => {
+test('a trusted proxy names the caller, and HSTS is sent over TLS only', async (context) => {
   const show: Handle = (request) => text(request.address);
   const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
   const listener = await start(context, {}, { 'GET /who': show }, trusted);
@@ -787,7 +787,7 @@ test('the caller is the one that a trusted proxy names, and HSTS is sent on TLS 
   client.socket.destroy();
 });
 
-test('an address that forwards and is not trusted is reported once, and is itself the caller', async (context) => {
+test('an untrusted proxy is reported once, and is itself the caller', async (context) => {
   const reported: string[] = [];
   const show: Handle = (request) => text(request.address);
   const onUntrustedProxy = (address: string): number => reported.push(address);
@@ -800,7 +800,7 @@ test('an address that forwards and is not trusted is reported once, and is itsel
   assert.deepEqual(reported, ['127.0.0.1']);
 });
 
-test('every reply has a request id, and a sane one of a trusted proxy is taken over', async (context) => {
+test('every reply has a request id, and a valid one from a trusted proxy is used', async (context) => {
   const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
   const routes: Record<string, Handle> = {
     'GET /stream': () => ({ ...text(''), body: chunks(2, 3) }),
@@ -830,7 +830,7 @@ test('every reply has a request id, and a sane one of a trusted proxy is taken o
   }
 });
 
-test("an embedder's own server hands requests over, and a test needs no port", async (context) => {
+test("an embedder's own server can use an exchanger, and inject needs no port", async (context) => {
   const nextId = (): string => 'id';
   const exchanger = new Exchanger({ handle: createHandle(), refuse, proxies: () => false, clock: systemClock, nextId });
   const server = createServer((incoming, outgoing) => exchanger.receive(incoming, outgoing));

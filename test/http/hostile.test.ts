@@ -193,7 +193,7 @@ answers('known, but not here', [
   ),
 ]);
 
-test('RFC 9110 §6.6.1: the reply to what cannot be parsed has a date, and says what may be wrong', async () => {
+test('RFC 9110 §6.6.1: the reply to an unparsable request has a date, and says what may be wrong', async () => {
   const said = [['FOO /items/1 HTTP/1.1', /request line or a field/], ['CONNECT a:80 HTTP/1.1', /no proxy/]] as const;
   for (const [line, what] of said) {
     const client = new RawClient(listener.port).send(`${line}\r\nHost: a\r\n\r\n`);

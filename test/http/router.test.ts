@@ -23,7 +23,7 @@ const router = new Router(
   }),
 );
 
-test('a request finds its route, of an exact path first, and HEAD that of GET', () => {
+test('a request finds its route, an exact path wins, and HEAD is answered as GET', () => {
   const rows: [method: string, target: string, value: string, parameter: string, query: string][] = [
     ['GET', '/', 'GET /', '', ''],
     ['GET', '/?a=1', 'GET /', '', 'a=1'],
@@ -46,7 +46,7 @@ test('a request finds its route, of an exact path first, and HEAD that of GET', 
   }
 });
 
-test('a known path with another method is told apart from an unknown path', () => {
+test('a known path with another method differs from an unknown path', () => {
   const rows: [string, string, string][] = [
     ['DELETE', '/items', 'GET, HEAD, OPTIONS, POST'],
     ['OPTIONS', '/items', 'GET, HEAD, OPTIONS, POST'],
@@ -92,7 +92,7 @@ test('paths are never normalised', () => {
   for (const target of targets) assert.deepEqual(router.match('GET', target), { kind: 'not-found' }, target);
 });
 
-test('two patterns that match the same paths stop the start, and both are named', () => {
+test('two patterns that match the same paths are refused with both their names', () => {
   const rows: [string, string][] = [
     ['GET /items/{id}', 'GET /items/{name}'],
     ['GET /items/{id}', 'PUT /items/{name}'],
@@ -111,7 +111,7 @@ test('two patterns that match the same paths stop the start, and both are named'
   }
 });
 
-test('a route that is no path pattern stops the start', () => {
+test('a malformed path pattern is refused', () => {
   const wrong = ['', 'items', '/items/', '/{id', '/{}', '/{Id}', '/a{id}', '/{__proto__}', '/a b', '//', '/%20'];
   const patterns = [...wrong, '/{id}/a', '/{id}/', '/{id}/{name}', '{id}', '//{id}', '/a//b', '/items\n'];
   for (const pattern of patterns) {

@@ -21,7 +21,7 @@ function statusOf(port: number, agent: Agent): Promise<number> {
   });
 }
 
-test('TLS: a new certificate meets new connections, and open ones go on', async (t) => {
+test('TLS: a new certificate is used for new connections, and open ones continue', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));
