@@ -41,7 +41,7 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
   if (isGuarded) refuseCrossSite(request, by.allowedOrigins);
   if (route.access === 'public') return anonymous;
-  // A session always belongs to a user who has signed in, even where nobody has to.
+  // A session always belongs to a user who has signed in, even where signing in is not required.
   if (!by.required && route.access !== 'session') return localAdministrator;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../base/errors.ts';
 
 /**
  * The status and the title of each operating error. A title is the same for every
- * occurrence (RFC 9457 §3.1.3). A new code does not compile until it stands here.
+ * occurrence (RFC 9457 §3.1.3). A new code does not compile until it has a row here.
  */
 export const problems: { readonly [code in ErrorCode]: readonly [status: number, title: string] } = {
   malformed_request: [400, 'The request is malformed'],
@@ -12,10 +12,10 @@ export const problems: { readonly [code in ErrorCode]: readonly [status: number,
   invalid_token: [401, 'The bearer token is not valid'],
   invalid_session: [401, 'The session has ended'],
   invalid_credentials: [401, 'The credentials are wrong'],
-  insufficient_scope: [403, 'The role does not allow this'],
+  insufficient_scope: [403, 'Your role does not allow this operation'],
   session_required: [403, 'A session cookie is required'],
   not_owner: [403, 'Only the owner or an administrator may do this'],
-  actor_changed: [403, 'The caller was removed, signed out or given another role'],
+  actor_changed: [403, 'The user was removed, signed out or given another role'],
   cross_site: [403, 'Cross-site requests are not allowed'],
   not_found: [404, 'There is no such resource'],
   method_not_allowed: [405, 'The method is not allowed'],
@@ -28,19 +28,19 @@ export const problems: { readonly [code in ErrorCode]: readonly [status: number,
   unsupported_media_type: [415, 'The media type is not supported'],
   expectation_failed: [417, 'The expectation cannot be met'],
   misdirected_request: [421, 'The request is for another server'],
-  validation_failed: [422, 'The body breaks a rule'],
+  validation_failed: [422, 'The body is not valid'],
   key_reused: [422, 'The idempotency key belongs to another request'],
-  write_refused: [422, 'A rule of this installation refuses the write'],
+  write_refused: [422, 'A rule of this installation does not allow the write'],
   precondition_required: [428, 'A precondition is required'],
   too_many_requests: [429, 'Too many requests'],
   fields_too_large: [431, 'The header section is too large'],
-  internal: [500, 'The server failed'],
-  not_implemented: [501, 'The server does not implement this'],
+  internal: [500, 'The server has an internal error'],
+  not_implemented: [501, 'The server does not support this'],
   overloaded: [503, 'The server is busy'],
   draining: [503, 'The server is stopping'],
   store_failed: [503, 'The store has stopped writing'],
   store_unavailable: [503, 'The store cannot be reached'],
-  outcome_unknown: [503, 'Whether the write was stored is unknown'],
+  outcome_unknown: [503, 'It is unknown whether the write was stored'],
   http_version_not_supported: [505, 'The HTTP version is not supported'],
   storage_full: [507, 'The storage is full'],
 };

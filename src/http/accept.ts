@@ -39,7 +39,7 @@ const preference = new RegExp(
 
 /**
  * Returns the value of one preference in a `Prefer` field (RFC 7240 §2), empty if it has
- * none; `undefined` if it was not sent. If it was sent twice, the first one counts.
+ * none; `undefined` if it was not sent. If it is repeated, the first one counts.
  */
 export function preferenceIn(prefer: string, name: string): string | undefined {
   for (const [element] of prefer.matchAll(elements)) {
