@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -160,7 +160,8 @@ for (const [index, code] of examples.entries()) {
   const [title = ''] = code.split('\n');
   test(`example ${index + 1} prints what it promises: ${title}`, async (t) => {
     const file = join(temporaryDirectory(t), 'example.mts');
-    writeFileSync(file, code.replaceAll("'cairn-api'", JSON.stringify(join(projectDirectory, 'src', 'index.ts'))));
+    const entrance = join(import.meta.dirname, '..', 'src', `index${extname(import.meta.filename)}`);
+    writeFileSync(file, code.replaceAll("'cairn-api'", JSON.stringify(entrance)));
     const promised = [...code.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, output = '']) => output);
     const printed: string[] = [];
     const log = t.mock.method(console, 'log', (...values: unknown[]) => void printed.push(values.join(' ')));

@@ -4,15 +4,41 @@ import {
   copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { serve } from '../../src/cli/serve.ts';
 import { greetedBy, makeCertificate } from '../http/certificates.ts';
 import { parseExposition, sampleValue } from '../prometheus.ts';
 import { isLockedRun } from '../support/locked.ts';
-import { cairn, run, source, temporaryDirectory, type Running } from './spawn.ts';
+import { cairn, cheap, run, source, temporaryDirectory } from './spawn.ts';
+import { runCommand } from './terminal.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 const operations = /Operations are served at (http:\/\/127\.0\.0\.1:\d+)/;
+
+/**
+ * Runs a server that is refused: in this process, which is cheaper than another one, or in a
+ * locked-down one.
+ */
+async function refused(
+  t: TestContext,
+  words: readonly string[],
+  environment: Readonly<Record<string, string>> = cheap,
+): Promise<{ readonly code: number | null; readonly err: string }> {
+  if (isLockedRun) {
+    const running = cairn(t, words, environment);
+    return { code: await running.ended, err: running.err };
+  }
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+  const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
+  process.setMaxListeners(100);
+  const outcome = await runCommand([serve], ['serve', '--log=none', ...words], '', environment);
+  for (const signal of signals) {
+    const own = process.listeners(signal).filter((listener) => !before.get(signal)?.includes(listener));
+    for (const listener of own) process.off(signal, listener);
+  }
+  return outcome;
+}
 
 test('a server: from its first line to its last, with figures for operators', async (t) => {
   const directory = temporaryDirectory(t);
@@ -111,7 +137,7 @@ test('a password that cannot be kept is nobody\'s, and the next start makes anot
   const data = join(temporaryDirectory(t), 'data');
   mkdirSync(join(data, 'admin-password.tmp'), { recursive: true });
   const words = ['--data', data, '--port', '0', '--scrypt-cost', '14', '--password-min', '40'];
-  assert.equal(await cairn(t, words, {}).ended, 74);
+  assert.equal((await refused(t, words, {})).code, 74);
   rmSync(join(data, 'admin-password.tmp'), { recursive: true });
   await cairn(t, words, {}).find(url);
   assert.match(readFileSync(join(data, 'admin-password'), 'utf8'), /^[\w-]{40}\n$/);
@@ -123,9 +149,9 @@ test('a first start whose port is taken makes no administrator, so no password i
   const [, base = ''] = await taken.find(/^Cairn serves (.*)\n$/);
   const data = join(directory, 'data');
   const words = ['--data', data, '--scrypt-cost', '14', '--port'];
-  const refused = cairn(t, [...words, new URL(base).port], {});
-  assert.equal(await refused.ended, 75);
-  assert.match(refused.err, /^Cannot use --port: .*\n$/, 'and no password is shown');
+  const { code, err } = await refused(t, [...words, new URL(base).port], {});
+  assert.equal(code, 75);
+  assert.match(err, /^Cannot use --port: .*\n$/, 'and no password is shown');
   assert.ok(!existsSync(join(data, 'admin-password')));
   await cairn(t, [...words, '0'], {}).find(url);
   assert.ok(existsSync(join(data, 'admin-password')), 'the next start makes it');
@@ -187,19 +213,19 @@ test('what keeps a server from starting is one line and an exit code of its own'
   const weak = hasWeakKey ? ['weak.crt', 'weak.key'] : ['encrypted', 'encrypted'];
   const [weakCert = '', weakKey = ''] = weak.map((name) => join(directory, name));
   const outcomes = await Promise.all([
-    cairn(t, ['--port', 'x']),
-    cairn(t, ['--data', join(directory, 'b'), '--port', port]),
-    cairn(t, ['--data', join(directory, 'file'), '--port', '0']),
-    cairn(t, ['--data', damagedStore(damaged), '--port', '0']),
-    cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'file')]),
-    cairn(t, ['--tls-cert', 'absent.pem', '--tls-key', 'absent.pem', '--data', join(directory, 'c')]),
-    cairn(t, ['--data', join(directory, 'd'), '--port', '0', '--ops-port', port]),
-    cairn(t, ['--data', join(directory, 'e'), '--port', '0', '--host', '203.0.113.1']),
-    cairn(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
-    cairn(t, ['--data', join(directory, 'f'), '--port', '0'], { CAIRN_ADMIN_PASSWORD: 'short' }),
-    cairn(t, ['--data', join(directory, 'g'), '--port', '0', '--admin-email', 'a@-b']),
-    cairn(t, ['--tls-cert', weakCert, '--tls-key', weakKey]),
-  ].map(async (running) => ({ code: await running.ended, err: running.err })));
+    refused(t, ['--port', 'x']),
+    refused(t, ['--data', join(directory, 'b'), '--port', port]),
+    refused(t, ['--data', join(directory, 'file'), '--port', '0']),
+    refused(t, ['--data', damagedStore(damaged), '--port', '0']),
+    refused(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'file')]),
+    refused(t, ['--tls-cert', 'absent.pem', '--tls-key', 'absent.pem', '--data', join(directory, 'c')]),
+    refused(t, ['--data', join(directory, 'd'), '--port', '0', '--ops-port', port]),
+    refused(t, ['--data', join(directory, 'e'), '--port', '0', '--host', '203.0.113.1']),
+    refused(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
+    refused(t, ['--data', join(directory, 'f'), '--port', '0'], { CAIRN_ADMIN_PASSWORD: 'short' }),
+    refused(t, ['--data', join(directory, 'g'), '--port', '0', '--admin-email', 'a@-b']),
+    refused(t, ['--tls-cert', weakCert, '--tls-key', weakKey]),
+  ]);
   assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
   const told: readonly [index: number, message: RegExp][] = [
@@ -222,21 +248,23 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   const file = join(directory, 'collections.json');
   const data = join(directory, 'data');
   const words = ['--data', data, '--port', '0', '--log=none', '--collections', file];
-  const start = async (fields: object | undefined): Promise<Running> => {
+  const declare = (fields: object | undefined): void => {
     const declarations = { collections: [{ name: 'notes', singular: 'note', fields }] };
     writeFileSync(file, fields === undefined ? '{"collections":' : JSON.stringify(declarations));
-    return cairn(t, words);
   };
-  const mistake = await start({ line: { kind: 'txt' } });
-  assert.equal(await mistake.ended, 64);
+  declare({ line: { kind: 'txt' } });
+  const mistake = await refused(t, words);
+  assert.equal(mistake.code, 64);
   const told = /^Cannot use --collections ".*": \/collections\/0\/fields\/line\/kind must be one of text, .*\n$/;
   assert.match(mistake.err, told);
-  const noJson = await start(undefined);
-  assert.equal(await noJson.ended, 64);
+  declare(undefined);
+  const noJson = await refused(t, words);
+  assert.equal(noJson.code, 64);
   assert.match(noJson.err, /^Cannot use --collections ".*": Cannot read the JSON: .* line 1, column 16\n$/);
   assert.ok(!existsSync(data), 'nothing was done');
 
-  const first = await start({ line: { kind: 'text' } });
+  declare({ line: { kind: 'text' } });
+  const first = cairn(t, words);
   const [, base = ''] = await first.find(/^Cairn serves (.*)\n$/);
   const headers = { 'Content-Type': 'application/json' };
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
@@ -250,16 +278,18 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   assert.equal(made.status, 201);
   first.child.kill();
   await first.ended;
-  const misfit = await start({ line: { kind: 'text' }, more: { kind: 'text' } });
-  assert.equal(await misfit.ended, 78);
+  declare({ line: { kind: 'text' }, more: { kind: 'text' } });
+  const misfit = await refused(t, words);
+  assert.equal(misfit.code, 78);
   assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the former declaration, or make the new /);
-  await (await start({ line: { kind: 'text' }, more: { kind: 'text', default: '' } })).find(/^Cairn serves/);
+  declare({ line: { kind: 'text' }, more: { kind: 'text', default: '' } });
+  await cairn(t, words).find(/^Cairn serves/);
 });
 
 test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {
-  const server = cairn(t, ['--data', '/dev/null', '--port', '0']);
-  assert.equal(await server.ended, 74);
-  assert.match(server.err, /^Cannot use --data: ENOTDIR: .*'\/dev\/null'; it has to be a directory\n$/);
+  const { code, err } = await refused(t, ['--data', '/dev/null', '--port', '0']);
+  assert.equal(code, 74);
+  assert.match(err, /^Cannot use --data: ENOTDIR: .*'\/dev\/null'; it has to be a directory\n$/);
 });
 
 /** A directory whose snapshot says something that it cannot mean. */

@@ -38,7 +38,7 @@ export function testProgram(path: string): string[] {
 const program = testProgram('../src/main');
 
 /** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
-const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
+export const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
 export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {

@@ -142,6 +142,11 @@ async function recordsOf(list: List): Promise<unknown[]> {
   return records;
 }
 
+/** Compares JSON values by their texts, in a fraction of the time of a deep comparison. */
+function assertSame(actual: unknown, wanted: unknown, message: string): void {
+  if (JSON.stringify(actual) !== JSON.stringify(wanted)) assert.deepEqual(actual, wanted, message);
+}
+
 const sorts = [
   '', 'sort=-id', 'sort=price', 'sort=-price,name', 'sort=name', 'sort=-size', 'sort=size,-price', 'sort=email',
 ];
@@ -158,7 +163,7 @@ function sparedIn({ things, random }: World, sort: string) {
   const query = [sort, random.pick(filters)].filter(Boolean).join('&');
   const check = (seen: readonly unknown[]): void => {
     const kept = seen.filter((record) => ids.has(Number(Object(record).id)));
-    assert.deepEqual(kept, expected(records, query), query);
+    assertSame(kept, expected(records, query), query);
   };
   return { ids, query, check };
 }
@@ -173,9 +178,10 @@ for (const size of [0, 1, 900, 5600]) {
       const records = recordsIn(things);
       const withTotal = random.below(2) === 0;
       const reading = read(query, withTotal).then(async (listing) => {
-        assert.deepEqual(await recordsOf(listing), expected(records, query), query);
-        const total = expected(records, query.replace(/&?limit=\d+/, '')).length;
-        assert.equal(listing.total, withTotal ? total : undefined, query);
+        const matching = expected(records, query.replace(/&?limit=\d+/, ''));
+        const limit = Number(/limit=(\d+)/.exec(query)?.[1] ?? Infinity);
+        assertSame(await recordsOf(listing), matching.slice(0, limit), query);
+        assert.equal(listing.total, withTotal ? matching.length : undefined, query);
       });
       reads.push(reading);
       if (size > 0) await change(all, random.pick([1, 20, 400]), new Set());
