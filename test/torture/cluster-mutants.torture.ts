@@ -7,40 +7,41 @@ import { after, suite, test } from 'node:test';
 
 import { projectDirectory } from '../source.ts';
 
-/** A mistake that the cases of the shared log must catch: in which file, what takes the place of what, and by which. */
-interface Mutant {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-  readonly caughtBy: string;
-}
-
-const mutants: Readonly<Record<string, Mutant>> = {
-  'the id of a group is not compared': {
-    file: 'cluster/shared-log.ts', from: 'if (String(groups[0]?.value)',
-    to: "if (id === '' && String(groups[0]?.value)", caughtBy: 'A2',
-  },
-  'the last group is not compared': {
-    file: 'cluster/shared-log.ts', from: 'hasValue(head, JSON.stringify(this.#head))',
-    to: 'isAt(groupKey(this.#prefix, this.#head.sequence + 1), 0)', caughtBy: 'P1',
-  },
-  'the groups since the former snapshot are trimmed': {
-    file: 'cluster/checkpoints.ts', from: 'trimLog(this.#options, head.sequence + 1)',
-    to: 'trimLog(this.#options, moment.head.sequence + 1)', caughtBy: 'P1',
-  },
-  'an outcome that cannot be known is answered as a failure': {
-    file: 'cluster/shared-log.ts', from: "return { outcome: 'unknown', error: this.#confirmedAt",
-    to: "return { outcome: 'refused', error: this.#confirmedAt", caughtBy: 'A4',
-  },
-  'refusals are answered without a confirmation': {
-    file: 'writer.ts', from: 'batch.commits.length === 0 ? this.#log.confirm()',
-    to: "batch.commits.length === 0 ? Promise.resolve({ outcome: 'won' } as const)", caughtBy: 'A3',
-  },
-  'an event that the watch has lost is not looked for': {
-    file: 'cluster/shared-log.ts', from: 'this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs',
-    to: 'this.#isBehind || this.#confirmedAt === -Infinity', caughtBy: 'W3',
-  },
-};
+/**
+ * Mistakes that the cases of the shared log must catch: the case, what the mistake is, the file,
+ * and the text that takes the place of another one there.
+ */
+const mutants: readonly (readonly [string, string, string, string, string])[] = [
+  [
+    'A2', 'the id of a group is not compared', 'cluster/shared-log.ts',
+    'if (String(groups[0]?.value)', "if (id === '' && String(groups[0]?.value)",
+  ],
+  [
+    'P1', 'the last group is not compared', 'cluster/shared-log.ts',
+    'const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head))',
+    'const head = isAt(groupKey(this.#prefix, this.#head.sequence + 1), 0)',
+  ],
+  [
+    'P1', 'the groups since the former snapshot are removed', 'cluster/checkpoints.ts',
+    'trimLog(this.#options, head.sequence + 1)',
+    'trimLog(this.#options, moment.head.sequence + 1)',
+  ],
+  [
+    'A4', 'an unknown outcome is answered as a failure', 'cluster/shared-log.ts',
+    "return { outcome: 'unknown', error };\n  }\n}",
+    "return { outcome: 'refused', error: new CairnError('storage_full', '') };\n  }\n}",
+  ],
+  [
+    'A3', 'refusals are answered without a confirmation', 'writer.ts',
+    'batch.commits.length === 0 ? this.#log.confirm()',
+    "batch.commits.length === 0 ? Promise.resolve({ outcome: 'won' } as const)",
+  ],
+  [
+    'W3', 'nothing looks for an event that the watch has lost', 'cluster/shared-log.ts',
+    'this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs',
+    'this.#isBehind || this.#confirmedAt === -Infinity',
+  ],
+];
 
 suite('the cases of the shared log', () => {
   const copy = mkdtempSync(join(tmpdir(), 'cairn-mutants-'));
@@ -57,7 +58,7 @@ suite('the cases of the shared log', () => {
     return spawnSync(process.execPath, flags, { cwd: copy, env, timeout }).status;
   }
 
-  for (const [what, { file, from, to, caughtBy }] of Object.entries(mutants)) {
+  for (const [caughtBy, what, file, from, to] of mutants) {
     test(`${caughtBy} catches that ${what}`, () => {
       const path = join(copy, 'src', 'store', file);
       const text = readFileSync(path, 'utf8');
@@ -65,7 +66,7 @@ suite('the cases of the shared log', () => {
       assert.equal(run(caughtBy, 120_000), 0);
       writeFileSync(path, text.replace(from, to));
       try {
-        // A mistake may also keep a case waiting for ever.
+        // A mistake can also make a case wait for ever.
         assert.notEqual(run(caughtBy, 20_000), 0);
       } finally {
         writeFileSync(path, text);
