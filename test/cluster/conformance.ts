@@ -36,6 +36,12 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     assert.deepEqual(lost.found[0]?.[0]?.revision, second.revision);
   });
 
+  await t.test('a range sees what the same txn has put before it', async () => {
+    const { found, revision } = await etcd.txn({ success: [put('t/c', '3'), range('t/c')] });
+    assert.deepEqual([textsOf(found[1]), found[1]?.[0]?.revision], [['t/c=3'], revision]);
+    await etcd.txn({ success: [remove('t/c', '')] });
+  });
+
   await t.test('an absent key has no value, not even an empty one, and revision 0', async () => {
     const read = [range('t/none')];
     const holds = async (compare: ReturnType<typeof isAt>) =>
@@ -102,9 +108,9 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     // A put whose answer took too long was sent again, and then its event comes twice.
     const told = new Set<string>();
     let heard = 0;
-    const watching = other.watch('w/', revision, (keys, at) => {
+    const watching = other.watch('w/', revision, (keys) => {
       for (const text of textsOf(keys)) told.add(text);
-      heard = at;
+      heard = keys.at(-1)?.revision ?? heard;
     }).catch(() => undefined);
     while (told.size < 2) await delay(5);
     const large = 'x'.repeat(1_000_000);

@@ -183,13 +183,11 @@ export class Etcd {
   }
 
   /**
-   * Calls `onPut` with the keys below `prefix` that are put from `revision` on, and with etcd's
-   * revision at that moment. Goes on until etcd or a silence ends it. @throws Error
+   * Calls `onPut` with the keys below `prefix` that are put from `revision` on. Goes on until
+   * etcd or a silence ends it. @throws Error
    */
   async watch(
-    prefix: string,
-    revision: number,
-    onPut: (keys: readonly KeyValue[], revision: number) => void,
+    prefix: string, revision: number, onPut: (keys: readonly KeyValue[]) => void,
   ): Promise<void> {
     const from = { ...keys(prefix, endOf(prefix)), start_revision: String(revision) };
     const create_request = { ...from, fragment: true, filters: ['NODELETE'] };
@@ -197,13 +195,12 @@ export class Etcd {
     response.setEncoding('utf8').setTimeout(watchSilenceMs);
     let rest = '';
     for await (const chunk of response) {
-      rest += chunk;
-      const lines = chunk.includes('\n') ? rest.split('\n') : [rest];
+      const lines = `${rest}${chunk}`.split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) {
         const { result }: { result?: Answer } = JSON.parse(line);
         if (result === undefined || result.canceled === true) return;
-        onPut((result.events ?? []).map(({ kv }) => decoded(kv)), Number(result.header.revision));
+        onPut((result.events ?? []).map(({ kv }) => decoded(kv)));
       }
     }
   }

@@ -277,9 +277,9 @@ export class SharedLog implements Log {
 
   /** Listens for groups. A confirmation finds what the watch loses. */
   async #watch(): Promise<void> {
-    const hear = (groups: readonly KeyValue[], revision: number): void => {
+    const hear = (groups: readonly KeyValue[]): void => {
       this.#arrived = [...this.#arrived, ...groups].slice(-groupsKeptMax);
-      this.#heardRevision = Math.max(this.#heardRevision, revision);
+      this.#heardRevision = groups.at(-1)?.revision ?? this.#heardRevision;
       if (this.#isBehind) this.#events?.onDue();
     };
     const log = `${this.#prefix}log/`;
