@@ -1,4 +1,4 @@
-/** One node of the cluster's bench: writes from so many clients, and tells what it saw in one line of JSON. */
+/** One node of the cluster's benchmark: writes with several clients, and reports in one line of JSON. */
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -23,7 +23,7 @@ export interface BenchReport {
   readonly groups: number;
   readonly lostAppends: number;
   readonly reruns: number;
-  /** Of each write, and of each foreign record from the decision to its publication here, in ms, ascending. */
+  /** In ms, ascending: of each write, and from the decision on each foreign record to its publication. */
   readonly latencies: readonly number[];
   readonly lags: readonly number[];
 }

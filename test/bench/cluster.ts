@@ -1,6 +1,6 @@
 /**
- * Nodes that share a log in a real etcd of three members on loopback: `npm run bench -- cluster`. Grouped commits of 1,
- * 2 and 3 nodes, beside the local journal, in the same run; then reads of whole servers.
+ * Measures nodes over a real etcd of three members on loopback: `npm run bench -- cluster`. One run
+ * compares the commits of 1, 2 and 3 nodes with those of the local journal, then reads of servers.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
@@ -34,7 +34,7 @@ export async function benchCluster(bench: ClusterBench): Promise<string> {
   }
 }
 
-/** The local journal and 1, 2 and 3 nodes in turn, with so many clients each. */
+/** Measures the local journal and 1, 2 and 3 nodes in turn, each with `clients` clients. */
 async function commits(bench: ClusterBench, etcd: RealEtcd, clients: number): Promise<string[][]> {
   const rows = new Map<number, Row[]>([[0, []], [1, []], [2, []], [3, []]]);
   for (let round = 0; round < bench.rounds; round += 1) {
@@ -61,9 +61,9 @@ interface Row {
   readonly rate: number;
   readonly ofLocal: number;
   readonly groups: number;
-  /** Of all appends, those that came after another node's. */
+  /** The share of appends that lost against another node's. */
   readonly lost: number;
-  /** For each commit. */
+  /** Per commit. */
   readonly reruns: number;
   readonly p50: number;
   readonly p99: number;
@@ -92,7 +92,7 @@ function rowOf(reports: readonly BenchReport[], measureMs: number): Row {
   };
 }
 
-/** Runs so many nodes with so many clients each, on an empty log; none: one process with the local journal. */
+/** Runs `count` nodes on an empty log; 0 stands for one process with the local journal. */
 async function measure(
   { directory, measureMs }: ClusterBench, etcd: RealEtcd, count: number, clients: number,
 ): Promise<BenchReport[]> {
@@ -113,7 +113,7 @@ async function measure(
   return reports;
 }
 
-/** Reads of one item, at one server and at two at once. */
+/** Measures reads at one server, and at two at the same time. */
 async function reads({ directory, rounds, measureMs }: ClusterBench, etcd: RealEtcd): Promise<string> {
   const cluster = ['--cluster', etcd.addresses.join(',')];
   const servers = [await startCairn(mkdtempSync(join(directory, 'a-')), mkdtempSync(join(directory, 'b-')), cluster)];

@@ -9,9 +9,9 @@ import {
 import { makeNode, SetClock, startNode, type Node } from './nodes.ts';
 import type { SmallEtcd } from './small-etcd.ts';
 
-/** The cases of the table at the head of `shared-log.ts`, each by its label; `slow-cases.test.ts` has the others. */
+/** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
 
-test('M1: the log is made once, however many nodes start at a time', async (t) => {
+test('M1: nodes that start at the same time make the log once', async (t) => {
   const etcd = await startEtcd(t);
   const nodes = await Promise.all([1, 2, 3].map(() => startNode(t, etcd.addresses)));
   assert.equal(new Set(nodes.map(({ store }) => store.epoch)).size, 1);
@@ -19,7 +19,7 @@ test('M1: the log is made once, however many nodes start at a time', async (t) =
   assert.deepEqual(JSON.parse(etcd.get('cairn/meta') ?? ''), { format: 1, epoch: nodes[0]?.store.epoch, kid: null });
 });
 
-test('M1: only a node that may make a log makes one', async (t) => {
+test('M1: a node without permission to make a log does not make one', async (t) => {
   const etcd = await startEtcd(t);
   const node = makeNode(etcd.addresses, { creates: false });
   await assert.rejects(node.store.start(), refusedWith(78, /no cluster is there/));
@@ -88,14 +88,14 @@ test('M3: a snapshot with a changed record is refused', async (t) => {
   await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /part of its snapshot was changed/));
 });
 
-test('M4: a snapshot that is replaced while it is read is read anew', async (t) => {
+test('M4: a snapshot that is replaced while it is read is read again', async (t) => {
   const { etcd } = await startWithSnapshot(t);
   const [key = ''] = etcd.list('cairn/snapshot/');
   const part = etcd.bytesOf(key);
   let replaced = 0;
   etcd.onRequest = (request) => {
     if (!readsPart(request) || replaced === 4) return undefined;
-    // The pointer was read; now another node has written a snapshot, and removed the parts of this one.
+    // After the pointer was read, another node replaces the snapshot, and removes its parts.
     replaced += 1;
     for (const former of etcd.list('cairn/snapshot/')) etcd.remove(former);
     etcd.put(`cairn/snapshot/s${replaced}/0`, part);
@@ -106,7 +106,7 @@ test('M4: a snapshot that is replaced while it is read is read anew', async (t) 
   assert.deepEqual([node.names(), replaced], [['a', 'b', 'c'], 4]);
 });
 
-test('A1, A3: the loser of a race applies what came, and decides again', async (t) => {
+test('A1, A3: the loser of a race applies the other group, and decides again', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
@@ -125,21 +125,21 @@ test('A1, A3: the loser of a race applies what came, and decides again', async (
   await assertEqual(t, etcd, one, two);
 });
 
-test('A3: a refusal is decided on what all nodes have acknowledged', async (t) => {
+test('A3: a refusal takes into account what all nodes have acknowledged', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   etcd.losesEvents = true;
   await one.add('a');
-  // By what this node knows, there is no "a", and nothing to refuse.
+  // This node does not know of "a" yet, so it sees nothing to refuse.
   await assert.rejects(two.add('a'), /has this key already/);
   await one.store.write((transaction) => transaction.remove(one.things, 1));
-  // By what it knows now, there is one; and without changes, a confirmation finds that there is not.
+  // Now it knows of "a", which was removed: the confirmation of a read finds that out.
   await two.store.write((transaction) => assert.equal(transaction.find(two.things, 'name', 'a')?.id ?? 0, 0)).catch(
     (error: unknown) => assert.fail(String(error)),
   );
 });
 
-test('A2: an append that got through without an answer has won', async (t) => {
+test('A2: an append that succeeded without an answer has won', async (t) => {
   const etcd = await startEtcd(t, 2);
   const node = await startNode(t, etcd.addresses);
   fail(etcd, isAppend, 'apply-unanswered', 'lose');
@@ -149,14 +149,14 @@ test('A2: an append that got through without an answer has won', async (t) => {
   await assertEqual(t, etcd, node);
 });
 
-test('A2: also where another node has gone on after it', async (t) => {
+test('A2: the same where another node has appended after it', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   let attempts = 0;
   etcd.onRequest = (request) => {
     if (!isAppend(request) || attempts > 2) return undefined;
     attempts += 1;
-    // The first one is done. By the third, the other node has appended.
+    // The first attempt succeeds. Before the third, the other node appends.
     return attempts === 1 ? 'apply-unanswered' : attempts === 2 ? undefined : 'lose';
   };
   const [first] = await Promise.all([one.add('a'), until(() => two.names().length === 1).then(() => two.add('b'))]);
@@ -166,14 +166,14 @@ test('A2: also where another node has gone on after it', async (t) => {
 });
 
 for (const [what, change] of [
-  ['was trimmed', (etcd) => {
+  ['was removed from the log', (etcd) => {
     for (const key of etcd.list('cairn/log/')) etcd.remove(key);
     etcd.put('cairn/log/0000000000000009', '{"id":"other-2"}\n');
     etcd.put('cairn/head', '{"sequence":9,"id":"other-2","chain":5}');
   }],
   ['was lost in a restore of etcd', (etcd, before) => etcd.restore(before)],
 ] satisfies [string, (etcd: SmallEtcd, before: ReturnType<SmallEtcd['save']>) => void][]) {
-  test(`A4: an append that was not answered, and ${what}: the outcome is unknown, and the node ends`, async (t) => {
+  test(`A4: the outcome of an unanswered append that ${what} is unknown, and the node ends`, async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
     const before = etcd.save();
@@ -199,7 +199,7 @@ for (const [what, key, value] of [
   ['a newer version has changed the format', 'cairn/meta', '{"format":2}'],
   ['there is a new epoch', 'cairn/meta', '{"format":1,"epoch":"new","kid":null}'],
 ] satisfies [string, string, string][]) {
-  test(`A4: where ${what}, a node of before writes nothing more`, async (t) => {
+  test(`A4: where ${what}, a running node writes nothing more`, async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
     await node.add('a');
@@ -210,7 +210,7 @@ for (const [what, key, value] of [
   });
 }
 
-test('A4: after a restore of etcd, another group in the place of one that a node knows is found', async (t) => {
+test('A4: after a restore of etcd, a node notices a different group in the place of a known one', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
@@ -219,7 +219,7 @@ test('A4: after a restore of etcd, another group in the place of one that a node
   await one.add('b');
   await until(() => two.names().length === 2);
   etcd.restore(before);
-  // The revisions of etcd go on where the backup ended: those of the new group and of the lost one are the same.
+  // etcd's revisions continue where the backup ended: the new group gets that of the lost one.
   const fresh = await startNode(t, etcd.addresses);
   await fresh.add('x');
   // The write finds it out, or the node has found it out before by reading.
@@ -238,7 +238,7 @@ test('A5: a node can be stopped while an append is not answered', async (t) => {
   await lost;
 });
 
-test('A6: nothing is written where the quota is used up; reads go on, and writes once there is room', async (t) => {
+test('A6: where the quota is used up, writes fail until there is room, and reads go on', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -253,7 +253,7 @@ test('A6: nothing is written where the quota is used up; reads go on, and writes
   await assertEqual(t, etcd, node);
 });
 
-test('A6: a quota that is used up says nothing of an attempt that was not answered', async (t) => {
+test('A6: a refusal for the quota leaves open whether an earlier attempt succeeded', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   fail(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
@@ -261,7 +261,7 @@ test('A6: a quota that is used up says nothing of an attempt that was not answer
   assert.deepEqual([node.names(), groupsIn(etcd).length], [['a'], 1]);
 });
 
-test('A7: too many requests: the same again', async (t) => {
+test('A7: after too many requests, the same request is sent again', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   fail(etcd, isAppend, { status: 429, code: 8, message: 'etcdserver: too many requests' });
@@ -269,7 +269,7 @@ test('A7: too many requests: the same again', async (t) => {
   assert.equal(groupsIn(etcd).length, 1);
 });
 
-test('A8: a token that has ended is renewed', async (t) => {
+test('A8: an expired token is renewed', async (t) => {
   const etcd = await startEtcd(t);
   etcd.users.set('cairn', 'secret');
   const node = await startNode(t, etcd.addresses, { etcd: { user: { name: 'cairn', password: 'secret' } } });
@@ -279,7 +279,7 @@ test('A8: a token that has ended is renewed', async (t) => {
   assert.deepEqual(node.names(), ['a', 'b']);
 });
 
-test('A9: a transaction that is too large is refused for it alone', async (t) => {
+test('A9: a transaction that is too large is refused, and no other', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   const large = node.store.write((transaction) => {
@@ -307,12 +307,12 @@ test('W1: the watch brings a group at once', async (t) => {
   assert.ok(median < 250, `${median} ms`);
 });
 
-test('W2: groups that are known are passed over', async (t) => {
+test('W2: known groups are ignored', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   for (const name of ['a', 'b', 'c']) await one.add(name);
   await until(() => two.names().length === 3);
-  // As another client that writes the same anew: the watch tells all of it once more.
+  // As if another client wrote the same again: the watch brings all of it once more.
   for (const key of etcd.list('cairn/log/')) etcd.put(key, etcd.bytesOf(key));
   etcd.put('cairn/log/0000000000000002', 'not even a group');
   await one.add('d');
@@ -321,7 +321,7 @@ test('W2: groups that are known are passed over', async (t) => {
   assert.deepEqual([one.failures, two.failures], [[], []]);
 });
 
-test('W3: what the watch has lost is read', async (t) => {
+test('W3: groups that the watch has lost are read', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.store.confirm();
@@ -335,15 +335,15 @@ test('W3: what the watch has lost is read', async (t) => {
   await until(() => two.names().length === 22);
 });
 
-test('W3: a group on the watch whose chain does not fit is left to a confirmation', async (t) => {
+test('W3: a group of the watch that does not match the chain is not applied', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   etcd.put('cairn/log/0000000000000001', '{"id":"x-1","sequence":1,"commits":[[["things",1]]],"crc":"00000000"}\n');
   await node.add('a').catch(() => undefined);
-  assert.deepEqual(node.names(), ['a'], 'the head says that there is no such group');
+  assert.deepEqual(node.names(), ['a'], 'the head does not name that group');
 });
 
-test('W4: a watch whose revision was compacted away is begun anew', async (t) => {
+test('W4: a watch begins again where its revision was compacted', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   for (let n = 0; n < 5; n += 1) await one.add(`n${n}`);
@@ -366,7 +366,7 @@ test('F1: an idle node notices that etcd was restored', async (t) => {
   assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
 });
 
-test('F2: a node that is cut off is not current, until a confirmation', async (t) => {
+test('F2: a node that is cut off is not current until it confirms', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses, { maxAgeMs: 1200 });
   assert.equal(node.store.isCurrent, true);
@@ -378,7 +378,7 @@ test('F2: a node that is cut off is not current, until a confirmation', async (t
   await until(() => node.store.isCurrent);
 });
 
-test('F2: a clock that is wrong by hours changes nothing; one that was asleep does', async (t) => {
+test('F2: a wrong time of day changes nothing; a node that slept is not current', async (t) => {
   const etcd = await startEtcd(t);
   const clock = new SetClock();
   const wrong = { now: () => clock.now() - 5 * 3600_000, elapsed: () => clock.elapsed() };
@@ -392,7 +392,7 @@ test('F2: a clock that is wrong by hours changes nothing; one that was asleep do
   assert.equal(two.store.isCurrent, true);
 });
 
-test('C1: a collection that a node does not register is carried along', async (t) => {
+test('C1: a node keeps the records of a collection that it does not register', async (t) => {
   const etcd = await startEtcd(t);
   const one = await startNode(t, etcd.addresses);
   const without = await startNode(t, etcd.addresses, { collection: 'others' });
@@ -407,7 +407,7 @@ test('C1: a collection that a node does not register is carried along', async (t
     [['things', 1], ['others', 1]]);
 });
 
-test('S1: of two snapshots that are written at once, one stays', async (t) => {
+test('S1: of two snapshots that are written at the same time, one remains', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   for (const name of ['a', 'b']) await one.add(name);
@@ -424,7 +424,7 @@ test('S1: of two snapshots that are written at once, one stays', async (t) => {
   assert.deepEqual([...one.notices, ...two.notices], []);
 });
 
-test('S2: a swap of the pointer that was not answered has happened', async (t) => {
+test('S2: an unanswered swap of the pointer has succeeded', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -451,7 +451,7 @@ test('a snapshot of several parts is read as it was written', async (t) => {
   await assertEqual(t, etcd, node);
 });
 
-test('P1: groups stay until the snapshot after the next one; a node that slept longer is refused', async (t) => {
+test('P1: groups remain until the second snapshot after them; a node that slept longer is refused', async (t) => {
   const etcd = await startEtcd(t, 2);
   const [first = '', second = ''] = etcd.addresses;
   const [one, sleeper] = [await startNode(t, [first]), await startNode(t, [second])];
@@ -460,11 +460,11 @@ test('P1: groups stay until the snapshot after the next one; a node that slept l
   etcd.silent.add(1);
   let asleep = true;
   etcd.onRequest = ({ member }) => (asleep && member === 1 ? noLeader : undefined);
-  // It has decided, and now sleeps.
+  // It has decided, and sleeps now.
   const late = assert.rejects(sleeper.add('late'), codeIs('outcome_unknown'));
   await one.store.checkpoint();
   for (const name of ['d', 'e']) await one.add(name);
-  assert.equal(groupsIn(etcd).length, 5, 'the groups since the snapshot before stay');
+  assert.equal(groupsIn(etcd).length, 5, 'the groups since the former snapshot remain');
   await one.store.checkpoint();
   assert.deepEqual(etcd.list('cairn/log/'), ['cairn/log/0000000000000004', 'cairn/log/0000000000000005']);
   await one.store.checkpoint();
@@ -477,7 +477,7 @@ test('P1: groups stay until the snapshot after the next one; a node that slept l
   assert.deepEqual(one.names(), ['a', 'b', 'c', 'd', 'e', 'f']);
 });
 
-test('P2: nodes that write at a time take turns', async (t) => {
+test('P2: nodes that write at the same time take turns', async (t) => {
   const etcd = await startEtcd(t);
   etcd.delayMs = 3;
   const nodes: Node[] = [];
@@ -497,7 +497,7 @@ test('P2: nodes that write at a time take turns', async (t) => {
   await assertEqual(t, etcd, ...nodes);
 });
 
-test('confirmations are shared by all that wait, and see what was acknowledged anywhere before', async (t) => {
+test('all waiting calls share one confirmation, which sees every earlier acknowledgement', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   etcd.losesEvents = true;
@@ -508,7 +508,7 @@ test('confirmations are shared by all that wait, and see what was acknowledged a
   assert.ok(etcd.requests.length - before < 6, `${etcd.requests.length - before} requests`);
 });
 
-test('a change of the key ring is noticed', async (t) => {
+test('a node notices a change of the key ring', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   etcd.put('cairn/keys', '1');
@@ -532,7 +532,7 @@ test('a node that only writes learns of a new key ring, and of a snapshot of ano
   assert.equal(two.store.status().journalBytes, last.length);
 });
 
-test('what all nodes have published comes to every listener in the order of the commits', async (t) => {
+test('every listener gets the changes of all nodes in the order of the commits', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   const heard = [one, two].map(({ store }) => {

@@ -18,7 +18,7 @@ interface Operation {
   readonly request_range?: { readonly key: string };
 }
 
-/** The keys that a transaction puts where its conditions hold. */
+/** The keys that `success` of a transaction puts. */
 function putsOf({ body }: SmallRequest): string[] {
   const { success = [] } = body as { success?: Operation[] };
   return success.flatMap(({ request_put: put }) => (put ? [Buffer.from(put.key, 'base64').toString()] : []));
@@ -33,7 +33,7 @@ export function readsPart({ body }: SmallRequest): boolean {
   return success.some(({ request_range: range }) => range !== undefined && isPart(range.key));
 }
 
-/** Answers the first requests of a kind with these faults. */
+/** Answers the first matching requests with these faults. */
 export function fail(etcd: SmallEtcd, which: (request: SmallRequest) => boolean, ...faults: readonly Fault[]): void {
   const rest = [...faults];
   etcd.onRequest = (request) => (which(request) ? rest.shift() : undefined);
@@ -42,7 +42,7 @@ export function fail(etcd: SmallEtcd, which: (request: SmallRequest) => boolean,
 export async function until(holds: () => boolean, ms = 5000): Promise<void> {
   const end = performance.now() + ms;
   while (!holds()) {
-    assert.ok(performance.now() < end, `still not: ${holds}`);
+    assert.ok(performance.now() < end, `never held: ${holds}`);
     await delay(5);
   }
 }
@@ -60,7 +60,7 @@ export const codeIs = (code: string) => (error: unknown): boolean => error insta
 
 export const groupsIn = (etcd: SmallEtcd): string[] => etcd.list('cairn/log/').map((key) => etcd.get(key) ?? '');
 
-/** Every record of every node is the same, and the same as that of a node that starts now. */
+/** Asserts that all nodes have the same records as a node that starts now. */
 export async function assertEqual(t: TestContext, etcd: SmallEtcd, ...nodes: readonly Node[]): Promise<void> {
   const fresh = await startNode(t, etcd.addresses);
   for (const node of nodes) {
@@ -70,7 +70,7 @@ export async function assertEqual(t: TestContext, etcd: SmallEtcd, ...nodes: rea
   }
 }
 
-/** What `one` writes comes to `two` by the watch: sooner than by a confirmation, unless the machine is busy. */
+/** Asserts that `two` gets the writes of `one` from the watch, which is faster than a confirmation. */
 export async function assertWatched(one: Node, two: Node): Promise<void> {
   const lags: number[] = [];
   for (let n = 0; n < 5; n += 1) {

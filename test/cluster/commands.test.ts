@@ -44,7 +44,7 @@ test('users are added, listed and changed beside running servers', async (t) => 
   assert.match((await cairn('user list')).out, /1\tadmin\tada.*\n2\tadmin\tmia/);
 });
 
-test('a backup of a cluster is one of a single machine, and is restored to a new cluster', async (t) => {
+test('a backup of a cluster opens on a single machine, and restores to a new cluster', async (t) => {
   const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
   const cairn = cairnWith(etcd);
   const app = await startServer(t, etcd);
@@ -75,7 +75,7 @@ test('a backup of a cluster is one of a single machine, and is restored to a new
   assert.equal((await cairnWith(fresh)(`restore ${directory} --cluster-prefix other/`)).code, 0);
 });
 
-test('keys are listed and rotated in etcd, and every node takes them up', async (t) => {
+test('keys are listed and rotated in etcd, and every node uses the new one', async (t) => {
   const etcd = await startEtcd(t);
   const cairn = cairnWith(etcd);
   await startServer(t, etcd);
@@ -88,7 +88,7 @@ test('keys are listed and rotated in etcd, and every node takes them up', async 
   assert.deepEqual([secret.code, secret.err.includes('CAIRN_SECRET')], [64, true]);
 });
 
-test('a new epoch ends the nodes that ran before', async (t) => {
+test('a new epoch ends running nodes', async (t) => {
   const etcd = await startEtcd(t);
   const failures: unknown[] = [];
   const app = await startServer(t, etcd, { onFailure: (error: unknown) => void failures.push(error) });
@@ -98,7 +98,7 @@ test('a new epoch ends the nodes that ran before', async (t) => {
   assert.notEqual((await startServer(t, etcd)).store.epoch, app.store.epoch);
 });
 
-test('what a cluster cannot be used with is one line, and an exit code', async (t) => {
+test('a cluster that cannot be used is reported by one line and an exit code', async (t) => {
   const etcd = await startEtcd(t);
   etcd.put('elsewhere/key', 'of another program');
   const { revision } = etcd;

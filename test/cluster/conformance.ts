@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { endOf, Etcd, hasValue, isAt, put, range, remove, type KeyValue } from '../../src/store/cluster/etcd.ts';
 
 /**
- * What Cairn relies on of etcd's JSON gateway, asked of the etcd at `address`: the small one of the tests, or a real
- * one. Its database has to be empty.
+ * Checks what Cairn relies on in the JSON gateway of the etcd at `address`: the small one of the
+ * tests, or a real one. Its database must be empty.
  */
 export async function conform(t: TestContext, address: string): Promise<void> {
   const etcd = new Etcd({ members: [address] }, 0);
@@ -22,7 +22,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
   };
   const textsOf = (keys: readonly KeyValue[] = []): string[] => keys.map(({ key, value }) => `${key}=${value}`);
 
-  await t.test('a txn is done where its conditions hold, and else does the other branch', async () => {
+  await t.test('a txn does `success` where its conditions hold, and else `failure`', async () => {
     const first = await etcd.txn({ compare: [isAt('t/a', 0)], success: [put('t/a', 'one')] });
     assert.equal(first.succeeded, true);
     const condition = [isAt('t/a', first.revision), hasValue('t/a', 'one')];
@@ -51,7 +51,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     assert.equal(await holds(isAt('t/a', 0)), false);
   });
 
-  await t.test('what is zero, false or empty is absent', async () => {
+  await t.test('members that are zero, false or empty are absent', async () => {
     const lost = await post('/v3/kv/txn', {
       compare: [{ key: base64('t/a'), target: 'CREATE', result: 'EQUAL', create_revision: '0' }], failure: [],
     });
@@ -88,7 +88,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     assert.deepEqual(answer.found.map(textsOf), [[], [], ['d/3=c']]);
   });
 
-  await t.test('what is gone by compaction is told', async () => {
+  await t.test('compacted revisions are refused', async () => {
     const { revision } = await etcd.txn({ success: [put('c/1', 'a')] });
     await etcd.txn({ success: [put('c/1', 'b')] });
     const later = await etcd.txn({ success: [put('c/1', 'c')] });
@@ -100,7 +100,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     await etcd.watch('c/', revision, () => undefined);
   });
 
-  await t.test('a watch tells what is put, from a revision on, and no removals', async () => {
+  await t.test('a watch tells the puts from a revision on, and no removals', async () => {
     const { revision } = await etcd.txn({ success: [put('w/1', 'a')] });
     await etcd.txn({ success: [put('w/2', 'b'), put('v', 'not asked for')] });
     await etcd.txn({ success: [remove('w/1', 'w/2')] });
@@ -122,7 +122,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     assert.deepEqual([...told], ['w/1=a', 'w/2=b', `w/3=${large}`, `w/4=${large}`]);
   });
 
-  await t.test('bounds and mistakes are refused, and nothing is written', async () => {
+  await t.test('requests that are too large or wrong are refused, and nothing is written', async () => {
     const { revision } = await etcd.txn({ success: [range('t/a')] });
     const txn = (success: unknown[]) => refused('/v3/kv/txn', { success });
     assert.deepEqual(await txn([put('t/big', Buffer.alloc(1_573_400))]), [400, 3, 'etcdserver: request is too large']);
@@ -135,7 +135,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
     assert.equal((await etcd.txn({ success: [range('t/big')] })).found[0]?.[0]?.value.length, 1_572_000);
   });
 
-  await t.test('the answer to a survey, and the figures of the database', async () => {
+  await t.test('a survey is answered, and the size of the database', async () => {
     await etcd.survey();
     const { etcdBytes, etcdQuotaBytes } = await etcd.size();
     assert.ok(etcdBytes > 1_572_000 && etcdQuotaBytes > etcdBytes, `${etcdBytes} of ${etcdQuotaBytes}`);

@@ -29,7 +29,7 @@ const refused = (message: RegExp) => (error: unknown): boolean =>
 
 const creates = { compare: [isAt('k', 0)], success: [put('k', 'v')], failure: [range('k')] };
 
-/** Which members were asked, one after the other. */
+/** The members that were asked, in order. */
 const asked = (small: SmallEtcd): number[] => small.requests.map(({ member }) => member);
 
 /** Answers the first requests with these faults. */
@@ -50,7 +50,7 @@ for (const [what, fault] of [
     assert.equal((await etcd.txn(creates)).succeeded, true);
     assert.deepEqual(asked(small), [0, 1, 2]);
     await etcd.txn({ success: [range('k')] });
-    assert.deepEqual(asked(small), [0, 1, 2, 2], 'it stays where it was answered');
+    assert.deepEqual(asked(small), [0, 1, 2, 2], 'the next request goes to the same member');
   });
 }
 
@@ -64,7 +64,7 @@ test('after 1.5 s of silence the same request goes to the next member', async (t
   assert.deepEqual(small.requests[0]?.body, small.requests[1]?.body);
 });
 
-test('a transaction that was done and not answered is sent again, and finds what it has done', async (t) => {
+test('a transaction that was done without an answer is sent again, and finds its own result', async (t) => {
   const { small, etcd } = await open(t);
   failFirst(small, 'apply-unanswered');
   const { succeeded, found } = await etcd.txn(creates);
@@ -77,13 +77,13 @@ test('a refusal is definite, unless an earlier attempt was not answered', async 
   failFirst(small, full);
   await assert.rejects(etcd.txn(creates), /space exceeded/);
   assert.equal(small.requests.length, 1);
-  // The first of these may still be done while the others are refused.
+  // The first attempt may still be done while later ones are refused.
   failFirst(small, 'lose', full, full);
   assert.equal((await etcd.txn(creates)).succeeded, true);
   assert.equal(small.requests.length, 5);
 });
 
-test('it is asked until the signal: then whether it was done is unknown', async (t) => {
+test('a request is repeated until the signal; whether it was done is unknown then', async (t) => {
   const { small, etcd } = await open(t, 2);
   small.onRequest = () => noLeader;
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(350)), unreachable);
@@ -93,7 +93,7 @@ test('it is asked until the signal: then whether it was done is unknown', async 
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(250)), /ECONNREFUSED/);
 });
 
-test('a member of another cluster does not count', async (t) => {
+test('a member of another cluster is not used', async (t) => {
   const { small, etcd } = await open(t);
   const other = await SmallEtcd.start();
   t.after(() => other.stop());
@@ -106,7 +106,7 @@ test('a member of another cluster does not count', async (t) => {
   assert.equal(found[0]?.length, 1);
 });
 
-test('an etcd that is too old, or none at all, is told apart from one that is away', async (t) => {
+test('an etcd that is too old is refused, and one that is unreachable is not', async (t) => {
   const { small, etcd } = await open(t);
   small.onRequest = () => ({ status: 404, code: 5, message: 'Not Found' });
   await assert.rejects(etcd.survey(), refused(/answers 404/));
@@ -115,7 +115,7 @@ test('an etcd that is too old, or none at all, is told apart from one that is aw
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(100)), unreachable);
 });
 
-test("etcd's user: the token is renewed when it has ended, and the same request sent again", async (t) => {
+test("an expired token of etcd's user is renewed, and the same request sent again", async (t) => {
   const { small, etcd } = await open(t, 1, { user: { name: 'cairn', password: 'secret' } });
   small.users.set('cairn', 'secret');
   await etcd.txn({ success: [put('k', '1')] });
@@ -128,7 +128,7 @@ test("etcd's user: the token is renewed when it has ended, and the same request 
   assert.deepEqual(paths, ['authenticate', 'txn', 'txn', 'authenticate', 'txn', 'txn', 'authenticate', 'txn']);
 });
 
-test('a wrong password, and no password where one is needed, are definite refusals', async (t) => {
+test('a wrong or missing password is a definite refusal', async (t) => {
   const { small, etcd } = await open(t, 1, { user: { name: 'cairn', password: 'wrong' } });
   small.users.set('cairn', 'secret');
   await assert.rejects(etcd.txn(creates), /authentication failed/);
@@ -137,7 +137,7 @@ test('a wrong password, and no password where one is needed, are definite refusa
   await assert.rejects(anonymous.txn(creates), /user name is empty/);
 });
 
-test('a watch asks the member that has answered last', async (t) => {
+test('a watch asks the member that answered last', async (t) => {
   const { small, etcd } = await open(t, 2);
   for (const member of [0, 1]) {
     let told = 0;
@@ -161,7 +161,7 @@ test('a watch that is silent for 5 s ends', async (t) => {
 });
 
 const noPrograms = isLockedRun && 'a locked-down run starts no other program, such as openssl';
-test('TLS: the authority is checked, and a client certificate is shown', { skip: noPrograms }, async (t) => {
+test('TLS checks the authority, and sends a client certificate', { skip: noPrograms }, async (t) => {
   const directory = temporaryDirectory(t);
   const [server, client] = [makeCertificate(directory, 'localhost'), makeCertificate(directory, 'cairn')];
   if (server === undefined || client === undefined) return t.skip('there is no openssl here');

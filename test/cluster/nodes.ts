@@ -9,15 +9,15 @@ import type { Collection, StoredRecord } from '../../src/store/store.ts';
 
 export interface Thing extends StoredRecord {
   readonly name: string;
-  /** The operation that wrote it, where it is of any interest. */
+  /** The operation that wrote it, if the test needs it. */
   readonly by?: string;
 }
 
 export interface NodeOptions extends Partial<Omit<SharedLogOptions, 'etcd'>> {
   readonly etcd?: Partial<EtcdOptions>;
-  /** Which member is asked first. */
+  /** The index of the member that is asked first. */
   readonly first?: number;
-  /** What the collection of things is called; `things` if absent. */
+  /** The name of the collection; `things` if absent. */
   readonly collection?: string;
 }
 
@@ -26,7 +26,7 @@ export interface Node {
   readonly store: OpenStore;
   readonly things: Collection<Thing>;
   readonly notices: string[];
-  /** What ended it. */
+  /** The failures that ended it. */
   readonly failures: unknown[];
   /** The key ring in etcd. */
   keysSeen: string;
@@ -91,7 +91,7 @@ export async function startNode(t: TestContext, members: readonly string[], opti
   return node;
 }
 
-/** A clock that a test sets forward. */
+/** A clock that a test can advance. */
 export class SetClock implements Clock {
   offsetMs = 0;
   now(): number {

@@ -3,10 +3,10 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 
 /**
  * How a proxy treats its connections:
- * - `pass`: as if it were not there;
- * - `hold`: nothing is heard in either direction, and nothing is closed, until it passes again;
- * - `refuse`: connections are reset, and new ones, too;
- * - `mute`: what is sent arrives, and no answer comes back; they are reset when it passes again.
+ * - `pass`: forwards everything;
+ * - `hold`: forwards nothing and closes nothing, until it passes again;
+ * - `refuse`: resets all connections, new ones included;
+ * - `mute`: forwards requests and drops the answers; resets the connections when it passes again.
  */
 export type ProxyMode = 'pass' | 'hold' | 'refuse' | 'mute';
 
@@ -15,9 +15,9 @@ interface Pair {
   readonly server: Socket;
 }
 
-/** A TCP proxy on loopback between one node and one member of etcd. Unlike a stopped process, it cuts off one link. */
+/** A TCP proxy between one node and one member of etcd. Unlike a stopped process, it cuts one link. */
 export class Proxy {
-  /** Each chunk waits so long before it goes on. */
+  /** The delay of each chunk. */
   delayMs = 0;
   readonly #target: number;
   readonly #listener: Server;
@@ -29,7 +29,7 @@ export class Proxy {
     this.#listener = createServer((client) => this.#accept(client));
   }
 
-  /** Begins to listen before `address`, that of a member. */
+  /** Listens on a free port, and forwards to the member at `address`. */
   static async start(address: string): Promise<Proxy> {
     const proxy = new Proxy(Number(new URL(address).port));
     proxy.#listener.listen(0, '127.0.0.1');
@@ -51,7 +51,7 @@ export class Proxy {
     }
   }
 
-  /** Ends all connections; new ones are taken. */
+  /** Resets all connections, and accepts new ones. */
   reset(): void {
     for (const pair of this.#pairs) reset(pair);
   }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Why there can be no real etcd here; `undefined` where there can. */
+/** Why no real etcd can run here; `undefined` where one can. */
 export const noEtcd = spawnSync('etcd', ['--version']).status === 0
   ? undefined
   : 'there is no etcd here: apt-get install etcd-server';
@@ -18,7 +18,7 @@ export interface RealEtcdOptions {
   readonly flags?: readonly string[];
 }
 
-/** What has to end with the tests, however they end. */
+/** The processes to kill when the tests end. */
 const running = new Set<ChildProcess>();
 
 function endAll(): void {
@@ -87,7 +87,7 @@ export class RealEtcd {
     this.#processes[member]?.kill(signal);
   }
 
-  /** The member that leads, as far as the first one that answers knows. */
+  /** The index of the leader, according to the first member that answers; -1 if none does. */
   async leader(): Promise<number> {
     const states = await Promise.all(this.addresses.map(async (address) => {
       const asked = fetch(`${address}/v3/maintenance/status`, { method: 'POST', body: '{}' });

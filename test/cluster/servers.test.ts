@@ -44,7 +44,7 @@ async function cookieOf(app: App): Promise<Fields> {
 
 const codeOf = ({ body }: PlainReply): unknown => JSON.parse(body).code;
 
-test('servers that start together make one administrator, and only its maker keeps the password', async (t) => {
+test('servers that start together make one administrator, and only one keeps its password', async (t) => {
   const etcd = await startEtcd(t);
   const kept: number[] = [];
   const apps = await Promise.all([1, 2, 3].map((n) => startServer(t, etcd, {
@@ -59,7 +59,7 @@ test('servers that start together make one administrator, and only its maker kee
   }
 });
 
-test('a token of one server is good at all, also where they start together and make the keys', async (t) => {
+test('servers that start together make one key ring, and accept the tokens of each other', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = await signIn(one);
@@ -78,7 +78,7 @@ test('servers with the same CAIRN_SECRET need no ring in etcd; one with another 
   await assert.rejects(startServer(t, etcd), refusedWith(78, /the same CAIRN_SECRET/));
 });
 
-test('entity tags are equal on all servers, and If-Match is decided on what all have written', async (t) => {
+test('entity tags are equal on all servers, and If-Match takes the writes of all into account', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = await signIn(one);
@@ -91,13 +91,13 @@ test('entity tags are equal on all servers, and If-Match is decided on what all 
   const change = { name: 'Lamp', price: 2 };
   const changed = await ask(two, 'PUT', '/items/1', { ...token, 'if-match': first }, change);
   assert.equal(changed.status, 200);
-  // This one has not heard of it.
+  // This server has not heard of the change.
   assert.equal((await ask(one, 'PUT', '/items/1', { ...token, 'if-match': first }, change)).status, 412);
   const etag = changed.fields.get('etag') ?? '';
   assert.equal((await ask(one, 'PUT', '/items/1', { ...token, 'if-match': etag }, change)).status, 200);
 });
 
-test('a create that is sent again to another server with its Idempotency-Key is done once', async (t) => {
+test('a create with an Idempotency-Key that is repeated on another server is done once', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = { ...(await signIn(one)), 'idempotency-key': '"8e03978e-40d5-43dd-bc93-6894a57f9324"' };
@@ -145,7 +145,7 @@ test('a listener hears of writes on every node, and resumes on another node with
   await until(() => first.events().length === 2);
   assert.deepEqual(first.events(), ['created items 1', 'created items 2']);
 
-  // The other node has not heard of the last change that the listener knows.
+  // The other node has not heard of the last change that the listener knows of.
   etcd.losesEvents = true;
   await add(one, 'c');
   await until(() => first.events().length === 3);
@@ -159,7 +159,7 @@ test('a listener hears of writes on every node, and resumes on another node with
   await until(() => second.events().length === 2);
   assert.deepEqual(second.events(), ['created items 4', 'created items 5']);
 
-  // What both nodes have published before the listener comes back is told, too.
+  // A listener that comes back also gets the changes that it has missed.
   const third = follow(t, one, { ...token, 'last-event-id': first.lastId() });
   await until(() => third.events().length === 2);
   assert.deepEqual([third.isReset(), third.events()], [false, second.events()]);
@@ -195,7 +195,7 @@ test('with confirmed sessions, a session that was ended elsewhere reads nothing 
   assert.equal((await ask(two, 'GET', '/dashboard', cookie)).status, 401);
 });
 
-test('a session, a user and a refresh token that are unknown here are asked for before they are refused', async (t) => {
+test('a server asks for an unknown session, user or refresh token before it refuses', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   await two.store.confirm();
@@ -203,7 +203,7 @@ test('a session, a user and a refresh token that are unknown here are asked for 
   const cookie = await cookieOf(one);
   assert.equal((await ask(two, 'GET', '/dashboard', cookie)).status, 200);
   assert.equal((await ask(one, 'POST', '/logout', cookie)).status, 204);
-  // What reads may miss for some ms, a write does not.
+  // A read may miss the logout for some ms; a write does not.
   const write = await ask(two, 'DELETE', '/users/1', { ...cookie, origin: 'http://localhost', host: 'localhost' });
   assert.equal(codeOf(write), 'actor_changed');
 
@@ -220,7 +220,7 @@ test('a session, a user and a refresh token that are unknown here are asked for 
   assert.equal((await ask(two, 'PATCH', '/users/3', anew, { name: 'Nia' })).status, 200);
 });
 
-test('a new key of the ring in etcd is taken up, and one that is unknown is asked for first', async (t) => {
+test('a server uses a new key of the ring, and asks for one that it does not know', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   await two.store.confirm();
@@ -234,7 +234,7 @@ test('a new key of the ring in etcd is taken up, and one that is unknown is aske
   for (const fields of [token, former]) assert.equal((await ask(two, 'GET', '/items', fields)).status, 200);
 });
 
-test('a server that is cut off serves reads for a while, and then nothing but /livez', async (t) => {
+test('a server that is cut off serves reads for a while, and then only /livez', async (t) => {
   const etcd = await startEtcd(t);
   const app = await startServer(t, etcd, { cluster: { members: etcd.addresses, maxAgeMs: 700 } });
   const token = await signIn(app);
@@ -251,7 +251,7 @@ test('a server that is cut off serves reads for a while, and then nothing but /l
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
 });
 
-test('an embedder is told that a server has to start anew', async (t) => {
+test('an embedder is told that a server has to be started again', async (t) => {
   const etcd = await startEtcd(t);
   const failures: unknown[] = [];
   const app = await startServer(t, etcd, { onFailure: (error) => void failures.push(error), log: silentLog });
@@ -261,7 +261,7 @@ test('an embedder is told that a server has to start anew', async (t) => {
   assert.equal(app.unready(), 'store_failed');
 });
 
-test('the metrics of a node tell how it and etcd are doing', async (t) => {
+test('the metrics show the state of the node and of etcd', async (t) => {
   const etcd = await startEtcd(t);
   const app = await startServer(t, etcd);
   await until(() => Number(app.store.status().cluster?.etcdBytes) > 0);

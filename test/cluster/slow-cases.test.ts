@@ -7,7 +7,7 @@ import { startNode } from './nodes.ts';
 
 /** The cases of `shared-log.ts` in which seconds have to pass. */
 suite('slow cases', { concurrency: true }, () => {
-  test('A5: an append without an answer is tried until its outcome is known', async (t) => {
+  test('A5: an unanswered append is repeated until its outcome is known', async (t) => {
     const run = async (applied: 'first' | 'last' | 'never') => {
       const etcd = await startEtcd(t, 2);
       const [node, other] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
@@ -31,7 +31,7 @@ suite('slow cases', { concurrency: true }, () => {
       assert.equal(node.store.status().cluster?.unansweredAppends, 1);
       if (applied === 'never') {
         etcd.onRequest = (request) => (isAppend(request) && request.member === 0 && away ? noLeader : undefined);
-        // Another node comes first, so that the append is lost: nobody waits for it any more, and it is not run again.
+        // Another node comes first, so the append loses. Its caller was answered, so it is not run again.
         etcd.put('cairn/other', 'x');
       }
       away = false;
@@ -45,7 +45,7 @@ suite('slow cases', { concurrency: true }, () => {
     await Promise.all([run('first'), run('last')]);
   });
 
-  test('A5: an unanswered append that is lost in the end is not run again', async (t) => {
+  test('A5: an unanswered append that loses is not run again', async (t) => {
     const etcd = await startEtcd(t);
     const [node, other] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
     let away = true;
@@ -65,7 +65,7 @@ suite('slow cases', { concurrency: true }, () => {
     await assertEqual(t, etcd, node, other);
   });
 
-  test('W4: where the watch is silent for 5 s, another one is begun', async (t) => {
+  test('W4: a watch that is silent for 5 s is replaced', async (t) => {
     const etcd = await startEtcd(t);
     const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
     etcd.silent.add(0);

@@ -2,15 +2,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
-/** What happens to a request instead of an answer. */
+/** What happens to a request instead of a normal answer. */
 export type Fault =
   /** The connection is reset before anything is done. */
   | 'lose'
   /** It is done, and the connection is reset. */
   | 'apply-unanswered'
-  /** Nothing is heard for `heldMs`; then it is refused as timed out, or done where it says so. */
+  /** No answer for `heldMs`; then it is refused as timed out, or done. */
   | { readonly heldMs: number; readonly then: 'apply' | 'refuse' }
-  /** It is refused with this status, code of gRPC, and message. */
+  /** It is refused with this status, gRPC code and message. */
   | { readonly status: number; readonly code: number; readonly message: string };
 
 export interface SmallRequest {
@@ -52,20 +52,20 @@ interface Watcher {
 const spaceExceeded = new Refusal(429, 8, 'etcdserver: mvcc: database space exceeded');
 
 /**
- * etcd's JSON gateway over a store in memory, for tests: as many members as asked for, each a listener of its own over
- * the same state. `conformance.ts` holds it against a real etcd. Its faults are what a network, a crash and an
- * operator do.
+ * etcd's JSON gateway over a store in memory, for tests. Each member is a listener over the same
+ * state. `conformance.ts` compares it with a real etcd. Its faults are those of a network, a crash
+ * and an operator.
  */
 export class SmallEtcd {
-  /** Asked about each request but watches; `undefined` lets it pass. */
+  /** Called for each request except watches; `undefined` lets it pass. */
   onRequest: (request: SmallRequest) => Fault | undefined = () => undefined;
-  /** While it is true, watches are told nothing, and never will be of what was written meanwhile. */
+  /** While true, watches never get the events of what is written. */
   losesEvents = false;
-  /** Watches of these members are silent, as those of a member that is cut off. */
+  /** Watches of these members are silent, as if the member was cut off. */
   readonly silent = new Set<number>();
-  /** Bytes of all values, old revisions included; beyond it there is no more room. */
+  /** The most bytes of all values, old revisions included. */
   quota = Number.POSITIVE_INFINITY;
-  /** Sends all answers without any delay when 0. */
+  /** The delay of each answer. */
   delayMs = 0;
   readonly users = new Map<string, string>();
   tokenMs = 300_000;
@@ -155,7 +155,7 @@ export class SmallEtcd {
     }
   }
 
-  /** What a backup holds; `restore` brings it back under running clients, the revision included. */
+  /** A backup; `restore` restores it under running clients, the revision included. */
   save(): { readonly keys: ReadonlyMap<string, Version[]>; readonly revision: number } {
     return { keys: structuredClone(this.#keys), revision: this.#revision };
   }
@@ -176,7 +176,7 @@ export class SmallEtcd {
     this.#tokens.clear();
   }
 
-  /** What an operator does after the quota was raised or space was made. */
+  /** Ends the alarm, as an operator does after raising the quota. */
   disarm(): void {
     this.#alarm = false;
   }
@@ -190,7 +190,7 @@ export class SmallEtcd {
   async #serve(member: number, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? '';
     const send = (status: number, answer: Json): void => {
-      // The gateway puts white space where it likes.
+      // The gateway's white space varies.
       response.writeHead(status, { 'Content-Type': 'application/json' });
       response.end(JSON.stringify(answer, undefined, this.#revision % 2));
     };

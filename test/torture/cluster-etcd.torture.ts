@@ -9,7 +9,7 @@ import { makeNode, startNode } from '../cluster/nodes.ts';
 import { Proxy } from '../cluster/proxy.ts';
 import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from '../cluster/real-etcd.ts';
 
-/** The cases that depend on what etcd itself does. `cases.test.ts` has all of them, over the small etcd. */
+/** The cases that depend on etcd itself. `cases.test.ts` has all cases, over the small etcd. */
 
 async function startEtcd(t: TestContext, options: RealEtcdOptions = {}): Promise<RealEtcd> {
   const etcd = await RealEtcd.start(options);
@@ -27,12 +27,12 @@ async function post(etcd: RealEtcd, path: string, body: object, token = ''): Pro
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-test('a real etcd answers as the small one of the tests does', { skip: noEtcd }, async (t) => {
+test('a real etcd answers like the small one of the tests', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   await conform(t, etcd.addresses[0] ?? '');
 });
 
-test('a full etcd refuses writes with 507, and takes them again once there is room', { skip: noEtcd }, async (t) => {
+test('a full etcd refuses writes, and accepts them again once there is room', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t, { flags: ['--quota-backend-bytes', '4000000'] });
   const node = await startNode(t, etcd.addresses);
   const fill = async (): Promise<void> => {
@@ -44,7 +44,7 @@ test('a full etcd refuses writes with 507, and takes them again once there is ro
   const { header } = await post(etcd, '/v3/kv/range', { key: base64('none') });
   await etcd.kill(0);
   etcd.launch(0, '--quota-backend-bytes', '100000000');
-  // It is not healthy before its alarm is off.
+  // The member is not healthy until the alarm is off.
   while ((await etcd.leader()) !== 0) await delay(50);
   await post(etcd, '/v3/maintenance/alarm', {
     action: 'DEACTIVATE', memberID: String(Object(header).member_id), alarm: 'NOSPACE',
@@ -53,7 +53,7 @@ test('a full etcd refuses writes with 507, and takes them again once there is ro
   assert.deepEqual(node.failures, []);
 });
 
-test('a node notices that etcd was restored under it, and another start goes on', { skip: noEtcd }, async (t) => {
+test('a node notices that etcd was restored, and starts again', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -74,7 +74,7 @@ test('a node notices that etcd was restored under it, and another start goes on'
   assert.deepEqual(next.names(), ['a', 'c']);
 });
 
-test('a node goes on though its tokens of etcd end all the time', { skip: noEtcd }, async (t) => {
+test('a node goes on while its tokens of etcd expire again and again', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t, { flags: ['--auth-token-ttl', '3'] });
   const user = { name: 'root', password: 'secret' };
   await post(etcd, '/v3/auth/user/add', user);
@@ -97,7 +97,7 @@ test('a node goes on though its tokens of etcd end all the time', { skip: noEtcd
   await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /user name is empty/));
 });
 
-test('a node that slept while the log was trimmed writes nothing more', { skip: noEtcd }, async (t) => {
+test('a node that slept while its groups were removed writes nothing more', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   const proxy = await Proxy.start(etcd.addresses[0] ?? '');
   t.after(() => proxy.stop());
@@ -119,7 +119,7 @@ test('a node that slept while the log was trimmed writes nothing more', { skip: 
   assert.deepEqual(fresh.names().filter((name) => name !== 'late'), ['a', 'b', 'c', 'd', 'e']);
 });
 
-test('of two formats at once, the nodes of before write nothing more', { skip: noEtcd }, async (t) => {
+test('after a change of the format, running nodes write nothing more', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');

@@ -1,4 +1,4 @@
-/** Holds histories of a cluster against what its log says. */
+/** Compares the histories of a cluster's nodes with its log. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Collection, PublishedChange, StoredRecord } from '../../src/store/store.ts';
@@ -8,8 +8,8 @@ export type Kind = 'add' | 'claim' | 'remove' | 'set' | 'read';
 /** An operation began: its id, what it does, the key of its record, and when. */
 export type Started = readonly ['s', id: string, kind: Kind, key: string, at: number];
 /**
- * It ended: `done` or `refused`, having seen this revision of the record and written that one; `unknown`; or `failed`,
- * so that nothing was written.
+ * It ended: `done` or `refused`, with the revision of the record that it saw and the one that it
+ * wrote; `unknown`; or `failed`, so nothing was written.
  */
 export type Ended = readonly [
   'e', id: string, outcome: 'done' | 'refused' | 'unknown' | 'failed', sees: number, revision: number, at: number,
@@ -27,14 +27,14 @@ interface Operation {
   to: number;
 }
 
-/** What the log says: all changes in its order, gathered from a node that nothing was done to. */
+/** Collects all changes in the order of the log, from a node that no fault affects. */
 export class Witness {
-  /** The revisions of each key's record, in order; a removal is one, too. */
+  /** The revisions of each key's record, in order, those of removals included. */
   readonly revisions = new Map<string, number[]>();
   /** The revision that each operation wrote. */
   readonly written = new Map<string, number>();
   readonly problems: string[] = [];
-  /** The names of the records that are there, by their ids, and all of these names. */
+  /** The names of the present records, by their ids and as a set. */
   readonly #names = new Map<number, string>();
   readonly #holders = new Set<string>();
   #highestId = 0;
@@ -88,7 +88,7 @@ export interface Verdict {
   readonly problems: readonly string[];
 }
 
-/** Judges what the files tell by what the witness has seen. */
+/** Compares the operations in the files with the changes that the witness has seen. */
 export function judge(files: readonly string[], witness: Witness): Verdict {
   const operations = files.flatMap(readHistory);
   const problems = [...witness.problems];
@@ -126,7 +126,7 @@ function readHistory(file: string): Operation[] {
   return [...operations.values()];
 }
 
-/** Whether what one operation was told is what the log says. */
+/** What one operation was told that contradicts the log; `undefined` where nothing does. */
 function contentProblem({ id, key, kind, outcome, sees, revision }: Operation, witness: Witness): string | undefined {
   const written = witness.written.get(id);
   const revisions = witness.revisions.get(key) ?? [];
@@ -143,7 +143,7 @@ function contentProblem({ id, key, kind, outcome, sees, revision }: Operation, w
   return sees === 0 || revisions.includes(sees) ? undefined : `saw ${sees}, which the log does not have`;
 }
 
-/** Whether a revision of a key is that of its removal: no record says so, but the one that names the operation. */
+/** Whether a revision is a removal, by the record that each removal adds in its commit. */
 function isRemoval(witness: Witness, revision: number): boolean {
   for (const [name, revisions] of witness.revisions) {
     if (name.startsWith('removed by ') && revisions.includes(revision)) return true;
@@ -156,8 +156,8 @@ function predecessor(revisions: readonly number[], revision: number): number {
 }
 
 /**
- * Real-time order over all nodes: what ended before an operation began has its place in the log before that of the
- * operation. The place of a read is where its record had the revision that it saw.
+ * Checks the real-time order over all nodes. An operation that ended before another one began comes
+ * first in the log. The place of a read is where its record had the revision that it saw.
  */
 function orderProblems(operations: readonly Operation[], witness: Witness): string[] {
   const problems: string[] = [];
@@ -185,7 +185,7 @@ function orderProblems(operations: readonly Operation[], witness: Witness): stri
       const next = revisions.find((candidate) => candidate > sees) ?? Infinity;
       if (next <= latest) problems.push(`${id} saw ${sees} of ${key}; before it began, ${next} was acknowledged`);
     } else {
-      // There was none: before the first, or after a removal and before the next one.
+      // The read saw no record: before the first revision, or between a removal and the next one.
       const last = revisions.findLast((candidate) => candidate <= latest);
       const isThere = last !== undefined && !removals.has(last);
       const goes = isThere && revisions.some((candidate) => candidate > last && removals.has(candidate));
@@ -199,7 +199,7 @@ function isThing(record: StoredRecord | undefined): record is Thing {
   return record !== undefined && 'name' in record;
 }
 
-/** All records of a node in one short text. */
+/** A short hash of all records of a node. */
 export function hashOf(things: Collection<Thing>): string {
   const hash = createHash('sha256');
   for (const block of things.view().blocks) for (const record of block) hash.update(JSON.stringify(record));

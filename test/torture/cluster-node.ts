@@ -1,7 +1,8 @@
 /**
- * One node of a cluster under torture, in a process of its own: callers that write and read without a pause, and note
- * each operation in a file when it begins and when it has ended. Told what to do by one line of JSON on its input; any
- * further line ends the callers. It ends as a server does: with 75 where the log went on without it.
+ * One node of a cluster under torture, in its own process. Its callers write and read without a
+ * pause, and note in a file when each operation begins and ends. The first line on standard input
+ * is its order in JSON; the next line ends the callers. It exits like a server: with 75 where the
+ * log went on without it.
  */
 import { openSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -21,12 +22,12 @@ export interface NodeOrder {
   readonly first: number;
   readonly callers: number;
   readonly history: string;
-  /** By how much its clock is wrong. */
+  /** The error of its clock. */
   readonly skewMs: number;
   readonly user?: { readonly name: string; readonly password: string };
 }
 
-/** What the node tells on its output, a line of JSON each. */
+/** A line of JSON on the node's output. */
 export interface NodeReport {
   readonly state: 'started' | 'stopped';
   readonly sequence: number;
@@ -36,7 +37,7 @@ export interface NodeReport {
   readonly unanswered: number;
 }
 
-/** A refusal by what the transaction saw: the revision of the record. */
+/** A refusal, with the revision of the record that the transaction saw. */
 class Refusal extends Error {
   readonly sees: number;
 
@@ -69,7 +70,7 @@ try {
 }
 report('started');
 void input.next().then(({ done }) => {
-  // The tests have ended, one way or another.
+  // The test process has ended.
   if (done === true) process.exit(70);
   going = false;
 });
@@ -94,7 +95,7 @@ function report(state: NodeReport['state']): void {
   process.stdout.write(`${JSON.stringify(told)}\n`);
 }
 
-/** One caller: an operation after the other. */
+/** Runs one operation after the other. */
 async function call(caller: number): Promise<void> {
   const random = generator(`${order.name} ${caller}`, order.seed);
   for (let count = 0; going; count += 1) {
@@ -110,7 +111,7 @@ async function call(caller: number): Promise<void> {
       note(['e', id, outcome, sees, 0, now()]);
       if (outcome !== 'refused') await delay(random.below(50));
     }
-    // The workload has to leave room for members and other nodes on a few cores.
+    // Members and other nodes need processor time, too.
     if (random.below(8) === 0) await delay(random.below(5));
     if (random.below(20_000) === 0) void node.store.checkpoint();
   }
@@ -145,7 +146,7 @@ function choose(random: Generator, by: string): Operation {
   });
   if (draw < 45) return { kind: 'add', key, run: () => write(add) };
   if (draw < 60) {
-    // The unique key is taken, or it is not.
+    // The unique key may be taken.
     const run = () => write((transaction) => {
       const holder = find(transaction);
       if (holder !== undefined) throw new Refusal(holder.revision);
@@ -158,7 +159,7 @@ function choose(random: Generator, by: string): Operation {
       const holder = find(transaction);
       if (holder === undefined) throw new Refusal(0);
       transaction.remove(things, holder.id);
-      // A removal names nobody: this record does, in the same commit.
+      // A removal does not name its operation, so a record in the same commit does.
       const { revision } = transaction.insert(things, { name: `removed by ${by}`, by });
       return { sees: holder.revision, revision };
     });

@@ -8,7 +8,7 @@ import { noEtcd, RealEtcd } from '../cluster/real-etcd.ts';
 import { cairn, loader, run, temporaryDirectory, type Running } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
 
-/** Whole servers over a real etcd, as an operator has them. */
+/** Whole servers over a real etcd, as an operator runs them. */
 
 const password = 'correct horse battery';
 const environment = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: password, CAIRN_LOG_LEVEL: 'warn' };
@@ -58,7 +58,7 @@ test('three nodes are each killed in turn under load, and a backup is restored t
   const failures: string[] = [];
   let longestMs = 0;
   let isGoing = true;
-  /** The index of the node that is down. */
+  /** The index of the killed node; -1 where all are up. */
   let down = -1;
   const callers = servers.map(async (_, index) => {
     for (let n = 0; isGoing; n += 1) {

@@ -1,6 +1,7 @@
 /**
- * Nodes of a cluster over a real etcd, each behind proxies of the test's own, while members, nodes and links fail.
- * Afterwards every operation of every node is held against the log. `CAIRN_TEST_SEED` replays the order of the faults.
+ * Nodes of a cluster over a real etcd, each behind its own proxies, while members, nodes and links
+ * fail. Then every operation of every node is compared with the log. `CAIRN_TEST_SEED` repeats the
+ * order of the faults.
  *
  *   CAIRN_CLUSTER_OPERATIONS=200000 node --import tsx --test test/torture/cluster.torture.ts
  */
@@ -25,7 +26,7 @@ const seed = process.env['CAIRN_TEST_SEED'] ?? '1';
 const operationsWanted = Number(process.env['CAIRN_CLUSTER_OPERATIONS'] ?? 20_000);
 const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 
-/** A node's process, started anew whenever it has ended, as a service manager does. */
+/** A node's process, which is started again whenever it ends, as by a service manager. */
 class Member {
   readonly name: string;
   readonly proxies: readonly Proxy[];
@@ -45,7 +46,7 @@ class Member {
   }
 
   start(): void {
-    // Each life has a name of its own, and so have its operations.
+    // Each process has its own name, and so have its operations.
     const name = `${this.name}-${this.exits.length}`;
     const history = join(this.#directory, `${name}.jsonl`);
     this.histories.push(history);
@@ -72,7 +73,7 @@ class Member {
     for (const proxy of this.proxies) proxy.mode = mode;
   }
 
-  /** Ends its callers, and returns what it says last. */
+  /** Ends its callers, and returns its last report. */
   async end(): Promise<NodeReport> {
     this.#isEnding = true;
     while (this.#child === undefined) await delay(50);
@@ -105,7 +106,7 @@ interface Cluster {
   readonly etcd: RealEtcd;
   readonly nodes: readonly Member[];
   readonly witness: Witness;
-  /** The node that nothing is done to. */
+  /** The node that no fault affects. */
   readonly undisturbed: Node;
 }
 
@@ -127,7 +128,7 @@ async function startCluster(t: TestContext, { members, nodes: count, callers, fl
   for (let index = 0; index < count; index += 1) {
     const proxies = await Promise.all(etcd.addresses.map((address) => Proxy.start(address)));
     const addresses = proxies.map(({ address }) => address);
-    // Clocks that are wrong by hours, and differently so.
+    // Each clock is wrong by other hours.
     const skewMs = (index - 1) * 5 * 3600_000;
     const order = { seed, members: addresses, first: index, callers, skewMs };
     nodes.push(new Member(`n${index}`, directory, proxies, order));
@@ -234,12 +235,12 @@ async function compact(etcd: RealEtcd): Promise<void> {
       await post('/v3/kv/compaction', { revision: status.header.revision });
       return;
     } catch {
-      // The next one.
+      // Try the next member.
     }
   }
 }
 
-/** Ends the callers, and holds everything that was done against the log. */
+/** Ends the callers, and compares all operations with the log. */
 async function settle(t: TestContext, { etcd, nodes, witness, undisturbed }: Cluster): Promise<number> {
   const last = await Promise.all(nodes.map((node) => node.end()));
   await undisturbed.store.confirm();
