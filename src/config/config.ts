@@ -96,6 +96,12 @@ export const options = {
     integer('SECONDS', 1, 60),
     5,
   ),
+  clusterSessions: option(
+    'cluster-sessions',
+    'confirmed asks etcd at each request with a cookie whether another node ended its session',
+    choice(['recent', 'confirmed']),
+    'recent',
+  ),
   clusterCa: option('cluster-ca', 'certificates in PEM that vouch for the members', file, undefined),
   clusterCert: option(
     'cluster-cert', "this node's certificate for the members, in PEM", file, undefined,
@@ -106,12 +112,6 @@ export const options = {
     'user of etcd; the password is CAIRN_CLUSTER_PASSWORD',
     text('NAME'),
     undefined,
-  ),
-  clusterSessions: option(
-    'cluster-sessions',
-    'confirmed asks etcd at each request with a cookie whether its session was ended elsewhere',
-    choice(['recent', 'confirmed']),
-    'recent',
   ),
   ...settings,
 };

@@ -40,7 +40,10 @@ export interface ClusterOptions extends EtcdOptions {
   readonly prefix?: string;
   /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
   readonly maxAgeMs?: number;
-  /** `confirmed` asks etcd before each request with a cookie whether the session was ended elsewhere; else `recent`. */
+  /**
+   * `confirmed` asks etcd at each request with a cookie whether another node has ended its
+   * session; `recent`, the default, does not.
+   */
   readonly sessions?: 'recent' | 'confirmed';
 }
 
