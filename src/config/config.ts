@@ -39,6 +39,45 @@ const address = text('ADDRESS', 'an IP address or a host name', isAddress);
 const port = integer('PORT', 0, 65_535);
 const file = text('FILE');
 
+/** The options of a node of a cluster. */
+const clusterTable = {
+  cluster: option(
+    'cluster',
+    'members of the etcd in which several nodes share their data, instead of --data',
+    members,
+    undefined,
+  ),
+  clusterPrefix: option(
+    'cluster-prefix',
+    'beginning of all keys of the cluster in etcd',
+    text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
+    'cairn/',
+  ),
+  clusterMaxAge: option(
+    'cluster-max-age',
+    'how long a node serves reads while etcd does not answer, in seconds',
+    integer('SECONDS', 1, 60),
+    5,
+  ),
+  clusterSessions: option(
+    'cluster-sessions',
+    'confirmed asks etcd at each request with a cookie whether another node ended its session',
+    choice(['recent', 'confirmed']),
+    'recent',
+  ),
+  clusterCa: option('cluster-ca', 'certificates in PEM that vouch for the members', file, undefined),
+  clusterCert: option(
+    'cluster-cert', "this node's certificate for the members, in PEM", file, undefined,
+  ),
+  clusterKey: option('cluster-key', 'the private key of --cluster-cert, in PEM', file, undefined),
+  clusterUser: option(
+    'cluster-user',
+    'user of etcd; the password is CAIRN_CLUSTER_PASSWORD',
+    text('NAME'),
+    undefined,
+  ),
+};
+
 /** Every option of a server, by the name of its value. */
 export const options = {
   host: option('host', 'address to listen on', address, '127.0.0.1'),
@@ -78,41 +117,7 @@ export const options = {
   ),
   tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', file, undefined),
   tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', file, undefined),
-  cluster: option(
-    'cluster',
-    'members of the etcd in which several nodes share their data, instead of --data',
-    members,
-    undefined,
-  ),
-  clusterPrefix: option(
-    'cluster-prefix',
-    'beginning of all keys of the cluster in etcd',
-    text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
-    'cairn/',
-  ),
-  clusterMaxAge: option(
-    'cluster-max-age',
-    'how long a node serves reads while etcd does not answer, in seconds',
-    integer('SECONDS', 1, 60),
-    5,
-  ),
-  clusterSessions: option(
-    'cluster-sessions',
-    'confirmed asks etcd at each request with a cookie whether another node ended its session',
-    choice(['recent', 'confirmed']),
-    'recent',
-  ),
-  clusterCa: option('cluster-ca', 'certificates in PEM that vouch for the members', file, undefined),
-  clusterCert: option(
-    'cluster-cert', "this node's certificate for the members, in PEM", file, undefined,
-  ),
-  clusterKey: option('cluster-key', 'the private key of --cluster-cert, in PEM', file, undefined),
-  clusterUser: option(
-    'cluster-user',
-    'user of etcd; the password is CAIRN_CLUSTER_PASSWORD',
-    text('NAME'),
-    undefined,
-  ),
+  ...clusterTable,
   ...settings,
 };
 
