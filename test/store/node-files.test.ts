@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   chownSync,
   mkdirSync,
@@ -33,6 +34,9 @@ test('a data directory is made with all that is missing above it, for its owner 
   if (process.platform !== 'win32') assert.equal(statSync(directory).mode & 0o777, 0o700);
 });
 
+const onLinux = {
+  skip: (process.platform !== 'linux' || isLockedRun) && 'there is no such file system within reach',
+};
 const asRoot = { skip: (process.getuid?.() !== 0 || isLockedRun) && 'only root is refused' };
 test('root is refused in the directory of another user, with the command to use instead', asRoot, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
@@ -55,6 +59,17 @@ test('no link is written through', { skip: isLockedRun && 'its own directory is 
   await assert.rejects(replaceFile(files, 'a', Buffer.from('ours')), { code: 'ELOOP' });
   await files.close();
   assert.equal(readFileSync(secret, 'utf8'), 'of another');
+});
+
+test('a pipe or a directory in the place of a file is refused at once', onLinux, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  mkdirSync(join(directory, 'directory'));
+  execFileSync('mkfifo', [join(directory, 'pipe')]);
+  for (const name of ['directory', 'pipe']) {
+    const message = `Cannot read ${join(directory, name)}: it is not a file`;
+    await assert.rejects(new NodeFiles(directory).open(name, 'read'), { message });
+  }
 });
 
 const goes = { skip: isLockedRun && 'its own directory is all that is within reach' };

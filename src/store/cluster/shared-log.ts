@@ -148,9 +148,6 @@ export class SharedLog implements Log {
     return this.#ask({ success: [] });
   }
 
-  /** Does nothing: etcd tells at each append whether there is room. */
-  async checkRoom(): Promise<void> {}
-
   get checkpointDue(): boolean {
     return this.#checkpoints.isDue(this.#head);
   }
