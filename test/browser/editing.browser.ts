@@ -146,7 +146,7 @@ visitTest('the end of the session opens the sign-in above the view, and the requ
   const [session] = (await server.as('ada', 'GET', '/sessions')).data;
   await server.as('ada', 'DELETE', `/sessions/${session.id}`);
   await save(visit);
-  await visit.shows('Your session has ended. Sign in again to go on', '#sign-in');
+  await visit.shows('Your session has ended. Sign in again to continue', '#sign-in');
   assert.equal(await browser.run('return document.querySelector("#email").value'), 'ada@example.org');
   assert.equal(await visit.focused(), 'Password');
   assert.equal(await value('price'), '77');
