@@ -158,7 +158,7 @@ async function repair(call: Call): Promise<ExitCode> {
 async function backup(call: Call): Promise<void> {
   const settings = { ...offlineOptions(call.terminal), restores: false };
   const cluster = await clusterOf(call);
-  const target = targetOf(call);
+  const target = cluster === undefined ? targetOf(call) : operandOf(call);
   const copy =
     cluster === undefined
       ? await readCopy(new NodeFiles(dataDirectory(call)), settings)
