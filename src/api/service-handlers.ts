@@ -43,10 +43,18 @@ export interface Services {
 /** Why a server should not receive requests. */
 export type Unready = 'draining' | 'store_failed' | 'storage_full' | 'store_unavailable';
 
-/** Returns the handlers of `serviceRoutes`. */
-export function serviceHandlers(services: Services): {
+type ServiceHandlers = {
   readonly [operation in ServiceOperation]: Handler<(typeof serviceRoutes)[operation]>;
-} {
+};
+type ServerOperation = 'changes' | 'describe' | 'status' | 'live' | 'ready';
+
+/** Returns the handlers of `serviceRoutes`. */
+export function serviceHandlers(services: Services): ServiceHandlers {
+  return { ...callerHandlers(services), ...serverHandlers(services) };
+}
+
+/** Returns the handlers of sign-in, sign-out, tokens, sessions and the caller's own user. */
+function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperation> {
   const { records, sessions, signIn, tokens, collections, page } = services;
   const resourceOfItems = collections.find(({ declaration }) => declaration === items);
   const writeDashboard = dashboardWriter(records, sessions, resourceOfItems);
@@ -113,7 +121,12 @@ export function serviceHandlers(services: Services): {
       await sessions.end(principal, id, request.address);
       return noContent();
     },
+  };
+}
 
+/** Returns the handlers of the change feed, the API's description and the server's state. */
+function serverHandlers(services: Services): Pick<ServiceHandlers, ServerOperation> {
+  return {
     changes(call) {
       const { request, principal } = call;
       const { caller, signal, fields } = request;
