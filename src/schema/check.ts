@@ -251,7 +251,7 @@ export function storedRecordParser<S extends Shape>(
       if (Object.hasOwn(record, name))
         return `has a "${name}" that is not a ${field.rule.kind}: correct it by hand`;
       if (field.presence === 'required')
-        return `has no "${name}": a new field must be optional or defaulted`;
+        return `has no "${name}": add it by hand, or make a new field optional or defaulted`;
       if (field.fallback !== undefined) Object.assign(record, { [name]: field.fallback });
     }
     return isInput<S, typeof record>(record, []) && isSound(record) ? record : undefined;
