@@ -164,6 +164,20 @@ describe('repair', () => {
     }
   });
 
+  it('keeps the good lines of a damaged snapshot that is too long for a string', async (t) => {
+    const content = await stoppedAfter(write('a', 'b', 'c'));
+    const damaged = edit(content, 'people.json', (text) => text.replace('"name":"b"', '"name":"b'));
+    const length = damaged.get('people.json')?.length;
+    const { toString } = Buffer.prototype;
+    t.mock.method(Buffer.prototype, 'toString', function (this: Buffer, ...range: []): string {
+      if (range.length > 0 || this.length !== length) return toString.apply(this, range);
+      throw Object.assign(new Error('Cannot create a string longer than this'), { code: 'ERR_STRING_TOO_LONG' });
+    });
+    const opened = await repaired(damaged);
+    assert.equal(names(opened), 'ac');
+    assert.deepEqual(opened.report.damage.map(({ label }) => label), ['S1']);
+  });
+
   it('keeps everything but what is damaged, and says what that is', async () => {
     const content = await inBoth();
     const journal = journalOf(content);

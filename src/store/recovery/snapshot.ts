@@ -271,12 +271,13 @@ async function readEntries(
   }
   const isWhole = head !== undefined && hasFooter;
   if (isWhole && entries.every(({ record }) => record !== undefined)) return { head, entries };
-  const text = String(await readWhole(files, name));
+  const bytes = (await readWhole(files, name)) ?? Buffer.alloc(0);
   // Some editors put a byte order mark in front.
-  const whole = parseObject(text.replace(/^\uFEFF/, ''));
+  const hasMark = bytes.subarray(0, 3).toString() === '\uFEFF';
+  const whole = parseObject(hasMark ? bytes.subarray(3) : bytes);
   const records = whole?.['records'];
   if (!Array.isArray(records)) {
-    if (!hasFooter) lose(0, 'its last line is missing');
+    if (!hasFooter) lose(bytes.length, 'its last line is missing');
     return { head, entries };
   }
   const entryOf = (value: JsonValue): Entry => ({
