@@ -272,6 +272,7 @@ describe('what a start makes of what it finds', () => {
     // Those of the first edition.
     left.push('journal-7.jsonl.tmp', 'people.json.2.tmp', 'reserve', 'reserve.tmp');
     const others = ['keys.json', 'keys.json.tmp', 'notes.txt', 'people.json.bak', 'rotation.tmp', 'x.tmp'];
+    others.push('My plan.json.old.tmp', 'journal-2026.notes.tmp');
     for (const name of [...left, ...others]) content.set(name, Buffer.from('?'));
     const opened = await start(content);
     assert.equal(names(opened), 'abcde');

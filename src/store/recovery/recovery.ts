@@ -34,7 +34,8 @@ export interface Recovered {
 }
 
 /** The first edition also kept a file in reserve. */
-const temporaryPattern = /^(journal-\d+\..+|.+\.json\.\w+|reserve)\.tmp$|^reserve$/;
+const temporaryPattern =
+  /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[a-z][a-z0-9-]*\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
 const raise: Report = (damage) => {
   throw damage;
