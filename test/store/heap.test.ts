@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { Blocks } from '../../src/store/memory/blocks.ts';
 import { testProgram } from '../cli/spawn.ts';
 import { projectDirectory } from '../source.ts';
 
@@ -16,4 +17,16 @@ test('128 MB of heap: records are refused before it runs out, and accepted again
     'the records fill the memory of this process: only removals are accepted',
     'there is room in memory again: all writes are accepted',
   ]);
+});
+
+test('records that were removed take no memory, also where nothing views the others', () => {
+  const blocks = new Blocks();
+  const { heapUsed } = process.memoryUsage();
+  for (let id = 0; id < 40_000 * 1024; id += 1024) {
+    blocks.set(id, { id, revision: 1 });
+    blocks.set(id, undefined);
+  }
+  // Each block has room for 1,024 records.
+  const megabytes = (process.memoryUsage().heapUsed - heapUsed) / 2 ** 20;
+  assert.ok(megabytes < 150, `${megabytes} MiB`);
 });

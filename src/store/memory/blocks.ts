@@ -6,6 +6,8 @@ const idsPerBlock = 1024;
 interface Block<R> {
   /** By the id's place in the block; `undefined` where there is no record. */
   readonly slots: (R | undefined)[];
+  /** How many records it has. It is dropped at 0. */
+  count: number;
   /** The records without gaps, for views; `undefined` after a change. */
   packed: readonly R[] | undefined;
 }
@@ -29,15 +31,17 @@ export class Blocks<R extends StoredRecord> {
     const number = Math.floor(id / idsPerBlock);
     let block = this.#blocks.get(number);
     if (block === undefined) {
-      block = { slots: new Array<R | undefined>(idsPerBlock), packed: undefined };
+      block = { slots: new Array<R | undefined>(idsPerBlock), count: 0, packed: undefined };
       this.#blocks.set(number, block);
     }
     const slot = id % idsPerBlock;
-    if (block.slots[slot] !== undefined) this.size -= 1;
-    if (record !== undefined) this.size += 1;
+    const added = Number(record !== undefined) - Number(block.slots[slot] !== undefined);
+    this.size += added;
+    block.count += added;
     block.slots[slot] = record;
     block.packed = undefined;
     this.#view = undefined;
+    if (block.count === 0) this.#blocks.delete(number);
   }
 
   /** All records, by ascending id, in blocks that are not empty. */
@@ -55,15 +59,14 @@ export class Blocks<R extends StoredRecord> {
     return latest;
   }
 
-  /** Packs what has changed, and drops the blocks that have become empty. */
+  /** Packs what has changed. */
   #pack(): (readonly R[])[] {
     const packed: (readonly R[])[] = [];
     for (const number of [...this.#blocks.keys()].sort((a, b) => a - b)) {
       const block = this.#blocks.get(number);
       if (block === undefined) continue;
       block.packed ??= block.slots.filter((record) => record !== undefined);
-      if (block.packed.length > 0) packed.push(block.packed);
-      else this.#blocks.delete(number);
+      packed.push(block.packed);
     }
     return packed;
   }
