@@ -33,8 +33,8 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
   ],
   [
     'A3', 'refusals are answered without a confirmation', 'writer.ts',
-    'batch.commits.length === 0 ? this.#log.confirm()',
-    "batch.commits.length === 0 ? Promise.resolve({ outcome: 'won' } as const)",
+    'isEmpty ? this.#log.confirm()',
+    "isEmpty ? Promise.resolve({ outcome: 'won' } as const)",
   ],
   [
     'W3', 'nothing looks for an event that the watch has lost', 'cluster/shared-log.ts',
