@@ -64,6 +64,7 @@ export class ClusterTools {
     const patience = AbortSignal.timeout(openMs);
     const [[meta] = []] = (await etcd.txn({ success: [range(key)] }, patience)).found;
     if (meta === undefined) throw noCluster(prefix, undefined);
-    await etcd.txn({ success: [put(key, metaOf(newEpoch(random), kid))] });
+    const compare = [isAt(key, meta.revision)];
+    await etcd.txn({ compare, success: [put(key, metaOf(newEpoch(random), kid))] });
   }
 }

@@ -7,7 +7,7 @@ import { createApp } from '../../src/app/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { temporaryDirectory } from '../cli/spawn.ts';
 import { runCommand, type Outcome } from '../cli/terminal.ts';
-import { startEtcd } from './cases.ts';
+import { fail, startEtcd } from './cases.ts';
 import type { SmallEtcd } from './small-etcd.ts';
 
 const password = 'a password of the tests';
@@ -96,6 +96,16 @@ test('a new epoch ends running nodes', async (t) => {
   await assert.rejects(app.store.confirm());
   assert.match(String(failures[0]), /new epoch or format/);
   assert.notEqual((await startServer(t, etcd)).store.epoch, app.store.epoch);
+});
+
+test('a new epoch is written once, also where the first answer is lost', async (t) => {
+  const etcd = await startEtcd(t);
+  await (await startServer(t, etcd)).close();
+  const [former, { revision }] = [etcd.get('cairn/meta'), etcd];
+  fail(etcd, ({ body }) => JSON.stringify(body).includes('request_put'), 'apply-unanswered');
+  assert.equal((await cairnWith(etcd)('cluster new-epoch')).code, 0);
+  assert.notEqual(etcd.get('cairn/meta'), former);
+  assert.equal(etcd.revision, revision + 1, 'nodes that start between two of them would end');
 });
 
 test('a cluster that cannot be used is reported by one line and an exit code', async (t) => {
