@@ -1,5 +1,6 @@
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Users } from '../accounts/users.ts';
 import { replaceFile } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 
@@ -7,9 +8,6 @@ import { NodeFiles } from '../store/disk/node-files.ts';
  * The file in the data directory with the generated password of the first administrator.
  */
 const fileName = 'admin-password';
-
-/** The id of the first user, whose password the file has. */
-const firstUserId = 1;
 
 /** Writes the password to the file, and returns its path. */
 export async function keepAdminPassword(
@@ -25,11 +23,14 @@ export async function keepAdminPassword(
 
 /**
  * Removes the file if this user, who was removed or has a new password, is the first one.
+ * After a repair that lost all users, the id of the first one is not 1.
  */
 export async function forgetAdminPassword(
   directory: string,
+  users: Users,
   userId: unknown
 ): Promise<void> {
-  if (userId === firstUserId)
+  const [oldest] = users.records.view().blocks[0] ?? [];
+  if (Number(userId) <= (oldest?.id ?? 0))
     await unlink(join(directory, fileName)).catch(() => undefined);
 }

@@ -1,3 +1,4 @@
+import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { isLoopback } from '../base/network.ts';
@@ -65,7 +66,7 @@ async function start(
   for (const warning of unknownVariables(terminal.environment))
     log.message('warn', warning);
   const tls = await loadTls(config);
-  const observers: Observer[] = [passwordWatcher(directory)];
+  const observers: Observer[] = [passwordWatcher(directory, () => app.users)];
   const metrics =
     opsPort === undefined
       ? undefined
@@ -111,12 +112,12 @@ async function start(
 }
 
 /** Removes the file with the generated password when that password is no longer good. */
-function passwordWatcher(directory: string): Observer {
+function passwordWatcher(directory: string, users: () => Users): Observer {
   return {
     request: () => undefined,
     security(event, { userId }) {
       if (event !== 'password_changed' && event !== 'user_removed') return;
-      void forgetAdminPassword(directory, userId);
+      void forgetAdminPassword(directory, users(), userId);
     },
   };
 }

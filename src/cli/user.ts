@@ -76,7 +76,7 @@ export const userCommands: readonly Command[] = [
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         await change(users, target, { password: await readPassword(call) });
-        await forgetAdminPassword(call.read(options.directory), target.id);
+        await forgetAdminPassword(call.read(options.directory), users, target.id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -99,7 +99,7 @@ export const userCommands: readonly Command[] = [
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         await users.remove(target);
-        await forgetAdminPassword(call.read(options.directory), target.id);
+        await forgetAdminPassword(call.read(options.directory), users, target.id);
         return `${email} is removed\n`;
       }),
   },

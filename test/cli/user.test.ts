@@ -85,6 +85,10 @@ test('a generated password that is no longer good is not kept in its file', asyn
   writeFileSync(file, 'as serve leaves it\n');
   await cairn(directory, 'user remove ada@example.org');
   assert.ok(!existsSync(file));
+  // The first user after a repair that lost all users has another id than 1.
+  writeFileSync(file, 'as serve leaves it\n');
+  await cairn(directory, 'user set-password bob@example.org', 'one more good password');
+  assert.ok(!existsSync(file));
 });
 
 test('what is not allowed for users is one line, and nothing changes', async (t) => {
