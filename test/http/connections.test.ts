@@ -89,7 +89,7 @@ async function until(holds: () => boolean, what: string): Promise<void> {
 }
 
 test('a caller that sends nothing, or fields or content too slowly, gets 408 in time', async (context) => {
-  const listener = await start(context, { headersTimeoutMs: 80, requestTimeoutMs: 160, lingerTimeoutMs: 50 });
+  const listener = await start(context, { headersTimeoutMs: 600, requestTimeoutMs: 900, lingerTimeoutMs: 50 });
   const starts = ['', 'GET /items/1 HT', `GET /items/1 ${host}X: `, `POST /echo ${host}Content-Length: 3\r\n\r\na`];
   const more = [`POST /echo ${host}Transfer-Encoding: chunked\r\n\r\n3\r\nab`, `${get}GET /it`];
   await Promise.all(
