@@ -16,8 +16,11 @@ export async function keepAdminPassword(
 ): Promise<string> {
   const files = new NodeFiles(directory);
   await files.prepare();
-  await replaceFile(files, fileName, Buffer.from(`${password}\n`));
-  await files.close();
+  try {
+    await replaceFile(files, fileName, Buffer.from(`${password}\n`));
+  } finally {
+    await files.close();
+  }
   return join(directory, fileName);
 }
 
