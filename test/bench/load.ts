@@ -26,7 +26,7 @@ export interface LoadResult {
   readonly failures: number;
 }
 
-/** Warms a server up with many callers, even before the run with one: that would measure Node's compiler otherwise. */
+/** Callers of the warm-up before a run with one, which would measure Node's compiler otherwise. */
 const warmUpConnections = 64;
 
 /** More than any server remembers, so that each is new to it again when its turn comes back. */
@@ -92,7 +92,8 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
     socket.on('error', () => (failures += 1));
     socket.on('end', () => (failures += 1));
   };
-  for (let count = 0; count < Math.max(order.connections, warmUpConnections); count += 1) open();
+  const callers = order.connections === 1 ? warmUpConnections : order.connections;
+  for (let count = 0; count < callers; count += 1) open();
   await new Promise((resolve) => setTimeout(resolve, order.warmUpMs));
   for (const socket of [...sockets].slice(order.connections)) {
     sockets.delete(socket);
