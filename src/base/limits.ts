@@ -153,6 +153,8 @@ const lists = {
   listsPerCallerMax: 8,
   /** The most records of a page. */
   pageRecordsMax: 1000,
+  /** The largest collection of which one sorted view is kept until a record changes. */
+  sortedViewRecordsMax: 100_000,
   /** The most fields in `sort`. */
   sortTermsMax: 3,
   /**

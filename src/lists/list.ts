@@ -5,7 +5,9 @@ import type { Collection, StoredRecord } from '../store/store.ts';
 import { matcher } from './filters.ts';
 import type { ListCaller, ListPool, ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
-import { comparator, firstInOrder, sorted, type Block, type SortTerm } from './order.ts';
+import {
+  comparator, firstInOrder, sorted, type Block, type Compare, type SortTerm,
+} from './order.ts';
 
 /** The records to list. They have the fields of `shape`. */
 export interface ListSource extends ListSubject {
@@ -136,10 +138,58 @@ async function* inOrder(
     yield* matching(startingAt(blocks, first.descending, isPast), passes, work);
     return;
   }
+  const ordered = await sortedView(blocks, order, compare, work);
+  if (ordered !== undefined) {
+    yield* matching(startingAt(ordered, false, isPast), passes, work);
+    return;
+  }
   const isMatch: Test = (record) => isPast(record) && passes(record);
   const candidates = matching(scattered(blocks), isMatch, work);
   if (wanted === Infinity) yield* sorted(candidates, compare);
   else yield await firstInOrder(candidates, wanted, compare);
+}
+
+interface SortedView {
+  readonly order: string;
+  /** All records in this order, once they are sorted. */
+  blocks?: readonly Block[];
+  isSorting?: boolean;
+}
+
+/** The latest order of each view. A view is the same array until a record changes. */
+const sortedViews = new WeakMap<readonly Block[], SortedView>();
+
+/**
+ * Returns all records of a view in an order, or `undefined` where they are not sorted. The
+ * second list in an order sorts them for those that follow.
+ */
+async function sortedView(
+  blocks: readonly Block[],
+  order: readonly SortTerm[],
+  compare: Compare,
+  work: ListWork,
+): Promise<readonly Block[] | undefined> {
+  const size = blocks.reduce((sum, block) => sum + block.length, 0);
+  if (size > limits.sortedViewRecordsMax) return undefined;
+  const text = JSON.stringify(order);
+  const view = sortedViews.get(blocks);
+  if (view?.order !== text) {
+    sortedViews.set(blocks, { order: text });
+    return undefined;
+  }
+  if (view.blocks !== undefined || view.isSorting) return view.blocks;
+  view.isSorting = true;
+  try {
+    const inOrder: Block[] = [];
+    for await (const block of sorted(matching(blocks, () => true, work), compare)) {
+      inOrder.push(block);
+      await work.pause();
+    }
+    view.blocks = inOrder;
+  } finally {
+    view.isSorting = false;
+  }
+  return view.blocks;
 }
 
 /** Yields the records that pass, step by step. */
@@ -157,8 +207,8 @@ async function* matching(
 }
 
 /**
- * Yields the records by ascending or descending id, from the first for which `isPast`
- * holds.
+ * Yields the records of blocks in an order, or in its reverse, from the first for which
+ * `isPast` holds.
  */
 function* startingAt(
   blocks: readonly Block[],

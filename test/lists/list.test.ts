@@ -240,6 +240,69 @@ test('pages lead backwards from the last page', async () => {
   await store.close();
 });
 
+describe('a sorted view', () => {
+  test('gives the same lists and pages as the model, at the first and at each further time', async () => {
+    const { read, things, random, store } = await world('sorted views', 5600);
+    for (const sort of sorts) {
+      for (const filter of ['', 'price:gte=20', 'q=a']) {
+        const query = [sort, filter].filter(Boolean).join('&');
+        const all = expected(recordsIn(things), query);
+        for (const time of ['first', 'second', 'third']) {
+          assertSame(await recordsOf(await read(query)), all, `${query}, ${time}`);
+          const size = 1 + random.below(900);
+          const page = await read(`${query}&limit=${size}`.replace(/^&/, ''));
+          assertSame(await recordsOf(page), all.slice(0, size), `${query}, ${time}`);
+          if (page.next === undefined) continue;
+          const next = await read(`${query}&limit=${size}&cursor=${page.next}`.replace(/^&/, ''));
+          assertSame(await recordsOf(next), all.slice(size, 2 * size), `${query}, ${time}`);
+          const last = await read(`${query}&limit=${size}&until=end`.replace(/^&/, ''));
+          assertSame(await recordsOf(last), all.slice(-size), `${query}, ${time}`);
+        }
+      }
+    }
+    await store.close();
+  });
+
+  test('is made at the second list in its order, serves those that follow, and goes with a change', async () => {
+    const all = await world('kept', 5600);
+    let turns = 0;
+    const clock = { now: () => 0, elapsed: () => (turns += 1) };
+    const source = { shape, records: all.things, pool: new ListPool(clock) };
+    const caller = { caller: 'one', signal: new AbortController().signal };
+    const turnsOf = async (text: string): Promise<number> => {
+      const before = turns;
+      await readList(source, { query: parseListQuery({ shape }, parseQuery(text)), withTotal: false, caller });
+      return turns - before;
+    };
+    const steps = 5600 / 64;
+    assert.ok((await turnsOf('sort=price&limit=20')) > steps);
+    assert.ok((await turnsOf('sort=price&limit=20')) > steps);
+    assert.ok((await turnsOf('sort=price&limit=20')) < 5);
+    assert.ok((await turnsOf('sort=price&limit=20&until=end')) > steps, 'another order');
+    await all.store.write((transaction) => transaction.remove(all.things, 1));
+    assert.ok((await turnsOf('sort=price&limit=20')) > steps, 'another state');
+    await all.store.close();
+  });
+
+  test('is sorted again after the caller that began it has gone', async () => {
+    const { things, store } = await world('begun', 5600);
+    const source = { shape, records: things, pool: new ListPool(restlessClock()) };
+    const query = parseListQuery({ shape }, parseQuery('sort=price&limit=20'));
+    const ask = (signal: AbortSignal): Promise<List> =>
+      readList(source, { query, withTotal: false, caller: { caller: 'one', signal } });
+    const stays = new AbortController().signal;
+    const wanted = await textOf(await ask(stays));
+    const leaving = new AbortController();
+    const begun = ask(leaving.signal);
+    const beside = ask(stays);
+    leaving.abort();
+    await assert.rejects(begun, { code: 'draining' });
+    assert.equal(await textOf(await beside), wanted);
+    assert.equal(await textOf(await ask(stays)), wanted);
+    await store.close();
+  });
+});
+
 describe('a list without a limit', () => {
   test('continues after a cursor', async () => {
     const { read, things, store } = await world('the rest', 3000);
