@@ -164,6 +164,6 @@ export function refuseVersion({ fields }: Request): void {
 }
 
 function changed(currentTag: string): CairnError {
-  const message = 'Cannot continue: the resource has another version than the one in the request';
+  const message = 'Cannot write: the current version, in ETag, does not meet the precondition';
   return new CairnError('precondition_failed', message, { fields: ['ETag', currentTag] });
 }
