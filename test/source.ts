@@ -15,6 +15,16 @@ function topOf(directory: string): string {
   return existsSync(join(directory, 'README.md')) ? directory : topOf(dirname(directory));
 }
 
+/** What counts as one token: a name, a number, a string, an operator, else a character. */
+const token = new RegExp(
+  [
+    /[A-Za-z_$#][\w$]*|\d[\w.]*/,
+    /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/,
+    /=>|\?\?=?|[&|]{2}=?|[=!]==?|\.{3}|\?\.|\S/,
+  ].map(({ source }) => source).join('|'),
+  'g',
+);
+
 /** One source file: its path from the top with `/`, its text, and its code without comments and literals. */
 export interface SourceFile {
   readonly path: string;
@@ -118,4 +128,10 @@ function regexMayStart(code: readonly string[], at: number): boolean {
   if (!/[\w$)\]}'"`]/.test(last)) return true;
   const word = /[\w$]+$/.exec(code.slice(Math.max(0, before - 10), before + 1).join(''))?.[0];
   return word === 'return' || word === 'typeof' || word === 'case' || word === 'in' || word === 'of';
+}
+
+/** The size of code in tokens, which neither its format nor its comments change. */
+export function tokensOf(text: string): number {
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/[^\n]*/g, '');
+  return code.match(token)?.length ?? 0;
 }
