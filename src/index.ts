@@ -3,20 +3,13 @@
  * types.
  */
 export { createApp } from './app/app.ts';
-export type {
-  App,
-  ListenOptions,
-  Load,
-} from './app/app.ts';
+export type { App, ListenOptions, Load } from './app/app.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';
 
 export { defineCollection } from './collections/collection.ts';
-export type {
-  CollectionAccess,
-  CollectionDeclaration,
-} from './collections/collection.ts';
+export type { CollectionAccess, CollectionDeclaration } from './collections/collection.ts';
 export {
   boolean,
   choice,
@@ -28,21 +21,9 @@ export {
   text,
   timestamp,
 } from './schema/field.ts';
-export type {
-  Field,
-  Presence,
-  Rule,
-  Shape,
-} from './schema/field.ts';
-export type {
-  Change,
-  Hooks,
-} from './collections/hooks.ts';
-export type {
-  Access,
-  Principal,
-  Role,
-} from './auth/access.ts';
+export type { Field, Presence, Rule, Shape } from './schema/field.ts';
+export type { Change, Hooks } from './collections/hooks.ts';
+export type { Access, Principal, Role } from './auth/access.ts';
 
 export { createLog } from './observability/log.ts';
 export type {
@@ -54,41 +35,17 @@ export type {
   SecurityEvent,
 } from './observability/log.ts';
 
-export {
-  CairnError,
-  InvariantError,
-} from './base/errors.ts';
-export type {
-  CairnErrorOptions,
-  ErrorCode,
-  Issue,
-} from './base/errors.ts';
+export { CairnError, InvariantError } from './base/errors.ts';
+export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';
 export { KeyRingError } from './auth/keys.ts';
-export {
-  LockedError,
-  StoreDamageError,
-} from './store/store.ts';
+export { LockedError, StoreDamageError } from './store/store.ts';
 
-export type {
-  Clock,
-  Random,
-} from './base/system.ts';
-export type {
-  JsonObject,
-  JsonValue,
-  Scalar,
-} from './base/json.ts';
+export type { Clock, Random } from './base/system.ts';
+export type { JsonObject, JsonValue, Scalar } from './base/json.ts';
 export type { Fields } from './http/fields.ts';
-export type {
-  PlainReply,
-  PlainRequest,
-} from './http/inject.ts';
+export type { PlainReply, PlainRequest } from './http/inject.ts';
 export type { RequestEntry } from './http/message.ts';
 export type { TlsTexts } from './http/server.ts';
 export type { UserRecord } from './accounts/records.ts';
 export type { Users } from './accounts/users.ts';
-export type {
-  Collection,
-  Store,
-  StoreStatus,
-} from './store/store.ts';
+export type { Collection, Store, StoreStatus } from './store/store.ts';

@@ -4,6 +4,8 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major > 20 || (major === 20 && minor >= 15)) {
   import('./cli/commands.ts').then(({ main }) => main());
 } else {
-  process.stderr.write(`Cannot run on Node.js ${process.versions.node}: Cairn needs version 20.15 or later\n`);
+  process.stderr.write(
+    `Cannot run on Node.js ${process.versions.node}: Cairn needs version 20.15 or later\n`,
+  );
   process.exitCode = 78;
 }

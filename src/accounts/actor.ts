@@ -33,10 +33,7 @@ export function checkActor(
  * guess passwords, use up the attempts of an account, or have passwords hashed.
  * @throws CairnError `actor_changed`
  */
-export async function checkActorFirst(
-  principal: Principal,
-  parts: AccountParts,
-): Promise<void> {
+export async function checkActorFirst(principal: Principal, parts: AccountParts): Promise<void> {
   try {
     checkActor(published, principal, parts);
   } catch {

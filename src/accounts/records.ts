@@ -105,9 +105,7 @@ export function accountRecords(store: Store): AccountRecords {
 
 function isSound(session: Input<typeof storedSessionFields>): boolean {
   const { kind, userId, tokenHash, createdAt, lastSeenAt } = session;
-  const isWhole = [userId, createdAt, lastSeenAt].every((value) =>
-    Number.isSafeInteger(value),
-  );
+  const isWhole = [userId, createdAt, lastSeenAt].every((value) => Number.isSafeInteger(value));
   const isDated = [createdAt, lastSeenAt].every((time) => time >= 0 && time <= lastTime);
   return isWhole && isDated && (kind === 'cookie' || tokenHash !== undefined);
 }

@@ -1,7 +1,15 @@
 import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
 import {
-  decideRefresh, familyHash, isLive, lastSeenIsDue, newRefreshToken, newSessionId, secretHash, sessionEndsAt,
-  successorAgain, successorOf,
+  decideRefresh,
+  familyHash,
+  isLive,
+  lastSeenIsDue,
+  newRefreshToken,
+  newSessionId,
+  secretHash,
+  sessionEndsAt,
+  successorAgain,
+  successorOf,
 } from '../auth/sessions.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -45,9 +53,16 @@ export class Sessions {
   }
 
   /** Starts a session. Its secret is the cookie's, or the first token of a family. */
-  start(transaction: Transaction, kind: SessionKind, userId: number, origin: Origin): StartedSession {
+  start(
+    transaction: Transaction,
+    kind: SessionKind,
+    userId: number,
+    origin: Origin,
+  ): StartedSession {
     const { sessions, random } = this.#parts;
-    const live = transaction.members(sessions, 'user', userId).filter((session) => this.#isLive(session));
+    const live = transaction
+      .members(sessions, 'user', userId)
+      .filter((session) => this.#isLive(session));
     // Leaves room for this session.
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
     for (const { id } of surplus) transaction.remove(sessions, id);
@@ -55,7 +70,9 @@ export class Sessions {
     const secret = kind === 'cookie' ? newSessionId(random) : newRefreshToken(random);
     const hash = secretHash(secret);
     const hashes =
-      kind === 'cookie' ? { lookupHash: hash } : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
+      kind === 'cookie'
+        ? { lookupHash: hash }
+        : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
     const use = this.#useFrom(origin);
     const session = transaction.insert(sessions, {
       kind,
@@ -75,7 +92,10 @@ export class Sessions {
     const session = this.#find(secret);
     const user = session && this.#parts.users.get(session.userId);
     if (session === undefined || user === undefined) {
-      throw new CairnError('invalid_session', 'Cannot accept the session: it has ended, so sign in again');
+      throw new CairnError(
+        'invalid_session',
+        'Cannot accept the session: it has ended, so sign in again',
+      );
     }
     return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
   }
@@ -92,9 +112,11 @@ export class Sessions {
       this.#rotate(transaction, token, origin),
     );
     const user = session && users.get(session.userId);
-    if (session !== undefined && secret !== undefined && user !== undefined) return { secret, session, user };
+    if (session !== undefined && secret !== undefined && user !== undefined)
+      return { secret, session, user };
     const { address } = origin;
-    if (isReused) audit('refresh_token_reused', { userId: session?.userId, sessionId: session?.id, address });
+    if (isReused)
+      audit('refresh_token_reused', { userId: session?.userId, sessionId: session?.id, address });
     const message = 'Cannot refresh the session: the refresh token is not valid, so sign in again';
     throw new CairnError('invalid_credentials', message);
   }
@@ -137,7 +159,8 @@ export class Sessions {
       if (!everywhere) return transaction.remove(sessions, sessionId);
       this.endAll(transaction, userId);
       const user = transaction.get(users, userId);
-      if (user !== undefined) transaction.replace(users, userId, { ...user, signedOutAt: clock.now() });
+      if (user !== undefined)
+        transaction.replace(users, userId, { ...user, signedOutAt: clock.now() });
     });
     audit('logout', { userId, sessionId, everywhere, address });
   }
@@ -145,7 +168,8 @@ export class Sessions {
   /** Ends all sessions of a user. */
   endAll(transaction: Transaction, userId: number): void {
     const { sessions } = this.#parts;
-    for (const { id } of transaction.members(sessions, 'user', userId)) transaction.remove(sessions, id);
+    for (const { id } of transaction.members(sessions, 'user', userId))
+      transaction.remove(sessions, id);
   }
 
   /**
@@ -160,14 +184,18 @@ export class Sessions {
         'Cannot list sessions of another user: the role "admin" is required',
       );
     }
-    return this.#parts.sessions.members('user', userId).filter((session) => this.#staysLive(session));
+    return this.#parts.sessions
+      .members('user', userId)
+      .filter((session) => this.#staysLive(session));
   }
 
   /** Whether a user has a live session from the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
     const network = networkOf(address);
     const sessions = this.#parts.sessions.members('user', userId);
-    return sessions.some((session) => networkOf(session.address) === network && this.#isLive(session));
+    return sessions.some(
+      (session) => networkOf(session.address) === network && this.#isLive(session),
+    );
   }
 
   /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */
@@ -177,7 +205,16 @@ export class Sessions {
       const { id, userId, kind, address, agent } = session;
       const times = [session.createdAt, session.lastSeenAt, sessionEndsAt(session)];
       const [createdAt, lastSeenAt, expiresAt] = times.map((time) => new Date(time).toISOString());
-      json = JSON.stringify({ id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent }).slice(0, -1);
+      json = JSON.stringify({
+        id,
+        userId,
+        kind,
+        createdAt,
+        lastSeenAt,
+        expiresAt,
+        address,
+        agent,
+      }).slice(0, -1);
       this.#written.set(session, json);
     }
     return `${json},"current":${session.id === currentId}}`;
@@ -257,7 +294,8 @@ export class Sessions {
     if (session?.tokenHash === undefined) return {};
     const tokenHash = secretHash(token);
     const decision = decideRefresh(session, tokenHash, clock.now());
-    if (decision === 'repeat') return { session, secret: successorAgain(token, session.tokenHash, ring()) };
+    if (decision === 'repeat')
+      return { session, secret: successorAgain(token, session.tokenHash, ring()) };
     if (decision !== 'rotate') {
       transaction.remove(sessions, session.id);
       return { session, isReused: decision === 'reuse' };
@@ -270,7 +308,8 @@ export class Sessions {
 
   #family(transaction: Transaction, token: string): SessionRecord | undefined {
     const hash = familyHash(token);
-    const session = hash === undefined ? undefined : transaction.find(this.#parts.sessions, 'lookup', hash);
+    const session =
+      hash === undefined ? undefined : transaction.find(this.#parts.sessions, 'lookup', hash);
     return session?.kind === 'refresh' ? session : undefined;
   }
 

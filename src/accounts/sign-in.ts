@@ -26,19 +26,14 @@ export class SignIn {
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and the
    *   errors of `Store.write`
    */
-  async start(
-    credentials: Credentials,
-    kind: SessionKind,
-    origin: Origin,
-  ): Promise<SignedIn> {
+  async start(credentials: Credentials, kind: SessionKind, origin: Origin): Promise<SignedIn> {
     const { store, users, clock, audit } = this.#parts;
     for (;;) {
       const known = await this.#authenticate(credentials, origin.address);
       const rehashed = await this.#rehashed(known, credentials.password);
       const started = await store.write((transaction) => {
         const user = transaction.get(users, known.id);
-        if (user === undefined || user.passwordHash !== known.passwordHash)
-          return undefined;
+        if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
         // If the clock was set back since then, the user's new tokens would not be valid
         // yet.
         const isAhead = user.signedOutAt !== undefined && user.signedOutAt > clock.now();
@@ -72,18 +67,14 @@ export class SignIn {
    * Returns the user with these credentials.
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`
    */
-  async #authenticate(
-    { email, password }: Credentials,
-    address: string,
-  ): Promise<UserRecord> {
+  async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
     const { store, users, audit } = this.#parts;
     const key = emailKey(email);
     await store.confirm();
     const user = users.find('email', key);
     const details = { userId: user?.id, address };
     try {
-      const hasSession =
-        user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
+      const hasSession = user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
       const matches = await matchesPassword(
         this.#parts,
         user,

@@ -51,9 +51,7 @@ export function newUserRules(passwordLengthMin: number): BodyRules<NewUserFields
       };
       return [
         ...(isPromoted ? [locked] : []),
-        ...(typeof password === 'string'
-          ? passwordIssues(password, owner, passwordLengthMin)
-          : []),
+        ...(typeof password === 'string' ? passwordIssues(password, owner, passwordLengthMin) : []),
       ];
     },
   };
@@ -65,8 +63,7 @@ export function userChangeRules(passwordLengthMin: number): BodyRules<UserChange
   return {
     shape: { ...userChangeFields, ...shape },
     furtherIssues(sent, stored, sender) {
-      const isMissing =
-        sent['currentPassword'] === undefined && needsProof(sender, stored, sent);
+      const isMissing = sent['currentPassword'] === undefined && needsProof(sender, stored, sent);
       const missing = proofIssue(
         'required',
         'must be given to change the password or the e-mail address',
@@ -81,15 +78,12 @@ export function userChangeRules(passwordLengthMin: number): BodyRules<UserChange
  * password.
  */
 export function needsProof({ userId }: Sender, stored: object, sent: object): boolean {
-  const keyOf = (user: object): string =>
-    emailKey(String(fieldValue(user, 'email') ?? ''));
+  const keyOf = (user: object): string => emailKey(String(fieldValue(user, 'email') ?? ''));
   const isOwn =
-    fieldValue(stored, 'id') === userId &&
-    fieldValue(stored, 'passwordHash') !== undefined;
+    fieldValue(stored, 'id') === userId && fieldValue(stored, 'passwordHash') !== undefined;
   return (
     isOwn &&
-    (fieldValue(sent, 'password') !== undefined ||
-      keyOf({ ...stored, ...sent }) !== keyOf(stored))
+    (fieldValue(sent, 'password') !== undefined || keyOf({ ...stored, ...sent }) !== keyOf(stored))
   );
 }
 

@@ -48,7 +48,10 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   const [secret, ...others] = readCookies(request.fields, sessionCookie);
   if (secret === undefined) return anonymous;
   if (others.length > 0) {
-    throw new CairnError('malformed_request', 'Cannot accept the session: two cookies are called sid');
+    throw new CairnError(
+      'malformed_request',
+      'Cannot accept the session: two cookies are called sid',
+    );
   }
   // A browser adds the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);

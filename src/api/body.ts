@@ -1,6 +1,13 @@
 import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { acceptNew, draft, validateElements, type BodyRules, type Draft, type Valid } from '../schema/check.ts';
+import {
+  acceptNew,
+  draft,
+  validateElements,
+  type BodyRules,
+  type Draft,
+  type Valid,
+} from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 
@@ -22,7 +29,8 @@ export const patchTypes: readonly string[] = ['application/merge-patch+json', 'a
 
 /** Returns a body that creates a record, or has the parameters of an action. */
 export function newRecord<S extends Shape>(
-  title: string, rules: BodyRules<S>,
+  title: string,
+  rules: BodyRules<S>,
 ): Body<Valid<Input<S>>> {
   return {
     mediaTypes: json,
@@ -64,9 +72,7 @@ export function oneOrMany<T extends object>(one: Body<T>): Body<T | T[]> {
 }
 
 /** Returns a body that is one of two: the second one if the member `marker` is sent. */
-export function either<A, B>(
-  first: Body<A>, marker: string, second: Body<B>,
-): Body<A | B> {
+export function either<A, B>(first: Body<A>, marker: string, second: Body<B>): Body<A | B> {
   return {
     mediaTypes: json,
     schema: () => ({ oneOf: [first.schema(), second.schema()] }),

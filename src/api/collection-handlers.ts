@@ -12,19 +12,26 @@ import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import {
-  entityTag, idempotencyKeyOf, isUnchanged, noContent, notModified, preconditionOf,
+  entityTag,
+  idempotencyKeyOf,
+  isUnchanged,
+  noContent,
+  notModified,
+  preconditionOf,
 } from './replies.ts';
 import { shown, unstoredReply } from './replies.ts';
-import {
-  bind, type Call, type Endpoint, type Handler, type RoutedCollection,
-} from './route.ts';
+import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
 import { collectionRoutes, type CollectionRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
   /** Creates one record, or several in order if the input is an array. */
-  create(principal: Principal, input: N, origin: Origin): Promise<Created<StoredRecord | StoredRecord[]>>;
+  create(
+    principal: Principal,
+    input: N,
+    origin: Origin,
+  ): Promise<Created<StoredRecord | StoredRecord[]>>;
   change(target: Target, draft: C): Promise<ChangedRecord>;
   remove(target: Target): Promise<void>;
 }
@@ -47,7 +54,10 @@ export function collectionEndpoints<N extends object, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  return bind(collectionRoutes(collection, options), collectionHandlers(collection, resource, options));
+  return bind(
+    collectionRoutes(collection, options),
+    collectionHandlers(collection, resource, options),
+  );
 }
 
 /** Returns the handlers of `collectionRoutes`. */
@@ -55,9 +65,12 @@ function collectionHandlers<N extends object, C>(
   { name, fields, hasOwners }: RoutedCollection<N, C>,
   resource: Resource<N, C>,
   { epoch, listPool }: CollectionOptions,
-): { readonly [operation in keyof CollectionRoutes<N, C>]: Handler<CollectionRoutes<N, C>[operation]> } {
+): {
+  readonly [operation in keyof CollectionRoutes<N, C>]: Handler<CollectionRoutes<N, C>[operation]>;
+} {
   const write = representationWriter(fields);
-  const writeAll = (all: object): string => (Array.isArray(all) ? `[${all.map(write).join(',')}]` : write(all));
+  const writeAll = (all: object): string =>
+    Array.isArray(all) ? `[${all.map(write).join(',')}]` : write(all);
   const source = { shape: fields, hasOwners, records: resource.records, pool: listPool };
 
   function targetOf({ request, route, principal, id }: Call): Target {
@@ -85,7 +98,10 @@ function collectionHandlers<N extends object, C>(
       if (isUnchanged(request, tag, other)) return notModified(tag);
       return readList(source, { query: asked, withTotal, caller: request }).then((found) => {
         const { body, total } = found;
-        const count = total === undefined ? [] : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
+        const count =
+          total === undefined
+            ? []
+            : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
         return shown(200, tag, body, [...linkTo(request, found), ...count]);
       });
     },
@@ -93,12 +109,16 @@ function collectionHandlers<N extends object, C>(
     async create({ request, principal, body }) {
       const { address, caller, basePath } = request;
       const key = idempotencyKeyOf(request);
-      const attempt = key === undefined ? undefined : { caller, key, content: name + writeAll(body) };
+      const attempt =
+        key === undefined ? undefined : { caller, key, content: name + writeAll(body) };
       const { created, isReplay } = await resource.create(principal, body, { address, attempt });
       const fields = isReplay ? ['Idempotency-Replayed', 'true'] : [];
       if (Array.isArray(created)) return unstoredReply(201, writeAll(created), fields);
       const location = ['Location', `${basePath}/${name}/${created.id}`];
-      return shown(201, entityTag(epoch(), created.revision), write(created), [...location, ...fields]);
+      return shown(201, entityTag(epoch(), created.revision), write(created), [
+        ...location,
+        ...fields,
+      ]);
     },
 
     read({ request, id, query }) {
@@ -106,7 +126,11 @@ function collectionHandlers<N extends object, C>(
       const names = query === '' ? undefined : parseFieldsQuery(fields, parseQuery(query));
       const tag = entityTag(epoch(), record.revision, names?.join('-'));
       if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(200, tag, (names === undefined ? write : representationWriter(fields, names))(record));
+      return shown(
+        200,
+        tag,
+        (names === undefined ? write : representationWriter(fields, names))(record),
+      );
     },
 
     replace: change,
@@ -125,7 +149,9 @@ function collectionHandlers<N extends object, C>(
  */
 function linkTo(request: Request, { next, previous }: List): readonly string[] {
   if (next !== undefined) return ['Link', `<${withCursor(request, 'cursor', next)}>; rel="next"`];
-  return previous === undefined ? [] : ['Link', `<${withCursor(request, 'until', previous)}>; rel="prev"`];
+  return previous === undefined
+    ? []
+    : ['Link', `<${withCursor(request, 'until', previous)}>; rel="prev"`];
 }
 
 /**
@@ -133,12 +159,18 @@ function linkTo(request: Request, { next, previous }: List): readonly string[] {
  * and thus not longer.
  */
 function withCursor(
-  { basePath, target }: Request, parameter: 'cursor' | 'until', cursor: string,
+  { basePath, target }: Request,
+  parameter: 'cursor' | 'until',
+  cursor: string,
 ): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
-  const kept = query.split('&').filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
+  const kept = query
+    .split('&')
+    .filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
   // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
   // early.
-  const written = [...kept, `${parameter}=${cursor}`].join('&').replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
+  const written = [...kept, `${parameter}=${cursor}`]
+    .join('&')
+    .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
   return `${basePath}${path}?${written}`;
 }

@@ -14,7 +14,9 @@ import { serverRoutes, signInRoutes } from './routes.ts';
  * is left out.
  */
 export function openApi(
-  routes: ReadonlyMap<string, Route>, version: string, basePath = '',
+  routes: ReadonlyMap<string, Route>,
+  version: string,
+  basePath = '',
 ): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
   const refusals: { [name: string]: JsonValue } = {};
@@ -41,11 +43,23 @@ export function openApi(
       responses: hoisted(refusals, schemas),
       schemas: Object.fromEntries(schemas),
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /tokens.' },
-        session: { type: 'apiKey', in: 'cookie', name: sessionCookie, description: 'Set by POST /login.' },
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'From POST /tokens.',
+        },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: sessionCookie,
+          description: 'Set by POST /login.',
+        },
       },
     },
-    'x-problems': Object.fromEntries(kinds.map(([code, [status, title]]) => [code, { status, title }])),
+    'x-problems': Object.fromEntries(
+      kinds.map(([code, [status, title]]) => [code, { status, title }]),
+    ),
   };
 }
 
@@ -53,7 +67,11 @@ const text: JsonObject = { type: 'string' };
 const kinds = Object.entries(problems);
 
 const issueSchema = objectSchema('Issue', {
-  pointer: { ...text, description: 'A JSON Pointer (RFC 6901) into the body.', examples: ['/price'] },
+  pointer: {
+    ...text,
+    description: 'A JSON Pointer (RFC 6901) into the body.',
+    examples: ['/price'],
+  },
   code: { ...text, examples: ['too_small'] },
   detail: { ...text, examples: ['must be at least 0'] },
 });
@@ -64,7 +82,11 @@ const problemMembers: JsonObject = {
   status: { type: 'integer' },
   detail: { ...text, description: 'What is wrong with this request.' },
   instance: { ...text, format: 'uri', description: 'The id of this request.' },
-  code: { ...text, enum: kinds.map(([code]) => code), description: 'The kind of problem. It never changes.' },
+  code: {
+    ...text,
+    enum: kinds.map(([code]) => code),
+    description: 'The kind of problem. It never changes.',
+  },
   errors: { type: 'array', items: issueSchema, description: 'What is wrong with each field.' },
 };
 const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
@@ -72,13 +94,18 @@ const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 function operation(operationId: string, route: Route): JsonObject {
   const { summary, access, path, body, reply, method, conditional } = route;
   const collection = path.split('/')[1] ?? '';
-  const refusals = statusesOf(route).map((status) => [status, { $ref: `#/components/responses/Problem${status}` }]);
+  const refusals = statusesOf(route).map((status) => [
+    status,
+    { $ref: `#/components/responses/Problem${status}` },
+  ]);
   return {
     operationId,
     summary,
     description: callers[access],
     'x-access': access,
-    tags: [operationId in signInRoutes ? 'sign-in' : operationId in serverRoutes ? 'server' : collection],
+    tags: [
+      operationId in signInRoutes ? 'sign-in' : operationId in serverRoutes ? 'server' : collection,
+    ],
     security: securityOf(access),
     parameters: parametersOf(route),
     ...(body !== undefined && { requestBody: requestBody(body) }),
@@ -109,13 +136,23 @@ function securityOf(access: Access): JsonValue {
 }
 
 function parametersOf(route: Route): JsonObject[] {
-  const { path, query = [], conditional, requireIfMatch = false, method, prefer, retriable } = route;
+  const {
+    path,
+    query = [],
+    conditional,
+    requireIfMatch = false,
+    method,
+    prefer,
+    retriable,
+  } = route;
   const header = (name: string, description: string, required = false): JsonObject => {
     return { name, in: 'header', required, description, schema: text };
   };
   const statusIfSame = method === 'GET' ? 304 : 412;
   return [
-    ...(path.includes('{id}') ? [{ name: 'id', in: 'path', required: true, schema: idSchema }] : []),
+    ...(path.includes('{id}')
+      ? [{ name: 'id', in: 'path', required: true, schema: idSchema }]
+      : []),
     ...query.map(({ name, description, schema }) => {
       const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
       return { name, in: 'query', description, schema, ...commaSeparated };
@@ -134,19 +171,27 @@ function parametersOf(route: Route): JsonObject[] {
 const retries =
   'A key of your choice. For 24 hours, the same key and body get the same response again.';
 
-function requestBody(
-  { mediaTypes, optional = false, schema }: Body<unknown>,
-): JsonObject {
+function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): JsonObject {
   const media = { schema: schema() };
-  return { required: !optional, content: Object.fromEntries(mediaTypes.map((type) => [type, media])) };
+  return {
+    required: !optional,
+    content: Object.fromEntries(mediaTypes.map((type) => [type, media])),
+  };
 }
 
-function success(
-  { description, schema, mediaType = 'application/json', headers = [] }: RouteReply,
-): JsonObject {
+function success({
+  description,
+  schema,
+  mediaType = 'application/json',
+  headers = [],
+}: RouteReply): JsonObject {
   // A reply with several records has no entity tag and no location.
   const described = headersOf(headers, schema?.['oneOf'] === undefined ? {} : { required: false });
-  return { description, headers: described, ...(schema && { content: { [mediaType]: { schema } } }) };
+  return {
+    description,
+    headers: described,
+    ...(schema && { content: { [mediaType]: { schema } } }),
+  };
 }
 
 /** Statuses that any request can get. */
@@ -199,19 +244,29 @@ const refusalHeaders: { readonly [status: number]: readonly string[] } = {
 const headers: { readonly [name: string]: JsonObject } = {
   ETag: { description: 'The entity tag of the current version (RFC 9110 §8.8.3).', required: true },
   Location: { description: 'The path of the new record.', required: true },
-  'Idempotency-Replayed': { description: '`true` if an earlier request with this key created the record.' },
-  Link: { description: 'The next page, `rel="next"`, or with `until` the previous one, `rel="prev"` (RFC 8288).' },
+  'Idempotency-Replayed': {
+    description: '`true` if an earlier request with this key created the record.',
+  },
+  Link: {
+    description:
+      'The next page, `rel="next"`, or with `until` the previous one, `rel="prev"` (RFC 8288).',
+  },
   'Content-Location': { description: 'The path of the record.', required: true },
   'X-Total-Count': {
     description: 'The number of all records that match the filters, with `Prefer: count=exact`.',
     schema: { type: 'integer', minimum: 0 },
   },
   'Set-Cookie': { description: 'The session cookie `sid`: set, renewed or removed.' },
-  'Retry-After': { description: 'Seconds to wait before you try again.', schema: { type: 'integer', minimum: 0 } },
+  'Retry-After': {
+    description: 'Seconds to wait before you try again.',
+    schema: { type: 'integer', minimum: 0 },
+  },
 };
 
 function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject {
-  return Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }]));
+  return Object.fromEntries(
+    names.map((name) => [name, { schema: text, ...headers[name], ...more }]),
+  );
 }
 
 const unchanged = { description: 'You have the current version.', headers: headersOf(['ETag']) };

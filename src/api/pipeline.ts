@@ -47,7 +47,9 @@ export function createPipeline(options: PipelineOptions): Handle {
       return reply instanceof Promise ? reply.then(finish, fail) : finish(reply);
     } catch (error) {
       if (confirm === undefined || !isUnknownHere(error)) return fail(error);
-      return confirm().then(() => answer(request, match, options)).then(finish, fail);
+      return confirm()
+        .then(() => answer(request, match, options))
+        .then(finish, fail);
     }
   };
 }
@@ -59,7 +61,9 @@ function isUnknownHere(error: unknown): boolean {
 
 /** Takes a request through the pipeline. @throws CairnError */
 function answer(
-  request: Request, match: Match<Endpoint>, options: PipelineOptions,
+  request: Request,
+  match: Match<Endpoint>,
+  options: PipelineOptions,
 ): Reply | Promise<Reply> {
   if (!options.required) refuseRemote(request);
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
@@ -82,7 +86,10 @@ function answer(
 
 /** The further steps of a request with a body: read, validate, handle. @throws CairnError */
 async function answerBody(
-  endpoint: Endpoint, body: Body<unknown>, call: Call, options: PipelineOptions,
+  endpoint: Endpoint,
+  body: Body<unknown>,
+  call: Call,
+  options: PipelineOptions,
 ): Promise<Reply> {
   const { request, route, id } = call;
   const { mediaTypes, optional: isOptional = false } = body;
@@ -115,7 +122,10 @@ function checkConditions(route: Route, request: Request, query: string): void {
   const { method, reply, conditional, query: parameters } = route;
   if (reply.schema !== undefined && preferredType(route, request) === undefined) {
     const { mediaType = 'application/json' } = reply;
-    throw new CairnError('not_acceptable', `Cannot answer as requested: it is available as ${mediaType}`);
+    throw new CairnError(
+      'not_acceptable',
+      `Cannot answer as requested: it is available as ${mediaType}`,
+    );
   }
   if (method !== 'GET' && conditional !== true) refuseVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
@@ -123,7 +133,10 @@ function checkConditions(route: Route, request: Request, query: string): void {
   }
   // RFC 9110 §14.5: if a part were taken for the whole, the rest would be deleted.
   if (method === 'PUT' && request.fields.get('content-range') !== undefined) {
-    throw new CairnError('malformed_request', 'Cannot read the body: Content-Range is not supported');
+    throw new CairnError(
+      'malformed_request',
+      'Cannot read the body: Content-Range is not supported',
+    );
   }
 }
 
@@ -140,7 +153,10 @@ function otherMethod({ method }: Request, allow: string): Reply {
 
 /** Returns problem details, or for a browser that has to sign in, a redirect to the page. */
 function refuse(
-  error: unknown, request: Request, match: Match<Endpoint>, options: PipelineOptions,
+  error: unknown,
+  request: Request,
+  match: Match<Endpoint>,
+  options: PipelineOptions,
 ): Reply {
   if (!(error instanceof CairnError)) {
     options.onBug(error, request);

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../base/errors.ts';
  * The status and the title of each operating error. A title is the same for every
  * occurrence (RFC 9457 §3.1.3). A new code does not compile until it has a row here.
  */
+// prettier-ignore
 export const problems: { readonly [code in ErrorCode]: readonly [status: number, title: string] } = {
   malformed_request: [400, 'The request is malformed'],
   malformed_json: [400, 'The body is not valid JSON'],

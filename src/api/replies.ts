@@ -3,7 +3,10 @@ import { limits } from '../base/limits.ts';
 import { nearest } from '../base/nearest.ts';
 import { apiFields, type Refuse, type Reply, type Request } from '../http/message.ts';
 import {
-  passesIfMatch, passesIfNoneMatch, readEntityTags, readPreconditions,
+  passesIfMatch,
+  passesIfNoneMatch,
+  readEntityTags,
+  readPreconditions,
 } from '../http/preconditions.ts';
 import type { Precondition } from '../collections/resource.ts';
 import { problems } from './problems.ts';
@@ -29,7 +32,10 @@ const unstoredProblem = ['Content-Type', 'application/problem+json', ...unstored
  * values in turn.
  */
 export function shown(
-  status: 200 | 201, tag: string, body: Reply['body'], fields: readonly string[] = [],
+  status: 200 | 201,
+  tag: string,
+  body: Reply['body'],
+  fields: readonly string[] = [],
 ): Reply {
   return { status, fields: [...revalidatedJson, 'ETag', tag, ...fields], body };
 }
@@ -41,7 +47,9 @@ export function notModified(tag: string): Reply {
 
 /** Returns JSON text that must not be cached. */
 export function unstoredReply(
-  status: 200 | 201, body: string, fields: readonly string[] = [],
+  status: 200 | 201,
+  body: string,
+  fields: readonly string[] = [],
 ): Reply {
   return { status, fields: [...unstoredJson, ...fields], body };
 }
@@ -55,9 +63,7 @@ export function eventStream(body: Reply['body']): Reply {
   return { status: 200, fields, body, isEndless: true };
 }
 
-export function noContent(
-  fields: readonly string[] = [], status: 204 | 201 | 303 = 204,
-): Reply {
+export function noContent(fields: readonly string[] = [], status: 204 | 201 | 303 = 204): Reply {
   return { status, fields: [...unstored, ...fields], body: undefined };
 }
 
@@ -71,7 +77,11 @@ export const refusal: Refuse = (error, { id, basePath }) => {
   if (retryAfterSeconds !== undefined) fields.push('Retry-After', String(retryAfterSeconds));
   const type = `${basePath}/openapi.json#/x-problems/${code}`;
   const instance = `urn:${uuid.test(id) ? 'uuid' : 'x-request-id'}:${id}`;
-  return { status, fields, body: JSON.stringify({ type, title, status, detail, instance, code, errors }) };
+  return {
+    status,
+    fields,
+    body: JSON.stringify({ type, title, status, detail, instance, code, errors }),
+  };
 };
 
 /** The codes that a challenge names as well (RFC 6750 §3.1). */
@@ -83,11 +93,15 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
  * Returns the error for an unknown path. It suggests the nearest known one, in case of a
  * typing error.
  */
-export function unknownPath(
-  { target }: Request, endpoints: readonly Endpoint[],
-): CairnError {
-  const [path = ''] = target.slice(0, comparedPathMax).replace(/\/\d+$/, '/{id}').split('?');
-  const meant = nearest(path, endpoints.map(({ route }) => route.path));
+export function unknownPath({ target }: Request, endpoints: readonly Endpoint[]): CairnError {
+  const [path = ''] = target
+    .slice(0, comparedPathMax)
+    .replace(/\/\d+$/, '/{id}')
+    .split('?');
+  const meant = nearest(
+    path,
+    endpoints.map(({ route }) => route.path),
+  );
   const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
   return new CairnError('not_found', `Cannot find the path: no route has it${hint}`);
 }
@@ -120,14 +134,17 @@ export function isUnchanged({ fields }: Request, tag: string, version = tag): bo
  * must be sent (428).
  */
 export function preconditionOf(
-  { fields }: Request, epoch: string, required: boolean,
+  { fields }: Request,
+  epoch: string,
+  required: boolean,
 ): Precondition {
   const { ifMatch, ifNoneMatch } = readPreconditions(fields);
   return {
     demand() {
       if (!required || ifMatch !== undefined) return;
       throw new CairnError(
-        'precondition_required', 'Cannot change the resource: send its ETag in If-Match',
+        'precondition_required',
+        'Cannot change the resource: send its ETag in If-Match',
       );
     },
     check(revision) {
@@ -159,7 +176,8 @@ export function idempotencyKeyOf({ fields }: Request): string | undefined {
 export function refuseVersion({ fields }: Request): void {
   if (passesIfMatch(readEntityTags(fields, 'if-match'), '')) return;
   throw new CairnError(
-    'precondition_failed', 'Cannot apply If-Match: this resource has no versions',
+    'precondition_failed',
+    'Cannot apply If-Match: this resource has no versions',
   );
 }
 

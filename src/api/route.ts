@@ -94,7 +94,10 @@ export interface RoutedCollection<N, C> {
 
 /** Returns a reply with content. */
 export function content(
-  status: 200 | 201, description: string, schema: JsonObject, ...headers: string[]
+  status: 200 | 201,
+  description: string,
+  schema: JsonObject,
+  ...headers: string[]
 ): RouteReply {
   return { status, description, schema, headers };
 }
@@ -151,7 +154,11 @@ export function parseId(text: string): number {
 }
 
 /** The JSON Schema of an id. */
-export const idSchema: JsonObject = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
+export const idSchema: JsonObject = {
+  type: 'integer',
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER,
+};
 
 const json = ['application/json'] as const;
 const jsonOrPage = ['application/json', 'text/html'] as const;
@@ -161,7 +168,11 @@ const jsonOrPage = ['application/json', 'text/html'] as const;
  * none.
  */
 export function preferredType(route: Route, { fields }: Request): MediaType | undefined {
-  const { reply: { mediaType }, signInAt } = route;
-  const offered = mediaType !== undefined ? [mediaType] : signInAt === undefined ? json : jsonOrPage;
+  const {
+    reply: { mediaType },
+    signInAt,
+  } = route;
+  const offered =
+    mediaType !== undefined ? [mediaType] : signInAt === undefined ? json : jsonOrPage;
   return negotiate<MediaType>(fields.get('accept'), offered);
 }

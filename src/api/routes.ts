@@ -8,8 +8,17 @@ import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 import { bodiesFor, either, newRecord, oneOrMany, type Body } from './body.ts';
 import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
 import {
-  capitalized, credentialsFields, dashboardSchema, healthSchema, logoutFields,
-  refreshTokenFields, sessionSchema, startedSessionSchema, statusSchema, tokensSchema, userSchema,
+  capitalized,
+  credentialsFields,
+  dashboardSchema,
+  healthSchema,
+  logoutFields,
+  refreshTokenFields,
+  sessionSchema,
+  startedSessionSchema,
+  statusSchema,
+  tokensSchema,
+  userSchema,
 } from './schemas.ts';
 
 /** The route table: what can be requested, by which callers, and what is returned. */
@@ -18,6 +27,7 @@ const credentials = newRecord('Credentials', { shape: credentialsFields });
 const refreshToken = newRecord('RefreshToken', { shape: refreshTokenFields });
 
 /** Signing in and out, and sessions. */
+// prettier-ignore
 export const signInRoutes = {
   login: {
     method: 'POST', path: '/login', access: 'public', sameSite: true,
@@ -73,6 +83,7 @@ export const signInRoutes = {
 } as const;
 
 /** The server itself, and the changes of all collections. */
+// prettier-ignore
 export const serverRoutes = {
   changes: {
     method: 'GET', path: '/changes', access: 'user',
@@ -117,7 +128,8 @@ export const serviceRoutes = { ...signInRoutes, ...serverRoutes };
 
 /** The same routes with a page for browsers, on which they also sign in. */
 export const pagedServiceRoutes = {
-  ...serviceRoutes, dashboard: { ...serviceRoutes.dashboard, signInAt: '/' },
+  ...serviceRoutes,
+  dashboard: { ...serviceRoutes.dashboard, signInAt: '/' },
 };
 
 export type ServiceOperation = keyof typeof serviceRoutes;
@@ -130,9 +142,10 @@ export interface RouteOptions {
 }
 
 /** Returns the collection of users. With open registration, anyone can create one. */
-export function usersCollection(
-  { registration, passwordLengthMin = 1 }: RouteOptions,
-): RoutedCollection<NewUser, UserDraft> {
+export function usersCollection({
+  registration,
+  passwordLengthMin = 1,
+}: RouteOptions): RoutedCollection<NewUser, UserDraft> {
   return {
     name: 'users',
     singular: 'user',
@@ -140,6 +153,7 @@ export function usersCollection(
     bodies: bodiesFor('User', newUserRules(passwordLengthMin), userChangeRules(passwordLengthMin)),
     changeHeaders: ['Set-Cookie'],
     refusals: [409, 429],
+    // prettier-ignore
     access: {
       list: 'admin', create: registration === 'open' ? 'optional' : 'admin',
       read: 'self', replace: 'self', patch: 'self', remove: 'self',
@@ -182,6 +196,7 @@ export function collectionRoutes<N, C>(
   const created = createsMany ? oneOrManySchema(record) : record;
   const changed = content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders);
   const change = { ...one, requireIfMatch, reply: changed, refusals };
+  // prettier-ignore
   return {
     list: {
       method: 'GET', ...all, access: access.list,

@@ -24,7 +24,9 @@ export const refreshTokenFields = {
   refresh_token: writeOnly(text({ min: 1, max: 200, example: 'x'.repeat(67) })),
 };
 
-export const logoutFields = { everywhere: optional(boolean({ description: 'End all sessions of the user.' })) };
+export const logoutFields = {
+  everywhere: optional(boolean({ description: 'End all sessions of the user.' })),
+};
 
 export const userSchema: JsonObject = resourceSchema('User', userFields);
 
@@ -43,7 +45,9 @@ export function dashboardSchema(hasItems: boolean): JsonObject {
   return objectSchema('Dashboard', {
     user: userSchema,
     counts: objectSchema('Counts', counts, ['users']),
-    ...(hasItems && { recentItems: { type: 'array', items: resourceSchema('Item', items.fields) } }),
+    ...(hasItems && {
+      recentItems: { type: 'array', items: resourceSchema('Item', items.fields) },
+    }),
     session: sessionSchema,
   });
 }
@@ -53,24 +57,39 @@ export const tokensSchema = objectSchema('Tokens', {
   access_token: { type: 'string' },
   token_type: { type: 'string', const: 'Bearer' },
   refresh_token: { type: 'string' },
-  expires_in: { type: 'integer', minimum: 1, description: 'Seconds until the access token expires.' },
+  expires_in: {
+    type: 'integer',
+    minimum: 1,
+    description: 'Seconds until the access token expires.',
+  },
 });
 
-export const statusSchema = objectSchema('Status', {
-  version: { type: 'string' },
-  startedAt: { type: 'string', format: 'date-time' },
-  state: {
-    type: 'string',
-    enum: ['writable', 'full', 'failed'],
-    description: '`full`: the disk is full, and only deletions are accepted. `failed`: no writes are accepted.',
+export const statusSchema = objectSchema(
+  'Status',
+  {
+    version: { type: 'string' },
+    startedAt: { type: 'string', format: 'date-time' },
+    state: {
+      type: 'string',
+      enum: ['writable', 'full', 'failed'],
+      description:
+        '`full`: the disk is full, and only deletions are accepted. `failed`: no writes are accepted.',
+    },
+    records: { ...count, description: 'The number of records in all collections.' },
+    journalBytes: { ...count, description: 'The size of the journal.' },
+    checkpointedAt: {
+      type: 'string',
+      format: 'date-time',
+      description: 'The time of the last checkpoint.',
+    },
+    freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
   },
-  records: { ...count, description: 'The number of records in all collections.' },
-  journalBytes: { ...count, description: 'The size of the journal.' },
-  checkpointedAt: { type: 'string', format: 'date-time', description: 'The time of the last checkpoint.' },
-  freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
-}, ['checkpointedAt', 'freeBytes']);
+  ['checkpointedAt', 'freeBytes'],
+);
 
-export const healthSchema = objectSchema('Health', { status: { type: 'string', enum: ['live', 'ready'] } });
+export const healthSchema = objectSchema('Health', {
+  status: { type: 'string', enum: ['live', 'ready'] },
+});
 
 /** `items` → `Items`, `spare-parts` → `SpareParts`. */
 export function capitalized(name: string): string {

@@ -16,7 +16,13 @@ import { userFields } from '../accounts/user-fields.ts';
 import { representationWriter } from '../schema/representation.ts';
 import { bearerToken, sessionCookie, setSessionCookie } from './authenticate.ts';
 import {
-  entityTag, eventStream, isUnchanged, noContent, notModified, shown, unstoredReply,
+  entityTag,
+  eventStream,
+  isUnchanged,
+  noContent,
+  notModified,
+  shown,
+  unstoredReply,
 } from './replies.ts';
 import { parseId, preferredType, type Call, type Handler } from './route.ts';
 import type { ServiceOperation, serviceRoutes } from './routes.ts';
@@ -81,7 +87,10 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
       const user = found(records.users.get(userId));
       const tag = entityTag(services.epoch(), user.revision);
       if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(200, tag, writeUser(user), ['Content-Location', `${request.basePath}/users/${userId}`]);
+      return shown(200, tag, writeUser(user), [
+        'Content-Location',
+        `${request.basePath}/users/${userId}`,
+      ]);
     },
 
     dashboard(call) {
@@ -97,8 +106,16 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
         'refresh_token' in body
           ? await sessions.refresh(body.refresh_token, origin)
           : await signIn.start(body, 'refresh', origin);
-      const { token, expiresIn } = tokens.issue({ userId: user.id, role: user.role }, user.signedOutAt);
-      const answer = { access_token: token, token_type: 'Bearer', expires_in: expiresIn, refresh_token: secret };
+      const { token, expiresIn } = tokens.issue(
+        { userId: user.id, role: user.role },
+        user.signedOutAt,
+      );
+      const answer = {
+        access_token: token,
+        token_type: 'Bearer',
+        expires_in: expiresIn,
+        refresh_token: secret,
+      };
       return unstoredReply(201, JSON.stringify(answer));
     },
 
@@ -112,9 +129,13 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
       const current = principal.kind === 'session' ? principal.sessionId : undefined;
       const value = onlyParameter(query, 'userId');
       const userId = value === undefined ? caller.userId : parseId(value);
-      if (userId === 0 && value !== undefined) throw unreadableQuery('"userId" must be a positive whole number');
+      if (userId === 0 && value !== undefined)
+        throw unreadableQuery('"userId" must be a positive whole number');
       const listed = sessions.list(caller, userId);
-      return unstoredReply(200, `[${listed.map((session) => sessions.write(session, current)).join(',')}]`);
+      return unstoredReply(
+        200,
+        `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,
+      );
     },
 
     async removeSession({ request, principal, id }) {
@@ -157,7 +178,8 @@ function serverHandlers(services: Services): Pick<ServiceHandlers, ServerOperati
  * not count as a use of the session.
  */
 function admission(
-  { request, principal }: Call, { records, sessions, tokens }: Services,
+  { request, principal }: Call,
+  { records, sessions, tokens }: Services,
 ): () => boolean {
   const { userId } = requireUser(principal);
   const role = records.users.get(userId)?.role;
@@ -166,7 +188,10 @@ function admission(
     if (records.users.get(userId)?.role !== role) return false;
     if (principal.kind === 'session') return sessions.isOpen(principal.sessionId);
     try {
-      return principal === localAdministrator || tokens.verify(bearerToken(authorization)).userId === userId;
+      return (
+        principal === localAdministrator ||
+        tokens.verify(bearerToken(authorization)).userId === userId
+      );
     } catch {
       return false;
     }

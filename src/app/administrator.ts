@@ -20,31 +20,19 @@ const fields = { name: 'Administrator', role: 'admin' };
  * Checks the fields of an administrator.
  * @throws CairnError `validation_failed` that names the field
  */
-export function checkAdministrator(
-  users: Users,
-  { email, password }: Administrator
-): void {
-  const known =
-    typeof password === 'function' ? { email } : { email, password: password ?? '' };
+export function checkAdministrator(users: Users, { email, password }: Administrator): void {
+  const known = typeof password === 'function' ? { email } : { email, password: password ?? '' };
   try {
     users.acceptNew(localAdministrator, { ...fields, ...known });
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
-    const issues = error.issues?.map(
-      ({ pointer, detail }) => `${pointer.slice(1)} ${detail}`
-    );
-    throw new CairnError(
-      error.code,
-      `Cannot make the administrator: ${issues?.join(', ')}`
-    );
+    const issues = error.issues?.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`);
+    throw new CairnError(error.code, `Cannot make the administrator: ${issues?.join(', ')}`);
   }
 }
 
 /** Makes the administrator, unless there is a user already. */
-export async function makeAdministrator(
-  users: Users,
-  administrator: Administrator
-): Promise<void> {
+export async function makeAdministrator(users: Users, administrator: Administrator): Promise<void> {
   if (users.records.size > 0) return;
   checkAdministrator(users, administrator);
   const { email, password: given, onMade } = administrator;

@@ -145,7 +145,11 @@ export class Application implements App {
   #closed: Promise<void> | undefined;
 
   constructor(
-    data: Data, options: CompleteOptions, audit: Audit, observers: readonly Observer[], cluster?: ClusterNode,
+    data: Data,
+    options: CompleteOptions,
+    audit: Audit,
+    observers: readonly Observer[],
+    cluster?: ClusterNode,
   ) {
     const { users, store } = data;
     const { settings, clock, random, log } = options;
@@ -283,4 +287,8 @@ export class Application implements App {
 }
 
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
-const unreadyStates = { writable: undefined, full: 'storage_full', failed: 'store_failed' } as const;
+const unreadyStates = {
+  writable: undefined,
+  full: 'storage_full',
+  failed: 'store_failed',
+} as const;

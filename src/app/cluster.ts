@@ -1,7 +1,11 @@
 import { refusal } from '../api/replies.ts';
 import { serviceRoutes } from '../api/routes.ts';
 import {
-  keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing, type KeyRing,
+  keyRingOfSecret,
+  newKeyRing,
+  parseKeyRing,
+  serialiseKeyRing,
+  type KeyRing,
 } from '../auth/keys.ts';
 import { CairnError } from '../base/errors.ts';
 import type { ClusterOptions } from '../config/settings.ts';
@@ -40,7 +44,9 @@ export interface ClusterNode extends Place {
 
 /** Prepares a node. Nothing is asked before its store starts. */
 export function joinCluster(
-  cluster: ClusterOptions, options: CompleteOptions, creates = true,
+  cluster: ClusterOptions,
+  options: CompleteOptions,
+  creates = true,
 ): ClusterNode {
   const { secret, clock, random, log } = options;
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
@@ -52,13 +58,23 @@ export function joinCluster(
     etcd,
     prefix,
     kid,
-    log: (tables) => new SharedLog({
-      etcd, prefix, kid, creates, maxAgeMs, clock, random,
-      onNotice: (notice, level = 'warn') => log.message(level, `The cluster says: ${notice}`),
-      onKeys(content) {
-        if (given === undefined) node.onKeys((ring = parseKeyRing(content)));
-      },
-    }, tables),
+    log: (tables) =>
+      new SharedLog(
+        {
+          etcd,
+          prefix,
+          kid,
+          creates,
+          maxAgeMs,
+          clock,
+          random,
+          onNotice: (notice, level = 'warn') => log.message(level, `The cluster says: ${notice}`),
+          onKeys(content) {
+            if (given === undefined) node.onKeys((ring = parseKeyRing(content)));
+          },
+        },
+        tables,
+      ),
     async loadKeys() {
       return (ring ??= await node.changeKeys((found = newKeyRing(random, clock.now())) => found));
     },
@@ -101,6 +117,7 @@ const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
 function isAhead({ fields, target }: Request, store: Store): boolean {
   const named = [target, ...namingFields.map((name) => fields.get(name))].join();
   const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];
-  return commits.some(([, epoch, sequence]) =>
-    epoch === store.epoch && Number(sequence) > store.status().sequence);
+  return commits.some(
+    ([, epoch, sequence]) => epoch === store.epoch && Number(sequence) > store.status().sequence,
+  );
 }

@@ -72,7 +72,7 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
   } catch (error) {
     if (!(error instanceof KeyRingError)) throw error;
     throw new KeyRingError(
-      `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`
+      `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`,
     );
   }
 }
@@ -86,7 +86,7 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
 export function openData(
   options: CompleteOptions,
   audit: Audit = () => undefined,
-  cluster?: ClusterNode
+  cluster?: ClusterNode,
 ): Data {
   const {
     settings,
@@ -115,7 +115,7 @@ export function openData(
   });
   const keys = createKeys(files, options.secret, clock, random, cluster);
   const writes = new HookedWrites(store, hooks, (error) =>
-    logError(log, 'The hook afterWrite failed', error)
+    logError(log, 'The hook afterWrite failed', error),
   );
   const shared = { store, writes, keys: new IdempotencyKeys(store, clock), clock };
   const records = accountRecords(store);
@@ -139,9 +139,7 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: declarations.map(
-      (declaration) => new CollectionResource(declaration, shared)
-    ),
+    collections: declarations.map((declaration) => new CollectionResource(declaration, shared)),
   };
 }
 
@@ -163,7 +161,7 @@ function createKeys(
   secret: string | undefined,
   clock: Clock,
   random: Random,
-  cluster?: ClusterNode
+  cluster?: ClusterNode,
 ): Keys {
   let ring: KeyRing | undefined;
   return {
@@ -192,7 +190,7 @@ function checkSingulars(collections: readonly CollectionDeclaration[]): void {
   for (const { singular } of collections) {
     invariant(
       !seen.has(singular),
-      `records of two collections cannot both be called "${singular}"`
+      `records of two collections cannot both be called "${singular}"`,
     );
     seen.add(singular);
   }

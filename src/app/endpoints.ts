@@ -22,7 +22,7 @@ import type { CompleteOptions } from './options.ts';
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
   services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>,
-  complete: CompleteOptions
+  complete: CompleteOptions,
 ): Endpoint[] {
   const { settings, clock, page } = complete;
   const { store, users, collections } = services;
@@ -44,7 +44,7 @@ export function endpointsOf(
   return [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((collection) =>
-      collectionEndpoints(declaredCollection(collection.declaration), collection, options)
+      collectionEndpoints(declaredCollection(collection.declaration), collection, options),
     ),
     ...bind(page === false ? serviceRoutes : pagedServiceRoutes, handlers),
     ...pages,
@@ -91,11 +91,11 @@ interface Description {
  */
 async function describe(
   declarations: readonly CollectionDeclaration[],
-  options: RouteOptions & { readonly basePath: string }
+  options: RouteOptions & { readonly basePath: string },
 ): Promise<Description> {
   const { openApi } = await import('../api/openapi.ts');
   const text = JSON.stringify(
-    openApi(routeTable(declarations, options), version, options.basePath)
+    openApi(routeTable(declarations, options), version, options.basePath),
   );
   return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
 }

@@ -34,7 +34,9 @@ export interface Operated {
  * @throws the errors of binding
  */
 export function startOperations(
-  operated: Operated, port: number, host: string,
+  operated: Operated,
+  port: number,
+  host: string,
 ): Promise<HttpServer> {
   const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
   const handle = operationsHandle(operated, isLoopback(host));
@@ -47,14 +49,20 @@ function operationsHandle(operated: Operated, isLocal: boolean): Handle {
   const { app } = operated;
   const pages = new Map<string, () => Reply | Promise<Reply>>([
     ['/livez', () => text(200, 'live\n')],
-    ['/readyz', () => {
-      const reason = app.unready();
-      return text(reason === undefined ? 200 : 503, `${reason ?? 'ready'}\n`);
-    }],
-    ['/metrics', async () => {
-      const page = exposition(await families(operated));
-      return text(200, page, 'text/plain; version=0.0.4');
-    }],
+    [
+      '/readyz',
+      () => {
+        const reason = app.unready();
+        return text(reason === undefined ? 200 : 503, `${reason ?? 'ready'}\n`);
+      },
+    ],
+    [
+      '/metrics',
+      async () => {
+        const page = exposition(await families(operated));
+        return text(200, page, 'text/plain; version=0.0.4');
+      },
+    ],
   ]);
   return ({ method, target, fields }) => {
     const host = hostOf(fields.get('host') ?? 'localhost');
@@ -67,14 +75,17 @@ function operationsHandle(operated: Operated, isLocal: boolean): Handle {
 }
 
 const unknownPath = new CairnError(
-  'not_found', 'Cannot find this path: the paths are /livez, /readyz and /metrics',
+  'not_found',
+  'Cannot find this path: the paths are /livez, /readyz and /metrics',
 );
 const wrongMethod = new CairnError(
-  'method_not_allowed', 'Method not allowed: this path supports GET and HEAD',
+  'method_not_allowed',
+  'Method not allowed: this path supports GET and HEAD',
   { fields: ['Allow', 'GET, HEAD'] },
 );
 const foreignHost = new CairnError(
-  'misdirected_request', 'Cannot answer for this Host: use a loopback name',
+  'misdirected_request',
+  'Cannot answer for this Host: use a loopback name',
 );
 
 function text(status: number, body: string, type = 'text/plain'): Reply {
@@ -90,6 +101,7 @@ async function families({ app, metrics, log, directory }: Operated): Promise<Fam
   const { certificate } = app;
   const validTo = certificate && new X509Certificate(certificate).validTo;
   const end = 'End of the TLS certificate, in seconds since the Unix epoch';
+  // prettier-ignore
   return [
     ['gauge', 'cairn_info', 'Version of Cairn and of Node.js', [info]],
     ...metrics.families(),
@@ -107,12 +119,15 @@ async function families({ app, metrics, log, directory }: Operated): Promise<Fam
 function appFamilies(app: App): Family[] {
   const { inFlight, connections, refused, listeners, dropped } = app.load();
   const { collections, state: current, cluster, ...store } = app.store.status();
-  const records = collections.map(
-    ({ name, records }): Sample => [`{collection="${name}"}`, records],
-  );
-  const states = ['writable', 'full', 'failed'].map(
-    (name): Sample => [`{state="${name}"}`, Number(name === current)],
-  );
+  const records = collections.map(({ name, records }): Sample => [
+    `{collection="${name}"}`,
+    records,
+  ]);
+  const states = ['writable', 'full', 'failed'].map((name): Sample => [
+    `{state="${name}"}`,
+    Number(name === current),
+  ]);
+  // prettier-ignore
   return [
     ['gauge', 'cairn_http_requests_in_flight',
       'Requests that wait for a disk, a hash or the like', inFlight],
@@ -146,6 +161,7 @@ function clusterFamilies(cluster: ClusterStatus): Family[] {
   const { ageMs, lostAppends, reruns, unansweredAppends, etcdBytes, etcdQuotaBytes } = cluster;
   const known = (bytes: number) => (Number.isNaN(bytes) ? undefined : bytes);
   const lost = 'Appends refused because another node was first';
+  // prettier-ignore
   return [
     ['gauge', 'cairn_cluster_age_seconds',
       'Time since this node was last known to be up to date', ageMs / 1000],

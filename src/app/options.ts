@@ -78,12 +78,9 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
-  if (
-    cluster !== undefined &&
-    (directory !== undefined || !members.accepts(cluster.members))
-  ) {
+  if (cluster !== undefined && (directory !== undefined || !members.accepts(cluster.members))) {
     throw new RangeError(
-      `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`
+      `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`,
     );
   }
   return {
@@ -122,10 +119,6 @@ function checkNames(options: AppOptions): void {
   if (unknown === undefined) return;
   const meant = nearest(unknown, known);
   const isOfListen = ['port', 'host', 'tls'].includes(unknown);
-  const hint = isOfListen
-    ? '; app.listen takes it'
-    : meant && `; did you mean "${meant}"?`;
-  throw new RangeError(
-    `Cannot use "${unknown}": createApp has no such option${hint ?? ''}`
-  );
+  const hint = isOfListen ? '; app.listen takes it' : meant && `; did you mean "${meant}"?`;
+  throw new RangeError(`Cannot use "${unknown}": createApp has no such option${hint ?? ''}`);
 }

@@ -33,7 +33,12 @@ export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined
 export type Principal = User | typeof anonymous;
 
 /** The caller of commands, and of all requests with `auth=none`. No user or token has its id. */
-export const localAdministrator: TokenBearer = { kind: 'bearer', userId: 0, role: 'admin', issuedAt: 0 };
+export const localAdministrator: TokenBearer = {
+  kind: 'bearer',
+  userId: 0,
+  role: 'admin',
+  issuedAt: 0,
+};
 
 /**
  * The access to a route.
@@ -57,11 +62,17 @@ export function authorize(access: Access, principal: Principal, id: number): voi
   if (access === 'public' || access === 'optional') return;
   const user = requireUser(principal);
   if (access === 'session' && user.kind !== 'session') {
-    throw new CairnError('session_required', 'Cannot authorize the request: a session cookie is required');
+    throw new CairnError(
+      'session_required',
+      'Cannot authorize the request: a session cookie is required',
+    );
   }
   if (user.role === 'admin') return;
   if (access === 'admin') {
-    throw new CairnError('insufficient_scope', 'Cannot authorize the request: the role "admin" is required');
+    throw new CairnError(
+      'insufficient_scope',
+      'Cannot authorize the request: the role "admin" is required',
+    );
   }
   if (access === 'self' && user.userId !== id) throw notFound();
 }
@@ -80,5 +91,8 @@ export function notFound(): CairnError {
 /** Returns the caller. @throws CairnError `authentication_required` if it is anonymous */
 export function requireUser(principal: Principal): User {
   if (principal.kind !== 'anonymous') return principal;
-  throw new CairnError('authentication_required', 'Cannot authorize the request: no credentials were sent');
+  throw new CairnError(
+    'authentication_required',
+    'Cannot authorize the request: no credentials were sent',
+  );
 }

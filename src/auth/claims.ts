@@ -14,9 +14,23 @@ export interface Claims {
 
 /** Parses claims, without checking the time; `undefined` if they are not as Cairn issues them. */
 export function parseClaims(payload: Buffer): Claims | undefined {
-  const { userId, role: sentRole, iat, exp, nbf = 0, jti = '', aud } = parseJsonObject(payload) ?? {};
+  const {
+    userId,
+    role: sentRole,
+    iat,
+    exp,
+    nbf = 0,
+    jti = '',
+    aud,
+  } = parseJsonObject(payload) ?? {};
   const role = roles.find((known) => known === sentRole);
-  if (role === undefined || typeof userId !== 'number' || !Number.isSafeInteger(userId) || userId < 1) return undefined;
+  if (
+    role === undefined ||
+    typeof userId !== 'number' ||
+    !Number.isSafeInteger(userId) ||
+    userId < 1
+  )
+    return undefined;
   if (!isNumericDate(iat) || !isNumericDate(exp) || !isNumericDate(nbf)) return undefined;
   if (exp <= iat || exp - iat > limits.accessTokenLifetimeSecondsMax) return undefined;
   // A token with an audience is for another service (RFC 7519 §4.1.3): Cairn has no name.

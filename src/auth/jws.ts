@@ -45,7 +45,12 @@ export function verifyJws<K extends JwsKey>(
 ): { key: K; payload: Buffer } | undefined {
   const headerEnd = token.indexOf('.');
   const signedEnd = token.length - signatureLength - 1;
-  if (token.length > limits.accessTokenBytesMax || headerEnd >= signedEnd || token[signedEnd] !== '.') return undefined;
+  if (
+    token.length > limits.accessTokenBytesMax ||
+    headerEnd >= signedEnd ||
+    token[signedEnd] !== '.'
+  )
+    return undefined;
   const signed = token.slice(0, signedEnd);
   const signature = Buffer.from(token.slice(signedEnd + 1), 'utf8');
   if (signature.length !== signatureLength) return undefined;

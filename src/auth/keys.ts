@@ -85,9 +85,7 @@ export function serialiseKeyRing(ring: KeyRing): string {
   const keys = ring.keys.map((key) => ({
     secret: key.secret.export().toString('base64url'),
     createdAt: new Date(key.createdAt).toISOString(),
-    ...(key.retiredAt === undefined
-      ? {}
-      : { retiredAt: new Date(key.retiredAt).toISOString() }),
+    ...(key.retiredAt === undefined ? {} : { retiredAt: new Date(key.retiredAt).toISOString() }),
   }));
   return `${JSON.stringify({ format, keys }, undefined, 2)}\n`;
 }
@@ -121,13 +119,8 @@ function parseKey(entry: JsonValue, index: number): Key {
   const { secret, createdAt, retiredAt, ...others } = isJsonObject(entry) ? entry : {};
   const bytes = Buffer.from(typeof secret === 'string' ? secret : '', 'base64url');
   const [created, retired] = [parseTime(createdAt), parseTime(retiredAt)];
-  const isWhole =
-    created !== undefined && (retired !== undefined || retiredAt === undefined);
-  if (
-    !isWhole ||
-    bytes.toString('base64url') !== secret ||
-    Object.keys(others).length > 0
-  ) {
+  const isWhole = created !== undefined && (retired !== undefined || retiredAt === undefined);
+  if (!isWhole || bytes.toString('base64url') !== secret || Object.keys(others).length > 0) {
     throw unreadable(`key ${index + 1} is not a secret in base64url with its times`);
   }
   return makeKey(bytes, created, retired);
@@ -160,7 +153,5 @@ function makeKey(secret: Buffer, createdAt: number, retiredAt?: number): Key {
 
 function parseTime(value: JsonValue | undefined): number | undefined {
   const date = new Date(String(value));
-  return typeof value === 'string' && date.toJSON() === value
-    ? date.getTime()
-    : undefined;
+  return typeof value === 'string' && date.toJSON() === value ? date.getTime() : undefined;
 }

@@ -12,11 +12,7 @@ export interface PasswordOwner {
  * Finds issues of a new password: its length, and whether it is easy to guess (NIST SP
  * 800-63B §3.1.1.2). No rule requires certain kinds of characters.
  */
-export function passwordIssues(
-  given: string,
-  owner: PasswordOwner,
-  lengthMin: number,
-): Issue[] {
+export function passwordIssues(given: string, owner: PasswordOwner, lengthMin: number): Issue[] {
   const password = normalisePassword(given);
   if (Buffer.byteLength(password) > limits.passwordBytesMax) {
     return [issue('too_long', `must be at most ${limits.passwordBytesMax} bytes long`)];

@@ -5,11 +5,7 @@
  *
  * Salt and hash are base64 without padding (RFC 4648 §4). Cairn makes 16 and 32 bytes.
  */
-import {
-  scrypt as scryptCallback,
-  timingSafeEqual,
-  type ScryptOptions,
-} from 'node:crypto';
+import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -96,16 +92,9 @@ export class Passwords {
     return !phc.startsWith(this.#head);
   }
 
-  async #inTurn(
-    turn: Turn,
-    password: string,
-    { salt, cost, hash }: ScryptHash,
-  ): Promise<Buffer> {
+  async #inTurn(turn: Turn, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
     if (this.#running < limits.passwordHashesMax) this.#running += 1;
-    else
-      await new Promise<void>((resolve, reject) =>
-        this.#enqueue({ ...turn, resolve, reject }),
-      );
+    else await new Promise<void>((resolve, reject) => this.#enqueue({ ...turn, resolve, reject }));
     try {
       return await scrypt(normalisePassword(password), salt, cost, hash.length);
     } finally {
@@ -162,9 +151,7 @@ const tooManyHashes = new CairnError(
   },
 );
 
-const promisedScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(
-  scryptCallback,
-);
+const promisedScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scryptCallback);
 
 /** Hashes on a thread of libuv's pool, which also syncs files. */
 export function scrypt(

@@ -19,7 +19,10 @@ import type { Key, KeyRing } from './keys.ts';
 /** A session ends after `idleSeconds` without use, and after `maxSeconds` in any case. */
 const lifetimes = {
   cookie: { idleSeconds: limits.cookieIdleSecondsMax, maxSeconds: limits.cookieLifetimeSecondsMax },
-  refresh: { idleSeconds: limits.refreshIdleSecondsMax, maxSeconds: limits.refreshLifetimeSecondsMax },
+  refresh: {
+    idleSeconds: limits.refreshIdleSecondsMax,
+    maxSeconds: limits.refreshLifetimeSecondsMax,
+  },
 };
 
 /** When a session started and was last used, in milliseconds since the epoch. */
@@ -55,7 +58,10 @@ export function sessionEndsAt({ kind, createdAt, lastSeenAt }: SessionTimes): nu
  */
 export function isLive(session: SessionTimes, now: number): boolean {
   const { createdAt, lastSeenAt } = session;
-  return now < sessionEndsAt(session) && Math.max(createdAt, lastSeenAt) <= now + limits.clockSkewSecondsMax * 1000;
+  return (
+    now < sessionEndsAt(session) &&
+    Math.max(createdAt, lastSeenAt) <= now + limits.clockSkewSecondsMax * 1000
+  );
 }
 
 /** Whether a use at `now` must be recorded: at most once in a twelfth of the idle time. */
@@ -89,7 +95,9 @@ export function successorOf(token: string, { keys: [key] }: KeyRing): string {
  * Returns the successor with this hash; `undefined` if the key that derived it has left the ring.
  */
 export function successorAgain(token: string, hash: string, ring: KeyRing): string | undefined {
-  return ring.keys.map((key) => derive(token, key)).find((successor) => secretHash(successor) === hash);
+  return ring.keys
+    .map((key) => derive(token, key))
+    .find((successor) => secretHash(successor) === hash);
 }
 
 /**
@@ -110,7 +118,11 @@ export type RefreshDecision = 'rotate' | 'repeat' | 'reuse' | 'ended';
  * | the previous one   | it was replaced earlier          | reuse    |
  * | older, or invented |                                  | reuse    |
  */
-export function decideRefresh(family: RefreshFamily, presentedHash: string, now: number): RefreshDecision {
+export function decideRefresh(
+  family: RefreshFamily,
+  presentedHash: string,
+  now: number,
+): RefreshDecision {
   if (!isLive(family, now)) return 'ended';
   if (presentedHash === family.tokenHash) return 'rotate';
   const isRepeatable = now <= family.lastSeenAt + limits.refreshRepeatSecondsMax * 1000;

@@ -73,10 +73,7 @@ export class Throttle {
     }
 
     const now = this.#clock.elapsed();
-    refuse(
-      this.#signIns.waitMs(owner, now),
-      'Cannot sign in: the account has signed in too often',
-    );
+    refuse(this.#signIns.waitMs(owner, now), 'Cannot sign in: the account has signed in too often');
     const waitMs = Math.max(...counted.map(([rate, place]) => rate.waitMs(place, now)));
     refuse(waitMs, 'Cannot check the credentials: too many attempts have failed');
     const isCrowded = counted.some(([rate, place]) => rate.waitMs(place, now, true) > 0);
@@ -108,14 +105,8 @@ export class Throttle {
   countNewEmail(from: string): void {
     const { place } = this.#placeOf('new email', networkOf(from));
     const now = this.#clock.elapsed();
-    const waitMs = Math.max(
-      this.#newEmails.waitMs(place, now),
-      this.#allNewEmails.waitMs(0, now),
-    );
-    refuse(
-      waitMs,
-      'Cannot accept the e-mail address: too many addresses have been tried',
-    );
+    const waitMs = Math.max(this.#newEmails.waitMs(place, now), this.#allNewEmails.waitMs(0, now));
+    refuse(waitMs, 'Cannot accept the e-mail address: too many addresses have been tried');
     this.#newEmails.add(place, now);
     this.#allNewEmails.add(0, now);
   }

@@ -51,7 +51,10 @@ export class Tokens {
     const now = this.#options.clock.now() / 1000;
     const claims = this.#verified.get(token) ?? this.#verifyNew(token);
     if (claims !== undefined && claims.from <= now && now < claims.until) return claims.bearer;
-    throw new CairnError('invalid_token', 'Cannot accept the access token: it is not valid or has expired');
+    throw new CairnError(
+      'invalid_token',
+      'Cannot accept the access token: it is not valid or has expired',
+    );
   }
 
   /** Signs and verifies with `ring` from now on. All tokens are verified again. */

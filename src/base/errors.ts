@@ -3,6 +3,7 @@
  * shows the code, which is stable. `src/api/problems.ts` gives each one its status and
  * title.
  */
+// prettier-ignore
 export type ErrorCode =
   // The request cannot be read.
   | 'malformed_request' | 'malformed_json' | 'invalid_query'

@@ -26,7 +26,10 @@ export function parseJsonBytes(bytes: Buffer): JsonValue {
     throw new CairnError('malformed_json', 'Cannot read the JSON: it is not valid UTF-8');
   }
   if (text.startsWith('\ufeff')) {
-    throw new CairnError('malformed_json', 'Cannot read the JSON: it begins with a byte order mark');
+    throw new CairnError(
+      'malformed_json',
+      'Cannot read the JSON: it begins with a byte order mark',
+    );
   }
   return parseJson(text);
 }
@@ -52,7 +55,8 @@ export function parseJson(text: string): JsonValue {
  * exactly.
  */
 function parseFlat(text: string): JsonValue | undefined {
-  if (text.lastIndexOf('[') > 0 || /[:[,]\s*-?(?:[\d.]{16}|[\d.]+[eE])/.test(text)) return undefined;
+  if (text.lastIndexOf('[') > 0 || /[:[,]\s*-?(?:[\d.]{16}|[\d.]+[eE])/.test(text))
+    return undefined;
   let colons = 0;
   for (let at = text.indexOf(':'); at !== -1; at = text.indexOf(':', at + 1)) {
     colons += 1;
@@ -120,7 +124,8 @@ class JsonReader {
   #value(depth: number): JsonValue {
     const first = this.#next();
     this.#values += 1;
-    if (this.#values > limits.jsonValuesMax) throw this.#error(`over ${limits.jsonValuesMax} values`);
+    if (this.#values > limits.jsonValuesMax)
+      throw this.#error(`over ${limits.jsonValuesMax} values`);
     if (first === '{') return this.#object(depth);
     if (first === '[') return this.#array(depth);
     if (first === '"') return this.#string();
@@ -150,7 +155,8 @@ class JsonReader {
 
   /** Parses the elements between two brackets. */
   #list(close: '}' | ']', depth: number, readElement: () => void): void {
-    if (depth > limits.jsonDepthMax) throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
+    if (depth > limits.jsonDepthMax)
+      throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
     this.#at += 1;
     for (let isFirst = true; this.#next() !== close; isFirst = false) {
       if (!isFirst) this.#expect(',', `expected "," or "${close}"`);
@@ -173,7 +179,10 @@ class JsonReader {
       // JSON.parse makes a copy. A slice would keep the whole text in memory with the value.
       return String(JSON.parse(this.#text.slice(start, this.#at)));
     } catch {
-      throw this.#error('a string is not closed, or has a control character or an invalid escape', start);
+      throw this.#error(
+        'a string is not closed, or has a control character or an invalid escape',
+        start,
+      );
     }
   }
 
@@ -227,5 +236,8 @@ function exactNumber(lexeme: string): number {
  */
 function significand(decimal: string): string {
   // The look-behind matches trailing zeros only from their first one. Else the time would be quadratic.
-  return decimal.replace(/[eE].*/, '').replace(/[-.]/g, '').replace(/^0+|(?<!0)0+$/g, '');
+  return decimal
+    .replace(/[eE].*/, '')
+    .replace(/[-.]/g, '')
+    .replace(/^0+|(?<!0)0+$/g, '');
 }

@@ -237,7 +237,15 @@ const store = {
 } as const;
 
 /** All bounds. Their names are unique; the groups above only help the reader. */
-export const limits = { ...bodies, ...connections, ...callers, ...lists, ...retries, ...feed, ...store } as const;
+export const limits = {
+  ...bodies,
+  ...connections,
+  ...callers,
+  ...lists,
+  ...retries,
+  ...feed,
+  ...store,
+} as const;
 
 /** The type of these bounds, for tests that use other values. */
 export type Limits = Record<keyof typeof limits, number>;

@@ -28,8 +28,6 @@ const likenessMin = 0.4;
 function pairsOf(word: string): Set<string> {
   const framed = ` ${word.toLowerCase()} `;
   return new Set(
-    Array.from({ length: framed.length - 1 }, (_, index) =>
-      framed.slice(index, index + 2)
-    )
+    Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)),
   );
 }

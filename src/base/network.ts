@@ -11,7 +11,7 @@ export function networkOf(address: string): string {
   // A URL gives it one spelling (RFC 5952), without an IPv4 address at its end.
   const halves = new URL(`http://[${plain}]`).hostname.slice(1, -1).split('::');
   const [before = [], after = []] = halves.map((half) =>
-    half.split(':').filter((group) => group !== '')
+    half.split(':').filter((group) => group !== ''),
   );
   const zeros = new Array<string>(8 - before.length - after.length).fill('0');
   return [...before, ...zeros, ...after].slice(0, 4).join(':');
@@ -47,8 +47,7 @@ export function parseTrustedProxies(entries: readonly string[]): TrustedProxies 
 
 /** Whether a text is an address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(entry: string): boolean {
-  const [, address = '', prefix = '0'] =
-    /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
+  const [, address = '', prefix = '0'] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
   return isIP(address) !== 0 && Number(prefix) <= (isIPv4(address) ? 32 : 128);
 }
 
@@ -57,14 +56,10 @@ export function isNetwork(entry: string): boolean {
  * as IPv4.
  */
 export function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') && address.includes('.')
-    ? address.slice(7)
-    : address;
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 
 /** Whether an address or name always means this machine. */
 export function isLoopback(host: string): boolean {
-  return (
-    host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
-  );
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }

@@ -10,10 +10,7 @@ import { NodeFiles } from '../store/disk/node-files.ts';
 const fileName = 'admin-password';
 
 /** Writes the password to the file, and returns its path. */
-export async function keepAdminPassword(
-  directory: string,
-  password: string
-): Promise<string> {
+export async function keepAdminPassword(directory: string, password: string): Promise<string> {
   const files = new NodeFiles(directory);
   await files.prepare();
   try {
@@ -31,7 +28,7 @@ export async function keepAdminPassword(
 export async function forgetAdminPassword(
   directory: string,
   users: Users,
-  userId: unknown
+  userId: unknown,
 ): Promise<void> {
   const [oldest] = users.records.view().blocks[0] ?? [];
   if (Number(userId) <= (oldest?.id ?? 0))

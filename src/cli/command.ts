@@ -1,12 +1,7 @@
 import { statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import type { Declarations } from '../collections/declaration-file.ts';
-import {
-  options,
-  type Config,
-  type Environment,
-  type SecretName,
-} from '../config/config.ts';
+import { options, type Config, type Environment, type SecretName } from '../config/config.ts';
 import { UsageError, type Option } from '../config/settings.ts';
 import type { ClusterTools } from './cluster.ts';
 
@@ -99,7 +94,7 @@ export const storeAccess = {
 /** Returns the command whose name `words` begin with. */
 export function findCommand(
   commands: readonly Command[],
-  words: readonly string[]
+  words: readonly string[],
 ): Command | undefined {
   return commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
 }
@@ -117,12 +112,8 @@ export async function clusterOf(call: Call): Promise<ClusterTools | undefined> {
  * Reads the file that `--collections` names, if any.
  * @throws UsageError with the place of the first mistake
  */
-export async function declarationsOf(
-  file: string | undefined
-): Promise<Partial<Declarations>> {
-  return file === undefined
-    ? {}
-    : (await import('./declarations.ts')).readDeclarations(file);
+export async function declarationsOf(file: string | undefined): Promise<Partial<Declarations>> {
+  return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);
 }
 
 /**
@@ -138,10 +129,9 @@ export function dataDirectory(call: Call): string {
  * @throws UsageError that names `what` if there is no such directory
  */
 export function existingDirectory(what: string, directory: string): string {
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true)
-    return directory;
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
   throw new UsageError(
-    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`
+    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`,
   );
 }
 

@@ -19,8 +19,7 @@ export async function main(): Promise<void> {
   const words = process.argv.slice(2);
   const [first = 'serve'] = words;
   const isServe =
-    first === 'serve' ||
-    (first.startsWith('-') && !['-h', '--help', '--version'].includes(first));
+    first === 'serve' || (first.startsWith('-') && !['-h', '--help', '--version'].includes(first));
   process.exitCode = await run(isServe ? [serve] : await allCommands(), words, {
     input: process.stdin,
     environment: systemEnvironment,
@@ -48,7 +47,7 @@ export async function allCommands(): Promise<readonly Command[]> {
 export async function run(
   commands: readonly Command[],
   words: readonly string[],
-  terminal: Terminal
+  terminal: Terminal,
 ): Promise<ExitCode> {
   const [first = '-'] = words;
   let call: Call | undefined;
@@ -58,11 +57,7 @@ export async function run(
     } else if (first === 'help' || words.includes('--help') || words.includes('-h')) {
       terminal.out((await import('./help.ts')).help(commands, words));
     } else {
-      call = parseCall(
-        commands,
-        first.startsWith('-') ? ['serve', ...words] : words,
-        terminal
-      );
+      call = parseCall(commands, first.startsWith('-') ? ['serve', ...words] : words, terminal);
       return (await call.command.run(call)) ?? exitCodes.done;
     }
     return exitCodes.done;
@@ -78,7 +73,7 @@ export async function run(
 function parseCall(
   commands: readonly Command[],
   words: readonly string[],
-  terminal: Terminal
+  terminal: Terminal,
 ): Call {
   const command = findCommand(commands, words);
   if (command === undefined) {
@@ -86,17 +81,12 @@ function parseCall(
     throw new UsageError(`Cannot run cairn ${name}: no such command; see cairn --help`);
   }
   const { name, operands: wanted = [] } = command;
-  const { values, positionals } = parseWords(
-    command,
-    words.slice(name.split(' ').length)
-  );
+  const { values, positionals } = parseWords(command, words.slice(name.split(' ').length));
   if (positionals.length !== wanted.length) {
     const takes = wanted.join(' ') || `no arguments, and got "${positionals[0]}"`;
     throw new UsageError(`Cannot run cairn ${name}: it takes ${takes}`);
   }
-  const flags = new Map(
-    Object.entries(values).map(([flag, value]) => [flag, String(value)])
-  );
+  const flags = new Map(Object.entries(values).map(([flag, value]) => [flag, String(value)]));
   const { environment } = terminal;
   return {
     command,
@@ -122,8 +112,6 @@ function parseWords({ name, options }: Command, args: readonly string[]) {
   } catch (error) {
     // The first line or sentence says what is wrong. The others explain the grammar of arguments.
     const [problem] = error instanceof Error ? error.message.split(/\. |\.?\n/) : [];
-    throw new UsageError(
-      `Cannot run cairn ${name}: ${problem}; see cairn ${name} --help`
-    );
+    throw new UsageError(`Cannot run cairn ${name}: ${problem}; see cairn ${name} --help`);
   }
 }

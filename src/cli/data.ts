@@ -8,7 +8,13 @@ import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/journal/journal-format.ts';
 import {
-  checkStore, readCopy, repairStore, writeCopy, type Copy, type Held, type OfflineOptions,
+  checkStore,
+  readCopy,
+  repairStore,
+  writeCopy,
+  type Copy,
+  type Held,
+  type OfflineOptions,
 } from '../store/recovery/offline.ts';
 import {
   clusterAccess,
@@ -30,16 +36,14 @@ import { checkDirectory, failure, ok, warning, type Finding } from './findings.t
 export const dataCommands: readonly Command[] = [
   {
     name: 'check',
-    summary:
-      'Verifies every data file, its permissions and the keys; also beside a running server',
+    summary: 'Verifies every data file, its permissions and the keys; also beside a running server',
     options: [options.directory, options.collections],
     secrets: ['CAIRN_SECRET'],
     run: check,
   },
   {
     name: 'repair',
-    summary:
-      'Writes what can be read of damaged or hand-edited data to a new or empty directory',
+    summary: 'Writes what can be read of damaged or hand-edited data to a new or empty directory',
     operands: ['NEW'],
     options: [options.directory, options.collections],
     run: repair,
@@ -62,8 +66,7 @@ export const dataCommands: readonly Command[] = [
   },
   {
     name: 'cluster new-epoch',
-    summary:
-      'After a restore of etcd itself: ends the nodes that ran before, and all entity tags',
+    summary: 'After a restore of etcd itself: ends the nodes that ran before, and all entity tags',
     ...clusterAccess,
     async run(call) {
       const cluster = await clusterOf(call);
@@ -90,10 +93,7 @@ async function check(call: Call): Promise<ExitCode> {
   const directory = dataDirectory(call);
   const { secret } = call.config();
   offlineOptions(terminal).onProgress?.(`checking ${directory}`);
-  const held = await checkStore(
-    new NodeFiles(directory),
-    await tablesOf(call, directory)
-  );
+  const held = await checkStore(new NodeFiles(directory), await tablesOf(call, directory));
   const findings = [
     ...held.damage.map(({ message }) => failure(message)),
     ...held.notices.map(warning),
@@ -113,16 +113,12 @@ async function check(call: Call): Promise<ExitCode> {
  * Checks the key ring. A finding names the rule that a ring breaks, and never shows its
  * content.
  */
-async function checkKeys(
-  directory: string,
-  secret: string | undefined
-): Promise<Finding> {
+async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
   if (secret !== undefined) return ok('The key is configured');
   const files = new NodeFiles(directory);
   try {
     const ring = await readKeyRing(files);
-    if (ring !== undefined)
-      return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
+    if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
   } catch (error) {
     return failure(error instanceof Error ? error.message : String(error));
   }
@@ -130,7 +126,7 @@ async function checkKeys(
     return warning('No store is here yet: the first start makes it, and a key');
   }
   return warning(
-    `There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`
+    `There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`,
   );
 }
 
@@ -141,14 +137,10 @@ async function repair(call: Call): Promise<ExitCode> {
     new NodeFiles(source),
     new NodeFiles(target),
     await tablesOf(call, source),
-    { ...offlineOptions(terminal), credentials: endedByLoss }
+    { ...offlineOptions(terminal), credentials: endedByLoss },
   );
-  show(terminal, [
-    ...held.damage.map(({ message }) => warning(message)),
-    ...counts(held).map(ok),
-  ]);
-  if (held.damage.length === 0)
-    terminal.out('Nothing is damaged, and nothing was written\n');
+  show(terminal, [...held.damage.map(({ message }) => warning(message)), ...counts(held).map(ok)]);
+  if (held.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);
   if (!held.isLossy) return exitCodes.done;
   terminal.out(`Something is lost, as is said above. ${signInAgain}`);
@@ -178,7 +170,7 @@ async function restore(call: Call): Promise<void> {
   showCopy(
     call.terminal,
     copy,
-    cluster === undefined ? directory : `${cluster.node.prefix} in etcd`
+    cluster === undefined ? directory : `${cluster.node.prefix} in etcd`,
   );
   call.terminal.out(signInAgain);
 }
@@ -187,9 +179,7 @@ function showCopy(terminal: Terminal, copy: Copy, target: string): void {
   const collections = copy.image.views.map(({ name, size }) => ({ name, records: size }));
   for (const line of counts({ collections })) terminal.out(`${line}\n`);
   const hasKeys = copy.alongside.has(keyFile);
-  const keys = hasKeys
-    ? `; ${keyFile} signs tokens: keep the copy as secret as the data`
-    : '';
+  const keys = hasKeys ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n`);
 }
 
@@ -210,14 +200,12 @@ function operandOf({ operands: [operand = ''] }: Call): string {
 function targetOf(call: Call): string {
   const target = operandOf(call);
   if (!isWithin(call.read(options.directory), target)) return target;
-  throw new UsageError(
-    `Cannot copy to ${JSON.stringify(target)}: it is in the data directory`
-  );
+  throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
 function counts({ collections }: Pick<Held, 'collections'>): string[] {
   return collections.map(
-    ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`
+    ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
   );
 }
 

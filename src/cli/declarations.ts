@@ -14,16 +14,11 @@ import { pageEndpoints } from '../web/assets.ts';
 export function readDeclarations(file: string): Declarations {
   const pages = pageEndpoints(false).map(({ route }) => route);
   const routes = [...Object.values(serviceRoutes), ...pages];
-  const taken = [
-    usersCollection({}).name,
-    ...routes.map(({ path }) => path.split('/')[1] ?? ''),
-  ];
+  const taken = [usersCollection({}).name, ...routes.map(({ path }) => path.split('/')[1] ?? '')];
   try {
     return parseDeclarations(parseJsonBytes(readFileSync(file)), taken);
   } catch (error) {
     if (!(error instanceof DeclarationError || error instanceof CairnError)) throw error;
-    throw new UsageError(
-      `Cannot use --collections ${JSON.stringify(file)}: ${error.message}`
-    );
+    throw new UsageError(`Cannot use --collections ${JSON.stringify(file)}: ${error.message}`);
   }
 }

@@ -15,22 +15,18 @@ export function failureOf(error: unknown, call: Call | undefined): Failure {
   if (error instanceof ClusterError) return [error.exitCode, message];
   if (error instanceof LockedError) return [exitCodes.busy, message];
   if (error instanceof KeyRingError) return [exitCodes.config, message];
-  if (error instanceof StoreDamageError)
-    return [exitCodes.config, `${message}; ${error.remedy}`];
+  if (error instanceof StoreDamageError) return [exitCodes.config, `${message}; ${error.remedy}`];
   if (error instanceof CairnError) {
     const code = machineErrors.has(error.code) ? exitCodes.io : exitCodes.usage;
     const issues = error.issues?.map(
-      ({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`
+      ({ pointer, detail }) => `Cannot use the ${pointer.slice(1)}: it ${detail}`,
     );
     return [code, issues?.join('\n') ?? message];
   }
   const code = errorCode(error) ?? '';
   if ('syscall' in error || code === 'ERR_ACCESS_DENIED') {
     const exitCode = code === 'EADDRINUSE' ? exitCodes.busy : exitCodes.io;
-    return [
-      exitCode,
-      message.startsWith('Cannot ') ? message : systemMessage(error, code, call),
-    ];
+    return [exitCode, message.startsWith('Cannot ') ? message : systemMessage(error, code, call)];
   }
   return [exitCodes.bug, `Cannot go on, because of a bug in Cairn: ${error.stack}`];
 }
@@ -45,8 +41,7 @@ const machineErrors: ReadonlySet<ErrorCode> = new Set([
 
 /** What to do if the system refuses a file, a directory or a port. */
 const remedies: Readonly<Record<string, string>> = {
-  EACCES:
-    '; run this as the owner of the files, or use another place (for a port, one above 1023)',
+  EACCES: '; run this as the owner of the files, or use another place (for a port, one above 1023)',
   EADDRINUSE: '; use another port, or stop the process that listens on it',
   EADDRNOTAVAIL: '; use an address of this machine',
   ENOSPC: '; make room where this writes',

@@ -17,24 +17,13 @@ export const failure = (text: string): Finding => ({ level: 'failure', text });
  */
 const fileSystems: ReadonlyMap<number, Finding> = new Map([
   [0x6969, failure('The data directory is on NFS: locks and syncs do not hold there')],
-  [
-    0xff534d42,
-    failure('The data directory is on CIFS: locks and syncs do not hold there'),
-  ],
-  [
-    0xfe534d42,
-    failure('The data directory is on SMB: locks and syncs do not hold there'),
-  ],
+  [0xff534d42, failure('The data directory is on CIFS: locks and syncs do not hold there')],
+  [0xfe534d42, failure('The data directory is on SMB: locks and syncs do not hold there')],
   [0x01021997, failure('The data directory is on 9P: locks and syncs do not hold there')],
-  [
-    0x01021994,
-    warning('The data directory is on tmpfs: all is lost when the machine restarts'),
-  ],
+  [0x01021994, warning('The data directory is on tmpfs: all is lost when the machine restarts')],
   [
     0x794c7630,
-    warning(
-      "The data directory is in a container's layer, and is lost with it: use a volume"
-    ),
+    warning("The data directory is in a container's layer, and is lost with it: use a volume"),
   ],
   [
     0x65735546,
@@ -67,7 +56,7 @@ export function checkDirectory(directory: string): Finding[] {
   const findings = open.map(({ name, octal }) => {
     const what = name === '.' ? 'The data directory' : name;
     return level(
-      `${what} can be read by other users of this machine (mode ${octal}): chmod go= it`
+      `${what} can be read by other users of this machine (mode ${octal}): chmod go= it`,
     );
   });
   return [

@@ -16,10 +16,10 @@ export function help(commands: readonly Command[], words: readonly string[]): st
 function overview(commands: readonly Command[]): string {
   const width = Math.max(...commands.map((command) => usage(command).length));
   const lines = commands.map(
-    (command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`
+    (command) => `  ${usage(command).padEnd(width)}  ${command.summary}\n`,
   );
   const codes = Object.entries(exitMeanings).map(
-    ([code, meaning]) => `  ${code.padEnd(2)}  ${meaning}\n`
+    ([code, meaning]) => `  ${code.padEnd(2)}  ${meaning}\n`,
   );
   return `Usage: cairn [COMMAND] [OPTIONS]
 
@@ -40,8 +40,7 @@ function describe(command: Command): string {
   return (
     `Usage: cairn ${usage(command)}${options && ' [OPTIONS]'}\n\n${command.summary}.\n` +
     (options && `\nOptions, with their environment variables:\n${options}`) +
-    (named &&
-      `\nSecrets, from a variable or from a file that a variable names:\n${named}`)
+    (named && `\nSecrets, from a variable or from a file that a variable names:\n${named}`)
   );
 }
 

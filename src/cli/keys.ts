@@ -11,13 +11,7 @@ import {
 } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { LockedError } from '../store/store.ts';
-import {
-  clusterOf,
-  dataDirectory,
-  storeAccess,
-  type Call,
-  type Command,
-} from './command.ts';
+import { clusterOf, dataDirectory, storeAccess, type Call, type Command } from './command.ts';
 
 /**
  * Commands about the keys that sign tokens. They show ids and never secrets, and may run
@@ -55,7 +49,9 @@ export const keyCommands: readonly Command[] = [
         const kid = await rotate(new NodeFiles(dataDirectory(call)));
         call.terminal.out(`${kid} signs from now on; send SIGHUP to a running server\n`);
       } else {
-        const { keys: [{ kid }] } = await cluster.node.changeKeys(nextRing);
+        const {
+          keys: [{ kid }],
+        } = await cluster.node.changeKeys(nextRing);
         call.terminal.out(`${kid} signs from now on, on all nodes\n`);
       }
     },
@@ -84,7 +80,7 @@ async function rotate(files: Files): Promise<string> {
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error;
     throw new LockedError(
-      `Cannot rotate the keys: another rotation has ${temporary}; remove it if none is running`
+      `Cannot rotate the keys: another rotation has ${temporary}; remove it if none is running`,
     );
   } finally {
     await files.close();
@@ -94,9 +90,7 @@ async function rotate(files: Files): Promise<string> {
 /** Returns the ring with a new key that signs. @throws UsageError if there is none yet */
 function nextRing(former?: KeyRing): KeyRing {
   if (former === undefined) {
-    throw new UsageError(
-      'Cannot rotate the keys: there are none yet; the first start makes them'
-    );
+    throw new UsageError('Cannot rotate the keys: there are none yet; the first start makes them');
   }
   return rotateKeyRing(former, systemRandom, systemClock.now());
 }
@@ -109,7 +103,5 @@ function timeOf(milliseconds: number): string {
 function refuseSecret({ terminal }: Call): void {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = terminal.environment;
   if (!value && !file) return;
-  throw new UsageError(
-    'Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there'
-  );
+  throw new UsageError('Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there');
 }

@@ -26,8 +26,7 @@ import {
 /** The command that serves the API. */
 export const serve: Command = {
   name: 'serve',
-  summary:
-    'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
+  summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
   options: Object.values(options),
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   async run({ terminal, ...call }) {
@@ -60,17 +59,14 @@ async function start(
   config: Config,
   log: Log,
   terminal: Terminal,
-  onFailure: (error: unknown) => void
+  onFailure: (error: unknown) => void,
 ): Promise<Started> {
   const { host, port, directory, opsHost, opsPort } = config;
-  for (const warning of unknownVariables(terminal.environment))
-    log.message('warn', warning);
+  for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
   const tls = await loadTls(config);
   const observers: Observer[] = [passwordWatcher(directory, () => app.users)];
   const metrics =
-    opsPort === undefined
-      ? undefined
-      : new (await import('../observability/metrics.ts')).Metrics();
+    opsPort === undefined ? undefined : new (await import('../observability/metrics.ts')).Metrics();
   if (metrics !== undefined) observers.push(metrics);
   const app = await openApp(
     {
@@ -83,18 +79,14 @@ async function start(
       log,
       onFailure,
     },
-    observers
+    observers,
   );
   let operations: HttpServer | undefined;
   try {
     const boundPort = await app.listen({ port, host, tls });
     if (metrics !== undefined) {
       const { startOperations } = await import('../app/operations.ts');
-      operations = await startOperations(
-        { app, metrics, log, directory },
-        opsPort ?? 0,
-        opsHost
-      );
+      operations = await startOperations({ app, metrics, log, directory }, opsPort ?? 0, opsHost);
       const url = urlOf('http', opsHost, operations.port);
       log.message('notice', `Operations are served at ${url}`);
     }
@@ -134,9 +126,7 @@ function openLog(config: Config, { interactive, err }: Terminal): Log {
     level: config.logLevel,
     sink: standardOutput(),
     onError: ({ message }) =>
-      err(
-        `Cannot write the log to standard output: ${message}; trying again each second\n`
-      ),
+      err(`Cannot write the log to standard output: ${message}; trying again each second\n`),
   });
 }
 
@@ -179,9 +169,7 @@ function waitForStop(): {
 function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): void {
   let last: Promise<unknown> = starting;
   process.on('SIGHUP', () => {
-    last = last
-      .then(async () => reload((await starting).app, config, log))
-      .catch(() => undefined);
+    last = last.then(async () => reload((await starting).app, config, log)).catch(() => undefined);
   });
 }
 
@@ -197,10 +185,7 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
     const all = `${tls === undefined ? 'Keys' : 'Certificate and keys'} were read again`;
     const some = `${tls === undefined ? 'Nothing' : 'The certificate'} was read again`;
     const isConfigured = config.secret !== undefined;
-    log.message(
-      'notice',
-      isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all
-    );
+    log.message('notice', isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     log.message('error', `The former certificate and keys stay in use: ${reason}`);
@@ -223,11 +208,7 @@ function firstAdministrator(config: Config, terminal: Terminal): Administrator {
 }
 
 /** Shows the password on a terminal; otherwise keeps it in a file. */
-async function keepPassword(
-  config: Config,
-  terminal: Terminal,
-  password: string
-): Promise<void> {
+async function keepPassword(config: Config, terminal: Terminal, password: string): Promise<void> {
   const { adminEmail, directory } = config;
   if (terminal.interactive) {
     terminal.out(`The password of ${adminEmail}, shown only once: ${password}\n`);
@@ -239,15 +220,12 @@ async function keepPassword(
 
 function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): void {
   if (auth === 'none') {
-    log.message(
-      'warn',
-      'Everyone who can reach this port is an administrator: --auth=none'
-    );
+    log.message('warn', 'Everyone who can reach this port is an administrator: --auth=none');
   }
   if (isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
   log.message(
     'warn',
-    'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy'
+    'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy',
   );
 }
 

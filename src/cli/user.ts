@@ -24,12 +24,7 @@ import {
 } from './command.ts';
 
 const name = flagOnly(
-  option(
-    'name',
-    'name of the user; without it, the address up to the @',
-    text('NAME'),
-    undefined
-  )
+  option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
 );
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
 
@@ -38,8 +33,8 @@ export const passwordFile = flagOnly(
     'password-file',
     'file with the password; - reads it from standard input',
     text('FILE'),
-    undefined
-  )
+    undefined,
+  ),
 );
 
 const passwordOptions = [
@@ -53,8 +48,7 @@ const passwordOptions = [
 export const userCommands: readonly Command[] = [
   {
     name: 'user add',
-    summary:
-      'Adds a user, with a password from the terminal, from standard input or from a file',
+    summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
     operands: ['EMAIL'],
     ...storeAccess,
     options: [...passwordOptions, name, role],
@@ -117,11 +111,7 @@ async function addUser(call: Call): Promise<void> {
   await withUsers(call, async (users) => line(await users.add(await readBody())), check);
 }
 
-async function change(
-  users: Users,
-  target: Target,
-  body: JsonObject
-): Promise<UserRecord> {
+async function change(users: Users, target: Target, body: JsonObject): Promise<UserRecord> {
   return (await users.change(target, users.draft(localAdministrator, body))).record;
 }
 
@@ -135,7 +125,7 @@ function line(user: UserRecord): string {
  */
 function withUser(
   call: Call,
-  work: (users: Users, target: Target, user: UserRecord) => Promise<string>
+  work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
 ): Promise<void> {
   const [email = ''] = call.operands;
   return withUsers(call, (users) => {
@@ -162,7 +152,7 @@ function withUser(
 async function withUsers(
   call: Call,
   work: (users: Users) => Promise<string> | string,
-  check?: (users: Users) => Promise<unknown>
+  check?: (users: Users) => Promise<unknown>,
 ): Promise<void> {
   const { terminal, read } = call;
   const cluster = await clusterOf(call);
@@ -180,9 +170,7 @@ async function withUsers(
   const { store, users } = openData(complete, undefined, cluster?.node);
   if (cluster === undefined && !(await store.exists())) {
     if (check === undefined) {
-      throw new UsageError(
-        `Cannot use --data ${JSON.stringify(directory)}: no store is there`
-      );
+      throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
     }
     await check(users);
   }
@@ -204,8 +192,7 @@ export async function readPassword(call: Call): Promise<string> {
   const file = call.read(passwordFile);
   let password: string;
   if (file !== undefined && file !== '-') password = await readFile(file, 'utf8');
-  else if (file === '-' || terminal.input.isTTY !== true)
-    password = await readAll(terminal.input);
+  else if (file === '-' || terminal.input.isTTY !== true) password = await readAll(terminal.input);
   else {
     password = await readHidden(terminal, 'Password: ');
     if ((await readHidden(terminal, 'Once more: ')) !== password) {
@@ -226,9 +213,7 @@ async function readHidden({ input, err }: Terminal, prompt: string): Promise<str
     return await new Promise((resolve, reject) => {
       lines.once('line', resolve);
       // Ctrl-C, and Ctrl-D on an empty line, close it.
-      lines.once('close', () =>
-        reject(new UsageError('Cannot set the password: interrupted'))
-      );
+      lines.once('close', () => reject(new UsageError('Cannot set the password: interrupted')));
     });
   } finally {
     lines.close();

@@ -157,9 +157,7 @@ export class ChangeFeed {
   ): AsyncGenerator<string> {
     const { principal, since, signal, isAdmitted } = request;
     try {
-      const visible = [...this.#sources].filter(([, { access }]) =>
-        mayList(access, principal),
-      );
+      const visible = [...this.#sources].filter(([, { access }]) => mayList(access, principal));
       const names = new Set(visible.map(([name]) => name));
       const known = since === undefined ? this.#end : this.#positionAfter(since);
       let position = known ?? this.#end;
@@ -174,11 +172,7 @@ export class ChangeFeed {
           return;
         }
         let text = '';
-        for (
-          ;
-          position < this.#horizon && text.length < limits.pieceLengthMax;
-          position += 1
-        ) {
+        for (; position < this.#horizon && text.length < limits.pieceLengthMax; position += 1) {
           const event = this.#events[position - this.#forgotten];
           if (event !== undefined && names.has(event.collection)) text += event.text;
         }
@@ -202,9 +196,7 @@ export class ChangeFeed {
   }
 
   #remember(changes: readonly PublishedChange[]): void {
-    const reported = changes.filter(({ collection }) =>
-      this.#sources.has(collection.name),
-    );
+    const reported = changes.filter(({ collection }) => this.#sources.has(collection.name));
     let index = 0;
     for (const [at, change] of reported.entries()) {
       const isLast = reported[at + 1]?.sequence !== change.sequence;

@@ -1,14 +1,7 @@
 import type { Access } from '../auth/access.ts';
 import { InvariantError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
-import {
-  defaulted,
-  id,
-  readOnly,
-  timestamp,
-  type Field,
-  type Shape,
-} from '../schema/field.ts';
+import { defaulted, id, readOnly, timestamp, type Field, type Shape } from '../schema/field.ts';
 import { declarationProblem } from '../schema/rules.ts';
 
 /**
@@ -106,19 +99,13 @@ export function isDeclared(declaration: CollectionDeclaration): boolean {
  * @throws DeclarationError for a name that no path or file can have, for unknown access,
  *   and for a field that contradicts its own rule
  */
-export function defineCollection(
-  definition: CollectionDefinition,
-): CollectionDeclaration {
+export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
   const { name, singular, fields, access = {}, timestamps = false } = definition;
   checkNames(definition);
   for (const [field, declaration] of Object.entries(fields)) {
     const problem = fieldProblem(field, declaration, timestamps);
     if (problem === undefined) continue;
-    throw new DeclarationError(
-      `"${field}" in "${name}"`,
-      `/fields${pointerTo(field)}`,
-      problem,
-    );
+    throw new DeclarationError(`"${field}" in "${name}"`, `/fields${pointerTo(field)}`, problem);
   }
   checkAccess(name, access);
   const shape = { id: id(), ...fields, ...(timestamps && timestampFields) };
@@ -191,11 +178,7 @@ function checkNames({ name, singular, fields }: CollectionDefinition): void {
     '/name',
     'needs a name of lower-case letters, digits and "-"',
   );
-  demand(
-    !reservedNames.includes(name),
-    '/name',
-    'has a name that is reserved for a file of keys',
-  );
+  demand(!reservedNames.includes(name), '/name', 'has a name that is reserved for a file of keys');
   demand(
     /^[a-z][A-Za-z0-9]{0,62}$/.test(singular),
     '/singular',
@@ -216,11 +199,7 @@ const fieldName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
 /** The problem of a field, to follow its name; `undefined` if there is none. */
-function fieldProblem(
-  field: string,
-  declaration: Field,
-  timestamps: boolean,
-): string | undefined {
+function fieldProblem(field: string, declaration: Field, timestamps: boolean): string | undefined {
   const reserved = timestamps
     ? [...reservedFields, ...Object.keys(timestampFields)]
     : reservedFields;

@@ -47,10 +47,7 @@ export interface Declarations {
  * Parses a file of declarations. `taken`: names that collections cannot have.
  * @throws DeclarationError with the place in the file, for the first mistake
  */
-export function parseDeclarations(
-  json: JsonValue,
-  taken: readonly string[],
-): Declarations {
+export function parseDeclarations(json: JsonValue, taken: readonly string[]): Declarations {
   const { items, collections = [] } = membersOf(json, '', ['items', 'collections']);
   const hasItems = parseBoolean(items, '/items', true);
   if (!Array.isArray(collections)) fail('/collections', 'must be an array');
@@ -101,10 +98,7 @@ function parseCollection(json: JsonValue, at: string): CollectionDeclaration {
 function parseFields(json: JsonValue | undefined, at: string): Shape {
   if (!isJsonObject(json)) return fail(at, 'must be an object that names the fields');
   return Object.fromEntries(
-    Object.entries(json).map(([name, each]) => [
-      name,
-      parseField(each, at + pointerTo(name)),
-    ]),
+    Object.entries(json).map(([name, each]) => [name, parseField(each, at + pointerTo(name))]),
   );
 }
 
@@ -182,22 +176,14 @@ function membersOf(json: JsonValue, at: string, known: readonly string[]): JsonO
 }
 
 function parseText(json: JsonValue | undefined, at: string): string {
-  return typeof json === 'string' && json !== ''
-    ? json
-    : fail(at, 'must be a non-empty string');
+  return typeof json === 'string' && json !== '' ? json : fail(at, 'must be a non-empty string');
 }
 
 function parseNumber(json: JsonValue, at: string): number {
-  return typeof json === 'number' && Number.isFinite(json)
-    ? json
-    : fail(at, 'must be a number');
+  return typeof json === 'number' && Number.isFinite(json) ? json : fail(at, 'must be a number');
 }
 
-function parseBoolean(
-  json: JsonValue | undefined,
-  at: string,
-  fallback: boolean,
-): boolean {
+function parseBoolean(json: JsonValue | undefined, at: string, fallback: boolean): boolean {
   return typeof json === 'boolean'
     ? json
     : json === undefined

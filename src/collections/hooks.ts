@@ -106,13 +106,10 @@ export class HookedWrites {
       if (bugs.some((bug) => error instanceof bug)) throw error;
       if (error instanceof CairnError && refusals.includes(error.code)) throw error;
       const reason =
-        (error instanceof Error && error.message) ||
-        'a rule of this installation refuses it';
-      throw new CairnError(
-        'write_refused',
-        `Cannot write to ${change.collection}: ${reason}`,
-        { cause: error },
-      );
+        (error instanceof Error && error.message) || 'a rule of this installation refuses it';
+      throw new CairnError('write_refused', `Cannot write to ${change.collection}: ${reason}`, {
+        cause: error,
+      });
     }
     if (returned === undefined) return;
     // A hook in plain JavaScript may return a promise. Its rejection must not end the
@@ -132,8 +129,7 @@ function changeOf(
 ): Change {
   return {
     collection: name,
-    operation:
-      before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
+    operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
     id: (before ?? after)?.id ?? 0,
     principal,
     before: before && representationOf(fields, before),

@@ -97,8 +97,7 @@ export class IdempotencyKeys {
     }
     if (kept !== undefined) {
       if (!this.#isExpired(kept)) {
-        const message =
-          'Cannot create the record: the Idempotency-Key was used with another body';
+        const message = 'Cannot create the record: the Idempotency-Key was used with another body';
         throw new CairnError('key_reused', message);
       }
       transaction.remove(this.#results, kept.id);
@@ -119,8 +118,7 @@ export class IdempotencyKeys {
     const own = transaction.oldest(this.#results, 'caller', caller);
     const oldest = transaction.oldest(this.#results, 'all', '');
     const count = transaction.countAtMost(this.#results, 'caller', caller);
-    const isFull =
-      count >= limits.keysPerCallerMax || this.#results.size >= limits.keysMax;
+    const isFull = count >= limits.keysPerCallerMax || this.#results.size >= limits.keysMax;
     const surplus = isFull ? (own ?? oldest) : undefined;
     for (const kept of [own, oldest]) {
       if (kept !== undefined && (kept === surplus || this.#isExpired(kept))) {

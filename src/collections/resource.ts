@@ -2,12 +2,7 @@ import { notFound, requireOwner, type Access, type Principal } from '../auth/acc
 import { invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
-import {
-  atElement,
-  storedRecordParser,
-  type Draft,
-  type Valid,
-} from '../schema/check.ts';
+import { atElement, storedRecordParser, type Draft, type Valid } from '../schema/check.ts';
 import { integer, type Field, type Input, type Shape } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
@@ -87,9 +82,7 @@ export class CollectionResource {
       ...fields,
       ownerId: integer(),
     };
-    const parse = storedRecordParser(stored, ({ ownerId }) =>
-      Number.isSafeInteger(ownerId),
-    );
+    const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
     this.declaration = declaration;
     this.#parts = parts;
     this.records = parts.store.collection<Entry>({ name, parse });
@@ -138,29 +131,25 @@ export class CollectionResource {
   ): Promise<{ readonly record: Entry }> {
     const { access, fields, timestamps } = this.declaration;
     const { writes, clock } = this.#parts;
-    const record = await writes.write(
-      this.declaration,
-      principal,
-      (transaction, wrote) => {
-        const before = this.#changeable(transaction, principal, access[draft.kind], id);
-        precondition.demand();
-        // A change by another caller changes `updatedAt` too: 412 is then a better answer
-        // than 422.
-        if (timestamps) precondition.check(before.revision);
-        const input = draft.against(before);
-        precondition.check(before.revision);
-        if (looksSame(fields, before, input)) return before;
-        const { ownerId, createdAt } = before;
-        const times = this.#timestamps(clock.now(), createdAt);
-        const after = transaction.replace(this.records, id, {
-          ownerId,
-          ...input,
-          ...times,
-        });
-        wrote({ before, after });
-        return after;
-      },
-    );
+    const record = await writes.write(this.declaration, principal, (transaction, wrote) => {
+      const before = this.#changeable(transaction, principal, access[draft.kind], id);
+      precondition.demand();
+      // A change by another caller changes `updatedAt` too: 412 is then a better answer
+      // than 422.
+      if (timestamps) precondition.check(before.revision);
+      const input = draft.against(before);
+      precondition.check(before.revision);
+      if (looksSame(fields, before, input)) return before;
+      const { ownerId, createdAt } = before;
+      const times = this.#timestamps(clock.now(), createdAt);
+      const after = transaction.replace(this.records, id, {
+        ownerId,
+        ...input,
+        ...times,
+      });
+      wrote({ before, after });
+      return after;
+    });
     return { record };
   }
 
@@ -187,12 +176,7 @@ export class CollectionResource {
   }
 
   /** @throws CairnError `not_found`, `not_owner` */
-  #changeable(
-    transaction: Transaction,
-    principal: Principal,
-    access: Access,
-    id: number,
-  ): Entry {
+  #changeable(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
     const entry = found(transaction.get(this.records, id));
     requireOwner(access, principal, entry.ownerId);
     return entry;

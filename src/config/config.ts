@@ -6,8 +6,16 @@ import { ruleViolation } from '../schema/rules.ts';
 import { errorCode } from '../store/disk/files.ts';
 import type { TlsFiles } from './certificate.ts';
 import {
-  choice, integer, members, option, readTable, settings, text, UsageError,
-  type ClusterOptions, type Option,
+  choice,
+  integer,
+  members,
+  option,
+  readTable,
+  settings,
+  text,
+  UsageError,
+  type ClusterOptions,
+  type Option,
 } from './settings.ts';
 
 /** The options and secrets of a server, checked. The names are those of `AppOptions`. */
@@ -65,9 +73,17 @@ const clusterTable = {
     choice(['recent', 'confirmed']),
     'recent',
   ),
-  clusterCa: option('cluster-ca', 'certificates in PEM that vouch for the members', file, undefined),
+  clusterCa: option(
+    'cluster-ca',
+    'certificates in PEM that vouch for the members',
+    file,
+    undefined,
+  ),
   clusterCert: option(
-    'cluster-cert', "this node's certificate for the members, in PEM", file, undefined,
+    'cluster-cert',
+    "this node's certificate for the members, in PEM",
+    file,
+    undefined,
   ),
   clusterKey: option('cluster-key', 'the private key of --cluster-cert, in PEM', file, undefined),
   clusterUser: option(
@@ -126,7 +142,8 @@ export const options = {
  * a file that a variable names, never from a flag.
  */
 export const secrets = {
-  CAIRN_SECRET: `signing key, from ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes; ` +
+  CAIRN_SECRET:
+    `signing key, from ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes; ` +
     'without it one is made and kept in the data directory',
   CAIRN_ADMIN_PASSWORD:
     'password of the administrator that the first start makes; without it one is generated',
@@ -140,8 +157,17 @@ export type SecretName = keyof typeof secrets;
  */
 export function readConfig(flags: Flags, environment: Environment): Config {
   const {
-    tlsCert, tlsKey, cluster, clusterPrefix, clusterMaxAge, clusterSessions, clusterCa,
-    clusterCert, clusterKey, clusterUser, ...values
+    tlsCert,
+    tlsKey,
+    cluster,
+    clusterPrefix,
+    clusterMaxAge,
+    clusterSessions,
+    clusterCa,
+    clusterCert,
+    clusterKey,
+    clusterUser,
+    ...values
   } = readTable<ServerOptions>(options, (option) => readOption(option, flags, environment));
   if (values.auth === 'none' && !isLoopback(values.host)) {
     const hosts = '--host 127.0.0.1, ::1 or localhost';
@@ -151,7 +177,9 @@ export function readConfig(flags: Flags, environment: Environment): Config {
   const [certFile, keyFile] = bothOrNone('--tls-cert and --tls-key', tlsCert, tlsKey);
   const [cert, key] = bothOrNone('--cluster-cert and --cluster-key', clusterCert, clusterKey);
   const [name, password] = bothOrNone(
-    '--cluster-user and CAIRN_CLUSTER_PASSWORD', clusterUser, clusterPassword,
+    '--cluster-user and CAIRN_CLUSTER_PASSWORD',
+    clusterUser,
+    clusterPassword,
   );
   return {
     ...values,
@@ -173,8 +201,11 @@ export function readConfig(flags: Flags, environment: Environment): Config {
 function readClusterTls(
   files: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
-  return Object.fromEntries(Object.entries(files).flatMap(([part, file]) =>
-    file === undefined ? [] : [[part, readSecretFile(file, `--cluster-${part}`)] as const]));
+  return Object.fromEntries(
+    Object.entries(files).flatMap(([part, file]) =>
+      file === undefined ? [] : [[part, readSecretFile(file, `--cluster-${part}`)] as const],
+    ),
+  );
 }
 
 /**
@@ -211,8 +242,10 @@ export function unknownVariables(environment: Environment): string[] {
     ...Object.keys(secrets).flatMap((name) => [name, `${name}_FILE`]),
   ]);
   const isUnknown = (name: string): boolean => name.startsWith('CAIRN_') && !known.has(name);
-  return Object.keys(environment).filter(isUnknown).sort().map((name) =>
-    `The variable ${name} is no option; did you mean ${nearest(name, known)}?`);
+  return Object.keys(environment)
+    .filter(isUnknown)
+    .sort()
+    .map((name) => `The variable ${name} is no option; did you mean ${nearest(name, known)}?`);
 }
 
 /**

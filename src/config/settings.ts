@@ -97,7 +97,7 @@ export function option<T>(
   help: string,
   kind: Kind<T>,
   fallback: T,
-  defaultText = String(fallback ?? '')
+  defaultText = String(fallback ?? ''),
 ): Option<T> {
   const variable = `CAIRN_${name.replaceAll('-', '_').toUpperCase()}`;
   return { ...kind, name, variable, help, default: fallback, defaultText };
@@ -126,7 +126,7 @@ export function toggle(name: string, help: string): Option<boolean> {
 export function text(
   placeholder: string,
   allowed = 'a text that is not empty',
-  isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line)
+  isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line),
 ): Kind<string> {
   const accepts = (value: unknown): value is string =>
     typeof value === 'string' && isAllowed(value);
@@ -159,9 +159,7 @@ function list(entry: Kind<string>): Kind<readonly string[]> {
     ...entry,
     parse: (text) => text.split(',').map((part) => part.trim()),
     accepts: (value): value is readonly string[] =>
-      Array.isArray(value) &&
-      value.every(entry.accepts) &&
-      new Set(value).size === value.length,
+      Array.isArray(value) && value.every(entry.accepts) && new Set(value).size === value.length,
   };
 }
 
@@ -180,11 +178,7 @@ function isMember(line: string): boolean {
 
 /** The addresses of etcd's members. */
 export const members = list(
-  text(
-    'URL,…',
-    'addresses such as https://10.0.0.1:2379; http: only on loopback',
-    isMember
-  )
+  text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember),
 );
 
 /** The options of the command line that `createApp` takes too. */
@@ -193,56 +187,53 @@ export const settings: OptionTable<Settings> = {
     'registration',
     'who may create users: administrators only, or anyone',
     choice(['closed', 'open']),
-    'closed'
+    'closed',
   ),
   auth: option(
     'auth',
     'none makes every caller an administrator, for prototypes on loopback',
     choice(['required', 'none']),
-    'required'
+    'required',
   ),
   corsOrigins: option(
     'cors-origin',
     'web origins whose pages may call the API',
     list(text('ORIGIN,…', 'origins such as https://app.example', isOrigin)),
-    []
+    [],
   ),
   trustedProxies: option(
     'trust-proxy',
     'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed',
     list(text('NETWORK,…', 'addresses or networks such as 10.0.0.0/8', isNetwork)),
-    []
+    [],
   ),
   basePath: option(
     'base-path',
     'path under which a proxy shows the server',
     text('PATH', 'a path such as /api, without a slash at its end', (line) =>
-      /^(?:\/[\w.~-]+)*$/.test(line)
+      /^(?:\/[\w.~-]+)*$/.test(line),
     ),
-    ''
+    '',
   ),
   passwordLengthMin: option(
     'password-min',
     'shortest password, in characters',
     integer('LENGTH', 8, 128),
-    15
+    15,
   ),
   scryptCost: option(
     'scrypt-cost',
     "exponent of scrypt's N for new password hashes",
     integer('EXPONENT', 14, 20),
-    15
+    15,
   ),
-  requireIfMatch: toggle(
-    'require-if-match',
-    'refuse PUT, PATCH and DELETE without If-Match (428)'
-  ),
+  requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
   recordsMax: option(
     'records-max',
     'most records that are kept, sessions apart; beyond it creations are refused (507)',
     integer('COUNT', 1, 1_000_000_000),
     undefined,
-    'as many as fit into memory'
+    'as many as fit into memory',
   ),
 };
 
@@ -257,20 +248,18 @@ export function settingsOf(given: SomeSettings): Settings {
     const value = values.get(name);
     if (value === undefined) return option.default;
     if (option.accepts(value)) return value;
-    throw new RangeError(
-      `Cannot use ${name} ${inspect(value)}: must be ${option.allowed}`
-    );
+    throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${option.allowed}`);
   });
 }
 
 /** Reads the value of every option of a table. */
 export function readTable<V extends object>(
   table: OptionTable<V>,
-  read: <T>(option: Option<T>, name: string) => T
+  read: <T>(option: Option<T>, name: string) => T,
 ): V {
   const options: { readonly [name: string]: Option<unknown> } = { ...table };
   const values = Object.fromEntries(
-    Object.entries(options).map(([name, option]) => [name, read(option, name)])
+    Object.entries(options).map(([name, option]) => [name, read(option, name)]),
   );
   const isComplete = (given: object): given is V =>
     Object.keys(table).every((name) => name in given);

@@ -18,7 +18,8 @@ const acceptElement = new RegExp(
  * ignored.
  */
 export function negotiate<T extends string>(
-  accept: string | undefined, offered: readonly T[],
+  accept: string | undefined,
+  offered: readonly T[],
 ): T | undefined {
   if (accept === undefined || accept === '*/*' || accept === '') return offered[0];
   const qualities = new Map<string, number>();
@@ -68,7 +69,10 @@ export function checkContentType(
     throw refuse('send it without a Content-Encoding', 'Accept-Encoding', 'identity');
   }
   const value = fields.get('content-type') ?? '';
-  const [type = '', ...parameters] = value.toLowerCase().split(';').map((part) => part.trim());
+  const [type = '', ...parameters] = value
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
   const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
   const isUtf8 = charsets.every((one) => /^charset=("?)utf-8\1$/.test(one));
   if (mediaTypes.includes(type) && isUtf8) return;

@@ -15,9 +15,7 @@ export interface Caller {
  * is not a trusted proxy is the caller's. What precedes it may have been forged by the
  * caller.
  */
-export function resolveCaller(
-  peer: Caller, fields: Fields, proxies: TrustedProxies,
-): Caller {
+export function resolveCaller(peer: Caller, fields: Fields, proxies: TrustedProxies): Caller {
   let address = peer.address;
   for (const hop of (fields.get('x-forwarded-for') ?? '').split(',').reverse()) {
     // Some proxies append the port too: `192.0.2.1:4711`, `[2001:db8::1]:4711`.

@@ -13,7 +13,8 @@ const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
 /** Whether the connection has to end with the reply to this request. */
 export function mustEnd(
-  { head, awaitsContinue, fields, incoming, outgoing }: Exchange, isStream: boolean,
+  { head, awaitsContinue, fields, incoming, outgoing }: Exchange,
+  isStream: boolean,
 ): boolean {
   // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet
   // behind it, and could then parse the content of a dropped request as a request.

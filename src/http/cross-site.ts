@@ -11,9 +11,7 @@ export function isSafe(method: string): boolean {
  * neither is not a browser, so no page can make it send a cookie. `allowedOrigins` are
  * origins as browsers serialize them, such as `https://app.example`.
  */
-export function isCrossSite(
-  fields: Fields, allowedOrigins: ReadonlySet<string>,
-): boolean {
+export function isCrossSite(fields: Fields, allowedOrigins: ReadonlySet<string>): boolean {
   const origin = fields.get('origin');
   if (origin !== undefined && allowedOrigins.has(origin)) return false;
   const site = fields.get('sec-fetch-site');
@@ -35,5 +33,8 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
  * §3.2.2).
  */
 export function hostOf(authority: string): string {
-  return authority.toLowerCase().replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+  return authority
+    .toLowerCase()
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
 }

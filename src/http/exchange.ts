@@ -52,10 +52,12 @@ export interface Arriving {
 }
 
 const callerLeft = new CairnError(
-  'malformed_request', 'Cannot read the body: the caller closed the connection',
+  'malformed_request',
+  'Cannot read the body: the caller closed the connection',
 );
 const tooManyArrive = new CairnError(
-  'overloaded', 'Cannot read the body: too many are being received, try again later',
+  'overloaded',
+  'Cannot read the body: too many are being received, try again later',
   { retryAfterSeconds: 1 },
 );
 
@@ -64,7 +66,8 @@ const requestId = /^[\w.~:=+/@-]{1,128}$/;
 
 export function tooLarge(bytesMax: number): CairnError {
   return new CairnError(
-    'content_too_large', `Cannot read the body: it is larger than ${bytesMax} bytes`,
+    'content_too_large',
+    `Cannot read the body: it is larger than ${bytesMax} bytes`,
   );
 }
 
@@ -208,7 +211,10 @@ export class Exchange implements Request {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#rejectBody = reject;
-        incoming.on('data', append).once('end', resolve).once('close', () => reject(callerLeft));
+        incoming
+          .on('data', append)
+          .once('end', resolve)
+          .once('close', () => reject(callerLeft));
       });
     } finally {
       incoming.off('data', append);

@@ -11,11 +11,13 @@ import type { Reply, StreamedBody } from './message.ts';
 
 /** The error that the caller gets where there was a bug. */
 export const internal = new CairnError(
-  'internal', 'Cannot answer the request: the server has an internal error',
+  'internal',
+  'Cannot answer the request: the server has an internal error',
 );
 /** Created once, because refusing requests in an overload must be cheap. */
 const overloaded = new CairnError(
-  'overloaded', 'Cannot answer the request: too many are in progress, try again later',
+  'overloaded',
+  'Cannot answer the request: too many are in progress, try again later',
   { retryAfterSeconds: 1 },
 );
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
@@ -56,15 +58,21 @@ export class Exchanger {
     this.options = options;
     this.limits = { ...limits, ...options.limits };
     const { arrivingBytesMax, arrivingBytesPerCallerMax, uncountedBodyBytesMax } = this.limits;
-    const part = (share: number): Shares => new Shares(share * arrivingBytesMax, arrivingBytesPerCallerMax);
+    const part = (share: number): Shares =>
+      new Shares(share * arrivingBytesMax, arrivingBytesPerCallerMax);
     this.arriving = {
-      count: 0, fromUsers: part(3 / 4), fromOthers: part(1 / 4), uncountedBytesMax: uncountedBodyBytesMax,
+      count: 0,
+      fromUsers: part(3 / 4),
+      fromOthers: part(1 / 4),
+      uncountedBytesMax: uncountedBodyBytesMax,
     };
   }
 
   /** Answers a request that has just arrived at a `node:http` or `node:https` server. */
   readonly receive = (
-    incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue = false,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    awaitsContinue = false,
   ): void => {
     const { proxies, handle, alwaysServedTargets } = this.options;
     const connection = this.#connectionOf(incoming.socket);
@@ -75,7 +83,8 @@ export class Exchanger {
     try {
       exchange.check();
       if (connection.isProxy) exchange.believe(proxies);
-      else if (exchange.fields.get('x-forwarded-for') !== undefined) this.#reportProxy(exchange.address);
+      else if (exchange.fields.get('x-forwarded-for') !== undefined)
+        this.#reportProxy(exchange.address);
       // A request whose body arrives slowly is bounded by its connection, so it is not
       // counted.
       const isOverloaded = this.inFlight - this.arriving.count >= this.limits.requestsInFlightMax;
@@ -128,10 +137,14 @@ export class Exchanger {
     return connection;
   }
 
-  #begin(
-    connection: Connection, incoming: IncomingMessage, outgoing: ServerResponse,
-  ): Exchange {
-    return (connection.latest = new Exchange(connection, incoming, outgoing, this.arriving, this.options));
+  #begin(connection: Connection, incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
+    return (connection.latest = new Exchange(
+      connection,
+      incoming,
+      outgoing,
+      this.arriving,
+      this.options,
+    ));
   }
 
   #reportProxy(address: string): void {
@@ -214,10 +227,13 @@ export class Exchanger {
       outgoing.write(content);
       socket.uncork();
     }
-    const isArriving = exchange.head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
+    const isArriving =
+      exchange.head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
     if (connection.isClosing && (connection.isFollowed || isArriving)) {
       outgoing.flushHeaders();
-      linger(connection.isFollowed ? socket : incoming, this.limits.lingerTimeoutMs, () => outgoing.end());
+      linger(connection.isFollowed ? socket : incoming, this.limits.lingerTimeoutMs, () =>
+        outgoing.end(),
+      );
     } else {
       outgoing.end();
     }
@@ -233,9 +249,17 @@ export class Exchanger {
   }
 
   async #stream(
-    exchange: Exchange, body: StreamedBody, { status, isEndless = false }: Reply,
+    exchange: Exchange,
+    body: StreamedBody,
+    { status, isEndless = false }: Reply,
   ): Promise<void> {
-    const { connection, outgoing, signal, method, incoming: { socket } } = exchange;
+    const {
+      connection,
+      outgoing,
+      signal,
+      method,
+      incoming: { socket },
+    } = exchange;
     let bytes = 0;
     async function* counted(): AsyncGenerator<string> {
       for await (const chunk of body) {
@@ -265,10 +289,20 @@ export class Exchanger {
   }
 
   #report(
-    { id, method, target, route, userId, startedMs }: Exchange, status: number, bytes:
-    number,
+    { id, method, target, route, userId, startedMs }: Exchange,
+    status: number,
+    bytes: number,
   ): void {
     const { clock, onAnswered } = this.options;
-    onAnswered?.({ id, method, target, route, status, durationMs: clock.elapsed() - startedMs, bytes, userId });
+    onAnswered?.({
+      id,
+      method,
+      target,
+      route,
+      status,
+      durationMs: clock.elapsed() - startedMs,
+      bytes,
+      userId,
+    });
   }
 }

@@ -73,7 +73,10 @@ const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
  * 0 it is removed.
  */
 export function serializeCookie(
-  name: string, value: string, maxAgeSeconds: number, path = '/',
+  name: string,
+  value: string,
+  maxAgeSeconds: number,
+  path = '/',
 ): string {
   invariant(cookieValue.test(value), 'a cookie value has cookie octets only');
   return `${name}=${value}; Path=${path}; Max-Age=${maxAgeSeconds}; HttpOnly; Secure; SameSite=Strict`;

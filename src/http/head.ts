@@ -27,7 +27,8 @@ export interface Head {
  *   has to be closed then, because the bytes that follow cannot be trusted.
  */
 export function checkHead(
-  request: Pick<Request, 'method' | 'target' | 'fields' | 'basePath'>, version: string,
+  request: Pick<Request, 'method' | 'target' | 'fields' | 'basePath'>,
+  version: string,
 ): Head {
   const { method, fields, basePath } = request;
   if (version !== '1.1' && version !== '1.0') {
@@ -43,7 +44,10 @@ export function checkHead(
   if (!hasHost) throw malformed('its Host field is missing or malformed');
   const expectation = fields.get('expect') ?? continueExpectation;
   if (expectation.toLowerCase() !== continueExpectation) {
-    throw unreadable('expectation_failed', `the only supported expectation is ${continueExpectation}`);
+    throw unreadable(
+      'expectation_failed',
+      `the only supported expectation is ${continueExpectation}`,
+    );
   }
   const contentLength = contentLengthOf(fields, version);
   if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) {
@@ -86,7 +90,8 @@ const authority = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5
 /**
  * Visible ASCII without "#". In the path, each "%" is followed by two hexadecimal digits.
  */
-const originForm = /^\/(?:[^\0-\x20#%?\x7f-\uffff]|%[0-9A-Fa-f]{2})*(?:\?[^\0-\x20#\x7f-\uffff]*)?$/;
+const originForm =
+  /^\/(?:[^\0-\x20#%?\x7f-\uffff]|%[0-9A-Fa-f]{2})*(?:\?[^\0-\x20#\x7f-\uffff]*)?$/;
 
 /**
  * Reads a target in absolute-form (RFC 9112 §3.2.2), which every server must accept, and

@@ -37,17 +37,20 @@ export type InjectOptions = Pick<ExchangerOptions, 'handle' | 'refuse' | 'nextId
  * of fields, sizes, and wrong lengths. `Host` is `localhost` and `Content-Length` is
  * right, unless `fields` has them.
  */
-export async function inject(
-  options: InjectOptions, plain: PlainRequest,
-): Promise<PlainReply> {
+export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
   const { handle, refuse, nextId, basePath = '' } = options;
   const { method = 'GET', address = '127.0.0.1' } = plain;
   const content = Buffer.from(plain.body ?? '');
   const named = new Map([['host', 'localhost']]);
   if (plain.body !== undefined) named.set('content-length', String(content.length));
-  for (const [name, value] of Object.entries(plain.fields ?? {})) named.set(name.toLowerCase(), value);
+  for (const [name, value] of Object.entries(plain.fields ?? {}))
+    named.set(name.toLowerCase(), value);
   const request: Request = {
-    id: nextId(), method, target: plain.target, basePath, address,
+    id: nextId(),
+    method,
+    target: plain.target,
+    basePath,
+    address,
     fields: new Fields([...named].flat()),
     signal: plain.signal ?? new AbortController().signal,
     get caller() {
@@ -67,14 +70,13 @@ export async function inject(
     reply = refuse(error, request);
   }
   const { body = '', status } = reply;
-  const sent = typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
+  const sent =
+    typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
   const fields = new Fields([...reply.fields, 'X-Request-Id', request.id]);
   return { status, fields, body: method === 'HEAD' ? '' : sent };
 }
 
-async function gather(
-  body: StreamedBody, { method, onPiece }: PlainRequest,
-): Promise<string> {
+async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {
   let text = '';
   for await (const piece of body) {
     if (method === 'HEAD') break;

@@ -27,7 +27,10 @@ export interface Preconditions {
  * @throws CairnError `malformed_request`
  */
 export function readPreconditions(fields: Fields): Preconditions {
-  return { ifMatch: readEntityTags(fields, 'if-match'), ifNoneMatch: readEntityTags(fields, 'if-none-match') };
+  return {
+    ifMatch: readEntityTags(fields, 'if-match'),
+    ifNoneMatch: readEntityTags(fields, 'if-none-match'),
+  };
 }
 
 /**
@@ -61,7 +64,8 @@ export function readEntityTags(fields: Fields, name: string): EntityTags {
   const tags = parseEntityTags(value);
   if (tags === undefined) {
     throw new CairnError(
-      'malformed_request', `Cannot read ${name}: it must be a list of entity tags, or *`,
+      'malformed_request',
+      `Cannot read ${name}: it must be a list of entity tags, or *`,
     );
   }
   return tags;

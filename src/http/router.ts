@@ -13,16 +13,16 @@ export interface Route<T> {
 /** The result of matching a request. */
 export type Match<T> =
   | {
-    readonly kind: 'found';
-    readonly value: T;
-    /**
-     * The parameter exactly as sent, still percent-encoded; empty if the pattern has
-     * none.
-     */
-    readonly parameter: string;
-    /** The text after the "?", exactly as sent; empty if there is none. */
-    readonly query: string;
-  }
+      readonly kind: 'found';
+      readonly value: T;
+      /**
+       * The parameter exactly as sent, still percent-encoded; empty if the pattern has
+       * none.
+       */
+      readonly parameter: string;
+      /** The text after the "?", exactly as sent; empty if there is none. */
+      readonly query: string;
+    }
   /** The path has no route for this method. `allow` is the value of an `Allow` field. */
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'not-found' };
@@ -48,12 +48,18 @@ export class Router<T extends NonNullable<unknown>> {
    */
   constructor(routes: readonly Route<T>[]) {
     for (const { method, pattern, value } of routes) {
-      invariant(patternGrammar.test(pattern), `"${pattern}" is not a path pattern such as /items/{id}`);
+      invariant(
+        patternGrammar.test(pattern),
+        `"${pattern}" is not a path pattern such as /items/{id}`,
+      );
       const [prefix = '', parameter] = pattern.split('{');
       const paths = parameter === undefined ? this.#exact : this.#byPrefix;
       const path = paths.get(prefix) ?? { pattern, byMethod: new Map<string, T>() };
       const isNew = path.pattern === pattern && !path.byMethod.has(method);
-      invariant(isNew, `"${method} ${pattern}" and "${method} ${path.pattern}" match the same paths`);
+      invariant(
+        isNew,
+        `"${method} ${pattern}" and "${method} ${path.pattern}" match the same paths`,
+      );
       path.byMethod.set(method, value);
       paths.set(prefix, path);
     }
@@ -70,8 +76,13 @@ export class Router<T extends NonNullable<unknown>> {
     if (found === undefined) return { kind: 'not-found' };
     const { byMethod } = found;
     const value = byMethod.get(method === 'HEAD' ? 'GET' : method);
-    if (value !== undefined) return { kind: 'found', value, parameter, query: target.slice(mark + 1) };
-    const methods = new Set([...byMethod.keys(), 'OPTIONS', ...(byMethod.has('GET') ? ['HEAD'] : [])]);
+    if (value !== undefined)
+      return { kind: 'found', value, parameter, query: target.slice(mark + 1) };
+    const methods = new Set([
+      ...byMethod.keys(),
+      'OPTIONS',
+      ...(byMethod.has('GET') ? ['HEAD'] : []),
+    ]);
     return { kind: 'method-not-allowed', allow: [...methods].sort().join(', ') };
   }
 }

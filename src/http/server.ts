@@ -21,7 +21,10 @@ export interface TlsTexts {
  * @throws the error of binding to the port
  */
 export async function startHttpServer(
-  exchanger: Exchanger, port: number, host: string, tls?: TlsTexts,
+  exchanger: Exchanger,
+  port: number,
+  host: string,
+  tls?: TlsTexts,
 ): Promise<HttpServer> {
   const server = await createNodeServer(tls, exchanger.limits);
   const started = new HttpServer(server, exchanger);
@@ -47,7 +50,8 @@ export class HttpServer {
       .on('checkContinue', (incoming, outgoing) => exchanger.receive(incoming, outgoing, true))
       .on('connect', (_, socket: Socket) => this.#refuseTunnel(socket))
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-        this.#refuseMalformed(error, socket))
+        this.#refuseMalformed(error, socket),
+      )
       // A TLS socket is counted when it connects, before the handshake costs anything.
       .on('connection', (socket: Socket) => this.#count(socket))
       .on('drop', () => this.#makeRoom())
@@ -143,7 +147,10 @@ export class HttpServer {
     const isGone = !socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code);
     if (isGone) return void socket.destroy();
     const [known, detail] = failures[code] ?? unparsable;
-    this.#exchanger.receiveFailure(socket, new CairnError(known, `Cannot read the request: ${detail}`));
+    this.#exchanger.receiveFailure(
+      socket,
+      new CairnError(known, `Cannot read the request: ${detail}`),
+    );
   }
 }
 
@@ -171,7 +178,8 @@ const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 const unparsable = ['malformed_request', 'its request line or a field is malformed'] as const;
 
 async function createNodeServer(
-  tls: TlsTexts | undefined, bounds: Limits,
+  tls: TlsTexts | undefined,
+  bounds: Limits,
 ): Promise<Server | HttpsServer> {
   const options = {
     maxHeaderSize: bounds.fieldsBytesMax,

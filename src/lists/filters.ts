@@ -25,10 +25,7 @@ export interface QueryParameter {
 }
 
 /** Makes the test of a field's value. `operand` is the first of `operands`. */
-type MakeTest = (
-  operand: Scalar,
-  operands: ReadonlySet<Scalar>,
-) => (value: Scalar) => boolean;
+type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
 /** Each operator, with its description in the OpenAPI document and its test. */
 const operators = {
@@ -48,8 +45,7 @@ const operators = {
     test: (operand) => (value) => value >= operand,
   },
   in: {
-    words:
-      'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
+    words: 'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
     test: (_, operands) => (value) => operands.has(value),
   },
   contains: {
@@ -106,10 +102,7 @@ export function readFilter(
   if (name === undefined || field === undefined) {
     const filters = `filters by ${fields.map(([known]) => known).join(', ')}`;
     const known = `${others.join(', ')}, and ${filters}`;
-    throw invalidParameter(
-      parameter,
-      `is not a known parameter; this list takes ${known}`,
-    );
+    throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
   const { rule } = field;
   const allowed = operatorsByKind[rule.kind];
@@ -125,9 +118,7 @@ export function readFilter(
 
 /** Splits at commas, except at those after an odd number of backslashes. */
 function splitValues(list: string): string[] {
-  return list
-    .split(/(?<=(?<!\\)(?:\\\\)*),/)
-    .map((value) => value.replaceAll(/\\([,\\])/g, '$1'));
+  return list.split(/(?<=(?<!\\)(?:\\\\)*),/).map((value) => value.replaceAll(/\\([,\\])/g, '$1'));
 }
 
 /**
@@ -144,8 +135,7 @@ function readOperand(rule: Rule, parameter: string, text: string): Scalar {
       'must be a number in JSON that a double can represent exactly',
     );
   }
-  const value =
-    rule.kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
+  const value = rule.kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
   const violation = ruleViolation(rule, value);
   if (violation !== undefined) throw invalidParameter(parameter, violation.detail);
   return value;
@@ -159,8 +149,7 @@ export function filterParameters(shape: Shape): QueryParameter[] {
       return {
         name: operator === 'eq' ? name : `${name}:${operator}`,
         description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,
-        schema:
-          operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
+        schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
       };
     }),
   );
@@ -175,10 +164,7 @@ const notes: { readonly [kind in Rule['kind']]?: string } = {
  * Returns a test of whether a record passes all `filters`. A record without the field
  * passes only `ne`.
  */
-export function matcher(
-  shape: Shape,
-  filters: readonly Filter[],
-): (record: object) => boolean {
+export function matcher(shape: Shape, filters: readonly Filter[]): (record: object) => boolean {
   const tests = filters.map(({ names, operator, operands }) => {
     const ofFields = names.map((name) => {
       const read = comparedValue(shape, name);

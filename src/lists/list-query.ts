@@ -47,11 +47,7 @@ export interface ListQuery {
  * @throws CairnError `invalid_query`, which names the parameter and what is allowed;
  *   `authentication_required`
  */
-export function parseListQuery(
-  subject: ListSubject,
-  query: Query,
-  userId?: number,
-): ListQuery {
+export function parseListQuery(subject: ListSubject, query: Query, userId?: number): ListQuery {
   const { shape } = subject;
   const known = ownParameters(subject);
   const own = new Map<string, string>();
@@ -59,8 +55,7 @@ export function parseListQuery(
   for (const [parameter, [value = '', ...more]] of query) {
     const isOwn = known.includes(parameter);
     const filter = isOwn ? undefined : readFilter(shape, parameter, value, known);
-    const key =
-      filter === undefined ? parameter : `${filter.names.join()}:${filter.operator}`;
+    const key = filter === undefined ? parameter : `${filter.names.join()}:${filter.operator}`;
     if (more.length > 0 || filters.has(key))
       throw invalidParameter(parameter, 'is given more than once');
     if (filter === undefined) own.set(parameter, value);
@@ -90,10 +85,7 @@ export function parseListQuery(
  * Parses the query of a single record, whose only parameter is `fields`.
  * @throws CairnError `invalid_query` for any other parameter
  */
-export function parseFieldsQuery(
-  shape: Shape,
-  query: Query,
-): readonly string[] | undefined {
+export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] | undefined {
   const other = [...query.keys()].find((parameter) => parameter !== 'fields');
   if (other !== undefined)
     throw invalidParameter(other, 'is not a known parameter; a record takes fields');
@@ -108,8 +100,7 @@ export function listParameters(subject: ListSubject): QueryParameter[] {
   const own: QueryParameter[] = [
     {
       name: 'limit',
-      description:
-        'The maximum number of records on a page. Without it, all records are sent.',
+      description: 'The maximum number of records on a page. Without it, all records are sent.',
       schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
     },
     {
@@ -188,16 +179,12 @@ function readSearch(shape: Shape, value: string): Filter {
   if (length > 0 && length <= limits.searchLengthMax) {
     return { names: searchedNames(shape), operator: 'search', operands: [value] };
   }
-  throw invalidParameter(
-    'q',
-    `must be from 1 to ${limits.searchLengthMax} characters long`,
-  );
+  throw invalidParameter('q', `must be from 1 to ${limits.searchLengthMax} characters long`);
 }
 
 function readOwner(value: string, userId: number | undefined): Filter {
   if (value !== 'me') throw invalidParameter('owner', 'must be "me"');
-  if (userId !== undefined)
-    return { names: ['ownerId'], operator: 'eq', operands: [userId] };
+  if (userId !== undefined) return { names: ['ownerId'], operator: 'eq', operands: [userId] };
   const message = 'Cannot list your own records: sign in or send a bearer token';
   throw new CairnError('authentication_required', message);
 }
@@ -206,16 +193,10 @@ function readLimit(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const limit = /^[1-9][0-9]{0,5}$/.test(value) ? Number(value) : Infinity;
   if (limit <= limits.pageRecordsMax) return limit;
-  throw invalidParameter(
-    'limit',
-    `must be a whole number from 1 to ${limits.pageRecordsMax}`,
-  );
+  throw invalidParameter('limit', `must be a whole number from 1 to ${limits.pageRecordsMax}`);
 }
 
-function readFields(
-  shape: Shape,
-  value: string | undefined,
-): readonly string[] | undefined {
+function readFields(shape: Shape, value: string | undefined): readonly string[] | undefined {
   const allowed = readableNames(shape);
   const names = value?.split(',');
   if (names === undefined || isSelection(names, allowed)) return names;
@@ -225,9 +206,7 @@ function readFields(
 
 /** Whether each of `names` is allowed and occurs once. */
 function isSelection(names: readonly string[], allowed: readonly string[]): boolean {
-  return (
-    names.every((name) => allowed.includes(name)) && new Set(names).size === names.length
-  );
+  return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
 }
 
 function readSort(shape: Shape, value: string): SortTerm[] {
@@ -242,9 +221,7 @@ function readSort(shape: Shape, value: string): SortTerm[] {
   }
   // Ids are unique, so later terms have no effect.
   const index = names.indexOf('id');
-  return index === -1
-    ? [...terms, { name: 'id', descending: false }]
-    : terms.slice(0, index + 1);
+  return index === -1 ? [...terms, { name: 'id', descending: false }] : terms.slice(0, index + 1);
 }
 
 type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
@@ -255,9 +232,7 @@ type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
  */
 export function writeCursor(query: Ordering, record: object): string {
   const after = query.sort.map(({ name }) => fieldValue(record, name) ?? null);
-  return Buffer.from(JSON.stringify({ of: fingerprint(query), after })).toString(
-    'base64url',
-  );
+  return Buffer.from(JSON.stringify({ of: fingerprint(query), after })).toString('base64url');
 }
 
 function readCursor(
@@ -273,9 +248,7 @@ function readCursor(
   const fits = query.sort.every(({ name }, index) => {
     const field = shape[name];
     const part = values[index];
-    return part === null
-      ? field?.presence === 'optional'
-      : typeof part === typeof field?.example;
+    return part === null ? field?.presence === 'optional' : typeof part === typeof field?.example;
   });
   if (!fits || values.length !== query.sort.length) {
     throw invalidParameter(
@@ -283,9 +256,7 @@ function readCursor(
       'must come from the Link field of a list with the same sort and filters',
     );
   }
-  return Object.fromEntries(
-    query.sort.map(({ name }, index) => [name, values[index] ?? null]),
-  );
+  return Object.fromEntries(query.sort.map(({ name }, index) => [name, values[index] ?? null]));
 }
 
 /**
@@ -293,7 +264,5 @@ function readCursor(
  * measure.
  */
 function fingerprint({ sort, filters }: Ordering): number {
-  return crc32(
-    JSON.stringify([sort, filters.map((filter) => JSON.stringify(filter)).sort()]),
-  );
+  return crc32(JSON.stringify([sort, filters.map((filter) => JSON.stringify(filter)).sort()]));
 }

@@ -6,7 +6,12 @@ import { matcher } from './filters.ts';
 import type { ListCaller, ListPool, ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
 import {
-  comparator, firstInOrder, sorted, type Block, type Compare, type SortTerm,
+  comparator,
+  firstInOrder,
+  sorted,
+  type Block,
+  type Compare,
+  type SortTerm,
 } from './order.ts';
 
 /** The records to list. They have the fields of `shape`. */
@@ -67,16 +72,14 @@ export async function readList(
 ): Promise<List> {
   const { size, blocks } = records.view();
   const isReversed = query.until !== undefined;
-  const { limit = size <= limits.pageRecordsMax ? limits.pageRecordsMax : Infinity } =
-    query;
+  const { limit = size <= limits.pageRecordsMax ? limits.pageRecordsMax : Infinity } = query;
   const isFree = size <= freeSteps * stepLength;
   const work = pool.begin(caller, isFree ? Infinity : limit === Infinity ? 0 : freeSteps);
   let isStreamed = false;
   try {
     const passes = matcher(shape, query.filters);
     const write = representationWriter(shape, query.fields);
-    const counted = () =>
-      query.filters.length === 0 ? size : countOf(blocks, passes, work);
+    const counted = () => (query.filters.length === 0 ? size : countOf(blocks, passes, work));
     const total = withTotal ? await counted() : undefined;
     const found = inOrder(blocks, shape, query, passes, limit + 1, work);
     if (limit === Infinity) {
@@ -103,11 +106,7 @@ export async function readList(
   }
 }
 
-async function countOf(
-  blocks: readonly Block[],
-  passes: Test,
-  work: ListWork,
-): Promise<number> {
+async function countOf(blocks: readonly Block[], passes: Test, work: ListWork): Promise<number> {
   let count = 0;
   for await (const block of matching(blocks, passes, work)) count += block.length;
   return count;
@@ -181,7 +180,10 @@ async function sortedView(
   view.isSorting = true;
   try {
     const inOrder: Block[] = [];
-    for await (const block of sorted(matching(blocks, () => true, work), compare)) {
+    for await (const block of sorted(
+      matching(blocks, () => true, work),
+      compare,
+    )) {
       inOrder.push(block);
       await work.pause();
     }
@@ -210,11 +212,7 @@ async function* matching(
  * Yields the records of blocks in an order, or in its reverse, from the first for which
  * `isPast` holds.
  */
-function* startingAt(
-  blocks: readonly Block[],
-  reversed: boolean,
-  isPast: Test,
-): Generator<Block> {
+function* startingAt(blocks: readonly Block[], reversed: boolean, isPast: Test): Generator<Block> {
   for (const block of reversed ? blocks.toReversed() : blocks) {
     const last = block.at(reversed ? 0 : -1);
     if (last === undefined || !isPast(last)) continue;

@@ -36,10 +36,7 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
  * Returns a reader of the compared value of a field. E-mail addresses are compared by
  * `emailKey`.
  */
-export function comparedValue(
-  shape: Shape,
-  name: string,
-): (record: object) => Scalar | undefined {
+export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
   if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
   return (record) => {
     const value = fieldValue(record, name);
@@ -66,9 +63,7 @@ export async function firstInOrder(
   for await (const block of blocks) {
     const bound = last;
     found.push(
-      ...(bound === undefined
-        ? block
-        : block.filter((record) => compare(record, bound) < 0)),
+      ...(bound === undefined ? block : block.filter((record) => compare(record, bound) < 0)),
     );
     if (found.length < 2 * count + runLength) continue;
     found = found.sort(compare).slice(0, count);

@@ -87,7 +87,8 @@ export function createLog(options: LogOptions): Log {
   const [encode, encodeRequest] =
     format === 'json' ? [jsonLine, jsonRequest] : [prettyLine, prettyRequest];
   const queue = new LineQueue(sink, onError, (lines) =>
-    message('warn', 'Log lines were dropped, because the log was read too slowly', { lines }));
+    message('warn', 'Log lines were dropped, because the log was read too slowly', { lines }),
+  );
   let lastMs = NaN;
   let lastTime = '';
   const time = (): string => {
@@ -125,9 +126,11 @@ const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 
 function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const method = plain.test(entry.method) ? `"${entry.method}"` : JSON.stringify(entry.method);
   const route = entry.route === undefined ? 'null' : `"${entry.route}"`;
-  return `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}",` +
+  return (
+    `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}",` +
     `"method":${method},"route":${route},"status":${entry.status},` +
-    `"durationMs":${entry.durationMs.toFixed(3)},"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`;
+    `"durationMs":${entry.durationMs.toFixed(3)},"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`
+  );
 }
 
 function prettyRequest(time: string, level: LogLevel, entry: RequestEntry): string {
@@ -144,17 +147,26 @@ const shownPathMax = 200;
 type Kind = 'message' | 'security';
 
 function jsonLine(
-  time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails,
+  time: string,
+  level: LogLevel,
+  kind: Kind,
+  text: string,
+  details: LogDetails,
 ): string {
   const name = kind === 'security' ? 'event' : 'message';
   return `${JSON.stringify({ time, level, kind, [name]: text, ...details })}\n`;
 }
 
 function prettyLine(
-  time: string, level: LogLevel, kind: Kind, text: string, details: LogDetails,
+  time: string,
+  level: LogLevel,
+  kind: Kind,
+  text: string,
+  details: LogDetails,
 ): string {
   const pairs = Object.entries(details).flatMap(([name, value]) =>
-    value === undefined ? [] : [` ${name}=${shown(String(value))}`]);
+    value === undefined ? [] : [` ${name}=${shown(String(value))}`],
+  );
   const head = kind === 'security' ? `security ${text}` : escapeControls(text);
   const alarm = level === 'warn' || level === 'error' ? `${level.toUpperCase()} ` : '';
   return `${time.slice(11, 23)} ${alarm}${head}${pairs.join('')}\n`;
@@ -175,8 +187,10 @@ function shown(value: string): string {
  * numbers.
  */
 function escapeControls(value: string): string {
-  return value.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (character) =>
-    `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return value.replace(
+    /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** The most text that may wait, in characters, before lines are dropped. */
@@ -210,9 +224,7 @@ class LineQueue {
   #timer: NodeJS.Timeout | undefined;
   #whenEmpty: (() => void) | undefined;
 
-  constructor(
-    sink: LogSink, onError: (error: Error) => void, onDropped: (lines: number) => void,
-  ) {
+  constructor(sink: LogSink, onError: (error: Error) => void, onDropped: (lines: number) => void) {
     this.#sink = sink;
     this.#onError = onError;
     this.#onDropped = onDropped;

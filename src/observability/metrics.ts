@@ -23,21 +23,24 @@ export type Sample = readonly [suffix: string, value: number];
 
 /** Writes metrics in the text format 0.0.4 of Prometheus. */
 export function exposition(families: readonly Family[]): string {
-  return families.map(([type, name, help, values]) => {
-    if (values === undefined) return '';
-    const samples: Iterable<Sample> = typeof values === 'number' ? [['', values]] : values;
-    const lines = Array.from(
-      samples,
-      ([suffix, value]) => `${name}${suffix} ${numeral(value)}\n`,
-    );
-    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
-  }).join('');
+  return families
+    .map(([type, name, help, values]) => {
+      if (values === undefined) return '';
+      const samples: Iterable<Sample> = typeof values === 'number' ? [['', values]] : values;
+      const lines = Array.from(
+        samples,
+        ([suffix, value]) => `${name}${suffix} ${numeral(value)}\n`,
+      );
+      return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+    })
+    .join('');
 }
 
 function numeral(value: number): string {
   return value === Infinity ? '+Inf' : String(value);
 }
 
+// prettier-ignore
 const bounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity,
 ];
@@ -108,10 +111,11 @@ export class Metrics implements Observer {
     const { rss, heapUsed } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
     const startedSeconds = systemClock.now() / 1000 - process.uptime();
-    const durations = [...this.#durations].flatMap(
-      ([route, times]) => times.samples(`route="${route}"`),
+    const durations = [...this.#durations].flatMap(([route, times]) =>
+      times.samples(`route="${route}"`),
     );
     const duration = 'Time from the head of a request to the end of its response';
+    // prettier-ignore
     return [
       ['counter', 'cairn_http_requests_total',
         'Requests that were answered', this.#requests],

@@ -26,11 +26,7 @@ export interface BodyRules<S extends Shape> {
    * Finds issues beyond the rules of the fields. `stored` is the current record, or an
    * empty object for a new one.
    */
-  readonly furtherIssues?: (
-    sent: JsonObject,
-    stored: object,
-    sender: Sender,
-  ) => readonly Issue[];
+  readonly furtherIssues?: (sent: JsonObject, stored: object, sender: Sender) => readonly Issue[];
 }
 
 /**
@@ -39,8 +35,7 @@ export interface BodyRules<S extends Shape> {
  * are part of the resource.
  */
 export type Mode =
-  | { readonly kind: 'create' }
-  | { readonly kind: 'replace' | 'patch'; readonly stored: object };
+  { readonly kind: 'create' } | { readonly kind: 'replace' | 'patch'; readonly stored: object };
 
 declare const valid: unique symbol;
 /**
@@ -58,9 +53,7 @@ export function acceptNew<S extends Shape>(
   body: JsonValue,
   sender: Sender,
 ): Valid<Input<S>> {
-  return validateBody(shape, body, { kind: 'create' }, (sent) =>
-    furtherIssues?.(sent, {}, sender),
-  );
+  return validateBody(shape, body, { kind: 'create' }, (sent) => furtherIssues?.(sent, {}, sender));
 }
 
 /**
@@ -88,9 +81,7 @@ export function draft<S extends Shape>(
   return {
     kind,
     against: (stored) =>
-      validateBody(shape, body, { kind, stored }, (sent) =>
-        furtherIssues?.(sent, stored, sender),
-      ),
+      validateBody(shape, body, { kind, stored }, (sent) => furtherIssues?.(sent, stored, sender)),
   };
 }
 
@@ -114,9 +105,7 @@ export function validateBody<S extends Shape>(
   const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
-    throw validationFailed([
-      { pointer: '', code: 'wrong_type', detail: 'must be an object' },
-    ]);
+    throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
   const issues: Issue[] = [];
   const value: { [name: string]: Scalar } = {};
@@ -139,8 +128,7 @@ export function validateBody<S extends Shape>(
     }
     // An absent field with a default keeps its value, except in a patch, which removed
     // it.
-    const isKept =
-      sent === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
+    const isKept = sent === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
     const next = isKept ? before : sent;
     const isUnchanged = next === before || next === undefined;
     const violation = isUnchanged ? undefined : ruleViolation(field.rule, next);
@@ -155,9 +143,7 @@ export function validateBody<S extends Shape>(
   }
   const further = furtherIssues(body) ?? [];
   issues.push(
-    ...further.filter(({ pointer }) =>
-      issues.every((issue) => issue.pointer !== pointer),
-    ),
+    ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
   );
   if (!isInput<S, object>(value, issues)) throw validationFailed(issues);
   return value;
@@ -177,9 +163,7 @@ function isInput<S extends Shape, V>(
 /** Returns the error for a body with these issues. */
 export function validationFailed(issues: readonly Issue[]): CairnError {
   const fields =
-    issues.length === 1
-      ? '1 field breaks a rule'
-      : `${issues.length} fields break a rule`;
+    issues.length === 1 ? '1 field breaks a rule' : `${issues.length} fields break a rule`;
   const shown = issues.slice(0, issuesMax);
   return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, {
     issues: shown,

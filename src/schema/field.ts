@@ -54,9 +54,7 @@ export type Input<S extends Shape> = {
     K in keyof S as S[K]['presence'] extends 'optional' ? Writable<S, K> : never
   ]?: S[K]['example'];
 };
-type Writable<S extends Shape, K extends keyof S> = S[K]['access'] extends 'read-only'
-  ? never
-  : K;
+type Writable<S extends Shape, K extends keyof S> = S[K]['access'] extends 'read-only' ? never : K;
 
 /** A required field that can be read and written. */
 type Plain<T extends Scalar> = Field<T, 'required', 'read-write'>;
@@ -78,11 +76,7 @@ interface Bounds {
  */
 export function text(options: Options<string> & Bounds = {}): Plain<string> {
   const { min = 0, max = 200 } = options;
-  return field(
-    { kind: 'text', min, max },
-    'text'.padEnd(min, '.').slice(0, max),
-    options,
-  );
+  return field({ kind: 'text', min, max }, 'text'.padEnd(min, '.').slice(0, max), options);
 }
 
 /**

@@ -16,15 +16,9 @@ export function resourceSchema(
   purpose: Purpose = 'representation',
 ): JsonObject {
   const leftOut =
-    purpose === 'representation'
-      ? 'write-only'
-      : purpose === 'create'
-        ? 'read-only'
-        : undefined;
+    purpose === 'representation' ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
   const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut);
-  const optional = members
-    .filter(([, field]) => !isRequired(field, purpose))
-    .map(([name]) => name);
+  const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
   const properties = Object.fromEntries(
     members.map(([name, field]) => [name, fieldSchema(field, purpose)]),
   );
@@ -52,10 +46,7 @@ export function objectSchema(
 /** Returns the schema of one such value, or of an array for one request. */
 export function oneOrManySchema(schema: JsonObject): JsonObject {
   return {
-    oneOf: [
-      schema,
-      { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax },
-    ],
+    oneOf: [schema, { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax }],
   };
 }
 
@@ -63,8 +54,7 @@ export function oneOrManySchema(schema: JsonObject): JsonObject {
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   const { rule, presence, access, description, fallback, example } = field;
   const { type, enum: values, ...others } = typeSchema(rule);
-  const isRemovable =
-    purpose === 'patch' && presence === 'optional' && access === 'read-write';
+  const isRemovable = purpose === 'patch' && presence === 'optional' && access === 'read-write';
   const none = isRemovable ? [null] : [];
   return {
     type: isRemovable ? [type, 'null'] : type,

@@ -53,9 +53,7 @@ const visibleCharacter =
  */
 export function textPattern(min: number): string {
   const allowed = `[^${controls}${bidiControls}]*`;
-  return min === 0
-    ? `^${allowed}$`
-    : `^${allowed}[^\\s${controls}${bidiControls}]${allowed}$`;
+  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${controls}${bidiControls}]${allowed}$`;
 }
 
 /**
@@ -87,16 +85,14 @@ export function declarationProblem({
 }: Field): string | undefined {
   if ('max' in rule) {
     const counted =
-      rule.kind !== 'text' ||
-      [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
+      rule.kind !== 'text' || [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
     const lowest = rule.kind === 'text' ? 0 : -Infinity;
     if (!counted || !(rule.min >= lowest && rule.max >= rule.min))
       return 'bounds that no value can satisfy';
   }
   const ofExample = ruleViolation(rule, example);
   if (ofExample !== undefined) return `an example that ${ofExample.detail}`;
-  const ofFallback =
-    presence === 'defaulted' ? ruleViolation(rule, fallback ?? null) : undefined;
+  const ofFallback = presence === 'defaulted' ? ruleViolation(rule, fallback ?? null) : undefined;
   return ofFallback && `a default that ${ofFallback.detail}`;
 }
 
@@ -109,19 +105,14 @@ const notA = (type: string): Violation => violation('wrong_type', `must be a ${t
 type NumberRule = Extract<Rule, { readonly kind: 'number' | 'integer' }>;
 const numberNames = { number: 'number', integer: 'whole number' } as const;
 
-function numberViolation(
-  { kind, min, max }: NumberRule,
-  value: number,
-): Violation | undefined {
+function numberViolation({ kind, min, max }: NumberRule, value: number): Violation | undefined {
   if (Number.isNaN(value)) {
     return violation('inexact', 'must have no more digits than a double can represent');
   }
   if (!Number.isFinite(value)) return violation('not_finite', 'must be a finite number');
   if (value < min) return violation('too_small', `must be at least ${min}`);
   if (value > max) return violation('too_large', `must be at most ${max}`);
-  return kind === 'number' || Number.isInteger(value)
-    ? undefined
-    : notA(numberNames[kind]);
+  return kind === 'number' || Number.isInteger(value) ? undefined : notA(numberNames[kind]);
 }
 
 type StringRule = Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>;
@@ -129,17 +120,14 @@ type StringRule = Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>;
 function stringViolation(rule: StringRule, value: string): Violation | undefined {
   switch (rule.kind) {
     case 'text':
-      return (
-        lengthViolation(value, rule.min, rule.max) ?? characterViolation(value, rule.min)
-      );
+      return lengthViolation(value, rule.min, rule.max) ?? characterViolation(value, rule.min);
     case 'email':
       if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
       return emailGrammar.test(value)
         ? undefined
         : violation('not_an_email', 'must be an e-mail address');
     case 'password':
-      if (Buffer.byteLength(value) > rule.bytesMax)
-        return tooLong(`${rule.bytesMax} bytes`);
+      if (Buffer.byteLength(value) > rule.bytesMax) return tooLong(`${rule.bytesMax} bytes`);
       return lengthViolation(value, rule.min, Infinity) ?? forbiddenIn(value, [lone]);
     case 'choice':
       if (rule.values.includes(value)) return undefined;
@@ -153,10 +141,8 @@ function stringViolation(rule: StringRule, value: string): Violation | undefined
   }
 }
 
-const tooLong = (most: string): Violation =>
-  violation('too_long', `must be at most ${most} long`);
-const characters = (count: number): string =>
-  count === 1 ? '1 character' : `${count} characters`;
+const tooLong = (most: string): Violation => violation('too_long', `must be at most ${most} long`);
+const characters = (count: number): string => (count === 1 ? '1 character' : `${count} characters`);
 
 function lengthViolation(value: string, min: number, max: number): Violation | undefined {
   if (isShorter(value, min))

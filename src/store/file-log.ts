@@ -5,7 +5,14 @@ import { DirectoryLock, type LockOptions } from './disk/lock.ts';
 import { JournalFile } from './journal/journal-file.ts';
 import { groupBody, journalName } from './journal/journal-format.ts';
 import {
-  newEpoch, noFigures, storageFull, won, type Answer, type Group, type Log, type LogEvents,
+  newEpoch,
+  noFigures,
+  storageFull,
+  won,
+  type Answer,
+  type Group,
+  type Log,
+  type LogEvents,
 } from './log.ts';
 import type { AnyTable } from './memory/table.ts';
 import { recover, type Recovered } from './recovery/recovery.ts';
@@ -151,7 +158,11 @@ export class FileLog implements Log {
         const image = this.#image();
         const isCurrent = this.#through === this.#sequence;
         const number = last.manifest.journal + 1;
-        const { journal } = await writeStore(this.#target, image, { number, closed: true, isCurrent });
+        const { journal } = await writeStore(this.#target, image, {
+          number,
+          closed: true,
+          isCurrent,
+        });
         await journal.close();
         await this.#remove([...this.#older, last].map(({ name }) => name));
       }
@@ -247,7 +258,8 @@ export class FileLog implements Log {
     if (isFull === this.isFull) return;
     this.isFull = isFull;
     const { onNotice } = this.#options;
-    if (isFull) onNotice('the disk is full: only removals are accepted until there is room', 'error');
+    if (isFull)
+      onNotice('the disk is full: only removals are accepted until there is room', 'error');
     else onNotice('there is room on the disk again: all writes are accepted');
   }
 

@@ -117,18 +117,26 @@ export interface View<R extends StoredRecord> {
 export interface Transaction {
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined;
   find<R extends StoredRecord>(
-    collection: Collection<R>, index: string, key: string,
+    collection: Collection<R>,
+    index: string,
+    key: string,
   ): R | undefined;
   members<R extends StoredRecord>(
-    collection: Collection<R>, index: string, key: string | number,
+    collection: Collection<R>,
+    index: string,
+    key: string | number,
   ): R[];
   /** The record that has had this key in the group index for the longest time. */
   oldest<R extends StoredRecord>(
-    collection: Collection<R>, index: string, key: string | number,
+    collection: Collection<R>,
+    index: string,
+    key: string | number,
   ): R | undefined;
   /** How many records have this key in the group index. Changed records may count twice. */
   countAtMost<R extends StoredRecord>(
-    collection: Collection<R>, index: string, key: string | number,
+    collection: Collection<R>,
+    index: string,
+    key: string | number,
   ): number;
   /** @throws UniqueKeyError */
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R;

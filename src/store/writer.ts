@@ -260,7 +260,8 @@ export class Writer {
   /** Answers all callers, since the log does not. The batch in flight goes on without them. */
   #stall(): void {
     this.#stalled = true;
-    for (const { changes, reject } of this.#inFlight) reject(changes ? outcomeUnknown() : unavailable());
+    for (const { changes, reject } of this.#inFlight)
+      reject(changes ? outcomeUnknown() : unavailable());
     for (const { reject } of this.#waiting.splice(0)) reject(unavailable());
     this.#inFlight = [];
     this.#onStalled();
@@ -268,7 +269,8 @@ export class Writer {
 }
 
 function outcomeUnknown(cause?: unknown): CairnError {
-  const message = 'Cannot tell whether this was written: ' +
+  const message =
+    'Cannot tell whether this was written: ' +
     'the log failed, or does not answer. Read before you retry';
   return new CairnError('outcome_unknown', message, { cause });
 }

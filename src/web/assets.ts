@@ -20,7 +20,12 @@ const types: Readonly<Record<string, string>> = {
 };
 const scripts =
   'api app control csv dom filter home keys live model numbers record records removal session state texts transfer';
-const files = ['index.html', 'page.css', 'icon.svg', ...scripts.split(' ').map((name) => `${name}.js`)];
+const files = [
+  'index.html',
+  'page.css',
+  'icon.svg',
+  ...scripts.split(' ').map((name) => `${name}.js`),
+];
 
 /**
  * A public endpoint for each of the page's files, which are in this module's folder (`src/web`, and `dist/web` after a
@@ -37,7 +42,11 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
       handle({ request }) {
         const { body, etag, fields } = (file ??= load(name, isOpen));
         if (isUnchanged(request, etag)) return { status: 304, fields, body: undefined };
-        return { status: 200, fields: ['Content-Type', types[extname(name)] ?? '', ...fields], body };
+        return {
+          status: 200,
+          fields: ['Content-Type', types[extname(name)] ?? '', ...fields],
+          body,
+        };
       },
     };
   });
@@ -52,8 +61,11 @@ interface Asset {
 /** @throws Error of `node:fs` when a file of the installation is missing */
 function load(name: string, isOpen: boolean): Asset {
   const file = readFileSync(new URL(name, import.meta.url));
-  const body = isOpen ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')) : file;
+  const body = isOpen
+    ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" '))
+    : file;
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+  // prettier-ignore
   const fields = [
     'Cache-Control', 'no-cache', 'Vary', 'Accept, Cookie', 'ETag', etag,
     'Content-Security-Policy', contentSecurityPolicy,

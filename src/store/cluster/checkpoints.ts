@@ -4,7 +4,12 @@ import type { JsonObject } from '../../base/json.ts';
 import { isAt } from './etcd.ts';
 import type { Head } from './group-format.ts';
 import {
-  noSnapshot, partLength, trimLog, writeSnapshot, type Moment, type Place,
+  noSnapshot,
+  partLength,
+  trimLog,
+  writeSnapshot,
+  type Moment,
+  type Place,
 } from './shared-snapshot.ts';
 
 export interface CheckpointOptions extends Place {

@@ -141,7 +141,9 @@ export class Etcd {
         if (header.cluster_id !== this.#cluster) {
           throw new Error(`${this.address} belongs to another cluster of etcd`);
         }
-        const found = responses.map(({ response_range }) => (response_range?.kvs ?? []).map(decoded));
+        const found = responses.map(({ response_range }) =>
+          (response_range?.kvs ?? []).map(decoded),
+        );
         return { succeeded, revision: Number(header.revision), found };
       } catch (error) {
         if (isCertain && error instanceof ClusterError) throw error;
@@ -187,7 +189,9 @@ export class Etcd {
    * etcd or a silence ends it. @throws Error
    */
   async watch(
-    prefix: string, revision: number, onPut: (keys: readonly KeyValue[]) => void,
+    prefix: string,
+    revision: number,
+    onPut: (keys: readonly KeyValue[]) => void,
   ): Promise<void> {
     const from = { ...keys(prefix, endOf(prefix)), start_revision: String(revision) };
     const create_request = { ...from, fragment: true, filters: ['NODELETE'] };
@@ -243,7 +247,10 @@ export class Etcd {
       method: body === undefined ? 'GET' : 'POST',
       timeout: attemptMs,
       signal: this.#closing.signal,
-      headers: { 'Content-Type': 'application/json', ...(token !== '' && { Authorization: token }) },
+      headers: {
+        'Content-Type': 'application/json',
+        ...(token !== '' && { Authorization: token }),
+      },
     };
     return new Promise((resolve, reject) => {
       const request = (url.protocol === 'https:' ? https : http).request(url, options, resolve);

@@ -28,7 +28,12 @@ import { ClusterError } from '../store.ts';
 import { endOf, isAt, put, range, type KeyValue } from './etcd.ts';
 import { firstHead } from './group-format.ts';
 import {
-  damaged, loadSnapshot, noSnapshot, parsePointer, type Place, type Snapshot,
+  damaged,
+  loadSnapshot,
+  noSnapshot,
+  parsePointer,
+  type Place,
+  type Snapshot,
 } from './shared-snapshot.ts';
 
 export interface FoundingOptions extends Place {
@@ -62,7 +67,8 @@ export function metaOf(epoch: string, kid: string | null): string {
  * @throws ClusterError
  */
 export async function findLog(
-  options: FoundingOptions, tables: Map<string, AnyTable>,
+  options: FoundingOptions,
+  tables: Map<string, AnyTable>,
 ): Promise<FoundLog> {
   const { etcd, prefix, kid, creates, random } = options;
   const meta = `${prefix}meta`;
@@ -100,6 +106,7 @@ function epochOf({ value }: KeyValue, expected: string | null): string {
 /** The error where there is no log below the prefix, but perhaps `other`. */
 export function noCluster(prefix: string, other: string | undefined): ClusterError {
   const remedy = `use another --cluster-prefix, or remove it: etcdctl del --prefix ${prefix}`;
-  const problem = other === undefined ? 'no cluster is there' : `it holds ${other}, and no cluster; ${remedy}`;
+  const problem =
+    other === undefined ? 'no cluster is there' : `it holds ${other}, and no cluster; ${remedy}`;
   return new ClusterError(78, `Cannot use ${prefix} in etcd: ${problem}`);
 }

@@ -29,7 +29,9 @@ export function groupKey(prefix: string, sequence: number): string {
 
 /** The line of a group that `writer` appends after `head`, and the new head. */
 export function encodeGroup(
-  { first, commits }: Group, head: Head, writer: string,
+  { first, commits }: Group,
+  head: Head,
+  writer: string,
 ): { readonly line: Buffer; readonly next: Head } {
   const id = `${writer}-${first}`;
   const body = `{"id":"${id}",${groupBody(first, commits).slice(1)}`;
@@ -40,7 +42,8 @@ export function encodeGroup(
 
 /** The group that a line has, and the new head; `undefined` where it does not follow `head`. */
 export function decodeGroup(
-  line: Buffer, head: Head,
+  line: Buffer,
+  head: Head,
 ): (ForeignGroup & { readonly next: Head }) | undefined {
   const decoded = decodeLine(line, head.chain);
   const { id, sequence: first, commits } = decoded?.value ?? {};

@@ -26,13 +26,28 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError } from '../../base/errors.ts';
-import { won, type Answer, type ForeignGroup, type Group, type Log, type LogEvents } from '../log.ts';
+import {
+  won,
+  type Answer,
+  type ForeignGroup,
+  type Group,
+  type Log,
+  type LogEvents,
+} from '../log.ts';
 import { isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { viewsOf } from '../recovery/snapshot.ts';
 import { ClusterError, type ClusterStatus } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import {
-  endOf, hasValue, isAt, put, range, remove, type KeyValue, type Txn, type TxnAnswer,
+  endOf,
+  hasValue,
+  isAt,
+  put,
+  range,
+  remove,
+  type KeyValue,
+  type Txn,
+  type TxnAnswer,
 } from './etcd.ts';
 import { findLog, type FoundingOptions } from './founding.ts';
 import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
@@ -269,7 +284,10 @@ export class SharedLog implements Log {
     if (this.isDue) this.#events?.onDue();
     this.#ticks = (this.#ticks + 1) % ticksPerSize;
     if (this.#ticks !== 1) return;
-    this.#options.etcd.size().then((size) => (this.#size = size), () => undefined);
+    this.#options.etcd.size().then(
+      (size) => (this.#size = size),
+      () => undefined,
+    );
   }
 
   /** Listens for groups. A confirmation finds what the watch loses. */
@@ -288,9 +306,10 @@ export class SharedLog implements Log {
 
   /** Ends a node that the log went on, or back, without. At the start it is damage. */
   #left(problem: string): Answer {
-    const error = this.#confirmedAt === -Infinity
-      ? damaged(`its log ${problem}`)
-      : new ClusterError(75, `Cannot go on: the log in etcd ${problem}; start the node again`);
+    const error =
+      this.#confirmedAt === -Infinity
+        ? damaged(`its log ${problem}`)
+        : new ClusterError(75, `Cannot go on: the log in etcd ${problem}; start the node again`);
     return { outcome: 'unknown', error };
   }
 }

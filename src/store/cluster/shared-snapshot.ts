@@ -73,7 +73,9 @@ export function parsePointer({ value, revision }: KeyValue): Snapshot | undefine
  * @throws ClusterError
  */
 export async function loadSnapshot(
-  { etcd, prefix }: Place, { name, parts }: Snapshot, tables: Map<string, AnyTable>,
+  { etcd, prefix }: Place,
+  { name, parts }: Snapshot,
+  tables: Map<string, AnyTable>,
 ): Promise<boolean> {
   const contents: Buffer[] = [];
   while (contents.length < parts) {

@@ -68,11 +68,7 @@ export function isExhausted(error: unknown): boolean {
 }
 
 /** Writes all of `bytes`, also where the system accepts few at a time. Does not sync. */
-export async function writeAll(
-  file: OpenFile,
-  bytes: Uint8Array,
-  position: number,
-): Promise<void> {
+export async function writeAll(file: OpenFile, bytes: Uint8Array, position: number): Promise<void> {
   let written = await file.write(bytes, position);
   while (written < bytes.length) {
     const more = await file.write(bytes.subarray(written), position + written);
@@ -146,11 +142,7 @@ export function temporaryName(name: string): string {
  * Makes or replaces a file: temporary file, sync, rename, sync of the directory. After a
  * crash the file is the old one or the new one. Its mode is 0600.
  */
-export async function replaceFile(
-  files: Files,
-  name: string,
-  bytes: Uint8Array,
-): Promise<void> {
+export async function replaceFile(files: Files, name: string, bytes: Uint8Array): Promise<void> {
   const temporary = temporaryName(name);
   await writeSynced(files, temporary, 'replace', (file) => writeAll(file, bytes, 0));
   await files.rename(temporary, name);
@@ -166,7 +158,9 @@ export async function writeSynced(
 ): Promise<void> {
   const file = await files.open(name, mode);
   try {
-    await write(file).then(() => file.sync()).finally(() => file.close());
+    await write(file)
+      .then(() => file.sync())
+      .finally(() => file.close());
   } catch (error) {
     await files.remove(name).catch(() => undefined);
     throw error;

@@ -6,7 +6,15 @@ import { promisify } from 'node:util';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
 const {
-  O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_SYNC, O_TRUNC, O_WRONLY,
+  O_CREAT,
+  O_DIRECTORY,
+  O_EXCL,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  O_RDONLY,
+  O_SYNC,
+  O_TRUNC,
+  O_WRONLY,
 } = constants;
 
 const isWindows = process.platform === 'win32';
@@ -48,7 +56,8 @@ export class NodeFiles implements Files {
     const { uid } = await this.#handle.stat();
     if (uid !== 0 && process.getuid?.() === 0) {
       await this.close();
-      const message = `Cannot use ${this.directory} as root: it belongs to another user, ` +
+      const message =
+        `Cannot use ${this.directory} as root: it belongs to another user, ` +
         `who could not read what root writes; run the same command by sudo -u '#${uid}'`;
       throw Object.assign(new Error(message), { code: 'EPERM', syscall: 'open' });
     }

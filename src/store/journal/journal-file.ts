@@ -1,6 +1,10 @@
 import { isExhausted, writeAll, type Files, type OpenFile } from '../disk/files.ts';
 import {
-  encodeLine, journalName, manifestBody, type LineBody, type Manifest,
+  encodeLine,
+  journalName,
+  manifestBody,
+  type LineBody,
+  type Manifest,
 } from './journal-format.ts';
 
 /** A journal that this process appends to. Each line is durable when `append` resolves. */

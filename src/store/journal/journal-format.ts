@@ -120,7 +120,8 @@ export function refuseNewer(file: string, line: Buffer, known: number): void {
 
 function parseManifest(value: JsonObject | undefined): Manifest | undefined {
   const { format, journal, closed, epoch, after, collections } = value ?? {};
-  if (format !== journalFormat || !isCount(journal) || typeof closed !== 'boolean') return undefined;
+  if (format !== journalFormat || !isCount(journal) || typeof closed !== 'boolean')
+    return undefined;
   if (typeof epoch !== 'string' || !isCount(after) || !isJsonObject(collections)) return undefined;
   const listed = new Map<string, ListedCollection>();
   for (const [name, entry] of Object.entries(collections)) {

@@ -57,6 +57,10 @@ export class HeapWatch implements Heap {
 
 function isFullCollection(entry: PerformanceEntry): boolean {
   const detail = 'detail' in entry ? entry.detail : undefined;
-  return typeof detail === 'object' && detail !== null && 'kind' in detail &&
-    detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+  return (
+    typeof detail === 'object' &&
+    detail !== null &&
+    'kind' in detail &&
+    detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
+  );
 }

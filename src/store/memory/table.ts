@@ -1,7 +1,11 @@
 import { invariant } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import {
-  UniqueKeyError, type Collection, type CollectionDefinition, type StoredRecord, type View,
+  UniqueKeyError,
+  type Collection,
+  type CollectionDefinition,
+  type StoredRecord,
+  type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { RecordIndex, type Key, type KeyOf } from './record-index.ts';
@@ -12,10 +16,13 @@ const misfit = 'it does not fit the declaration of';
 export const isMisfit = (problem: string): boolean => problem.startsWith(misfit);
 
 /** The part of a table that does not depend on the type of its records. */
-export type AnyTable =
-  & Readonly<Pick<Table<StoredRecord>, 'name' | 'size' | 'revision' | 'nextId' | 'isOrdinary'>>
-  & Pick<Table<StoredRecord>, 'get' | 'view' | 'publish' | 'load' | 'unload' | 'advance' | 'fresh'>
-  & { readonly batch: Pick<Layer<StoredRecord>, 'put' | 'clear'> };
+export type AnyTable = Readonly<
+  Pick<Table<StoredRecord>, 'name' | 'size' | 'revision' | 'nextId' | 'isOrdinary'>
+> &
+  Pick<
+    Table<StoredRecord>,
+    'get' | 'view' | 'publish' | 'load' | 'unload' | 'advance' | 'fresh'
+  > & { readonly batch: Pick<Layer<StoredRecord>, 'put' | 'clear'> };
 
 /** One collection as it is published, and over it the changes that are not published yet. */
 export class Table<R extends StoredRecord> implements Collection<R> {

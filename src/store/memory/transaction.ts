@@ -2,7 +2,11 @@ import { CairnError, invariant } from '../../base/errors.ts';
 import { isJsonObject, type JsonValue } from '../../base/json.ts';
 import type { ForeignGroup } from '../log.ts';
 import {
-  UniqueKeyError, type Collection, type PublishedChange, type StoredRecord, type Transaction,
+  UniqueKeyError,
+  type Collection,
+  type PublishedChange,
+  type StoredRecord,
+  type Transaction,
   type Unstored,
 } from '../store.ts';
 import type { Key } from './record-index.ts';

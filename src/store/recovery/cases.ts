@@ -30,7 +30,8 @@ export interface Refusal {
 const restore = '`cairn restore` a backup, or `cairn repair`, which keeps what can be read';
 const putBack =
   'put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read';
-const redeclare = 'go back to the former declaration, or make the new one fit: ' +
+const redeclare =
+  'go back to the former declaration, or make the new one fit: ' +
   'see the README, "Changing a collection"';
 const newer = 'start the newer version of Cairn that wrote it';
 const emptyIt = 'empty the directory, and begin again';

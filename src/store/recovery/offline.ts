@@ -188,11 +188,7 @@ async function copyOf(
  * the directory until the copy is complete.
  * @throws CairnError `write_refused` where the directory is not empty; LockedError
  */
-export async function writeCopy(
-  files: Files,
-  copy: Copy,
-  options: OfflineOptions,
-): Promise<void> {
+export async function writeCopy(files: Files, copy: Copy, options: OfflineOptions): Promise<void> {
   const { random, onProgress } = options;
   const lockOptions = { ...options, files, onNotice: onProgress };
   const lock = await DirectoryLock.acquire(lockOptions, () => undefined);

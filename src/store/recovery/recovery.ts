@@ -1,6 +1,10 @@
 import type { Files, Line } from '../disk/files.ts';
 import {
-  journalNumbers, openJournal, readGroups, type Journal, type Report,
+  journalNumbers,
+  openJournal,
+  readGroups,
+  type Journal,
+  type Report,
 } from '../journal/journal-format.ts';
 import { isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
 import type { ForeignGroup } from '../log.ts';

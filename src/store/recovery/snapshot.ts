@@ -19,7 +19,12 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import {
-  readChunks, readLines, readWhole, writeAll, writeSynced, type Files,
+  readChunks,
+  readLines,
+  readWhole,
+  writeAll,
+  writeSynced,
+  type Files,
 } from '../disk/files.ts';
 import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
 import { isCount, isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
@@ -70,7 +75,9 @@ export function imageOf(tables: Iterable<AnyTable>, epoch: string, through: numb
 
 export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
   const viewOf = (table: AnyTable): CollectionView => ({
-    name: table.name, nextId: table.nextId, ...table.view(),
+    name: table.name,
+    nextId: table.nextId,
+    ...table.view(),
   });
   return Array.from(tables, viewOf);
 }
@@ -127,10 +134,7 @@ async function writeSnapshot(
   });
 }
 
-function* encodeSlices(
-  header: JsonObject,
-  blocks: CollectionView['blocks'],
-): Generator<string> {
+function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Generator<string> {
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
   for (const records of blocks) {
@@ -281,7 +285,8 @@ async function readEntries(
     return { head, entries };
   }
   const entryOf = (value: JsonValue): Entry => ({
-    offset: 0, record: isJsonObject(value) ? value : undefined,
+    offset: 0,
+    record: isJsonObject(value) ? value : undefined,
   });
   return { head: whole, entries: records.map(entryOf) };
 }
