@@ -1,9 +1,10 @@
 import type { Access } from '../auth/access.ts';
+import { problems } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { objectSchema } from '../schema/json-schema.ts';
 import { sessionCookie } from './authenticate.ts';
 import type { Body } from './body.ts';
-import { problems } from './problems.ts';
+
 import { idSchema, type Route, type RouteReply } from './route.ts';
 import { serverRoutes, signInRoutes } from './routes.ts';
 

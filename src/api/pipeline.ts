@@ -1,5 +1,5 @@
 import { authorize, type Principal } from '../auth/access.ts';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/accept.ts';
@@ -10,7 +10,7 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Match } from '../http/router.ts';
 import { authenticate, refuseRemote, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
-import { problems } from './problems.ts';
+
 import { noContent, refusal, refuseVersion, unknownPath } from './replies.ts';
 import { parseId, preferredType, type Call, type Endpoint, type Route } from './route.ts';
 

@@ -1,4 +1,4 @@
-import { CairnError } from '../base/errors.ts';
+import { CairnError, problems } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { nearest } from '../base/nearest.ts';
 import { apiFields, type Refuse, type Reply, type Request } from '../http/message.ts';
@@ -9,7 +9,7 @@ import {
   readPreconditions,
 } from '../http/preconditions.ts';
 import type { Precondition } from '../collections/resource.ts';
-import { problems } from './problems.ts';
+
 import type { Endpoint } from './route.ts';
 
 /**

@@ -1,23 +1,51 @@
 /**
- * The closed set of operating errors, which callers, disks and load may cause. A response
- * shows the code, which is stable. `src/api/problems.ts` gives each one its status and
- * title.
+ * The closed set of operating errors, which callers, disks and load may cause. A problem shows
+ * the code, which is stable, its status, and its title, which is the same for every occurrence
+ * (RFC 9457 §3.1.3).
  */
 // prettier-ignore
-export type ErrorCode =
-  // The request cannot be read.
-  | 'malformed_request' | 'malformed_json' | 'invalid_query'
-  // The caller is unknown, or is not allowed to do this.
-  | 'authentication_required' | 'invalid_token' | 'invalid_session' | 'invalid_credentials' | 'insufficient_scope'
-  | 'session_required' | 'not_owner' | 'actor_changed' | 'cross_site'
-  // The request can be read, and cannot be fulfilled.
-  | 'not_found' | 'method_not_allowed' | 'not_acceptable' | 'request_timeout' | 'email_taken' | 'last_admin'
-  | 'precondition_failed' | 'content_too_large' | 'unsupported_media_type' | 'expectation_failed'
-  | 'misdirected_request' | 'validation_failed' | 'key_reused' | 'write_refused' | 'precondition_required'
-  | 'too_many_requests' | 'fields_too_large'
-  // The server cannot do this now, or does not support it.
-  | 'internal' | 'not_implemented' | 'overloaded' | 'draining' | 'store_failed' | 'outcome_unknown'
-  | 'store_unavailable' | 'http_version_not_supported' | 'storage_full';
+export const problems = {
+  malformed_request: [400, 'The request is malformed'],
+  malformed_json: [400, 'The body is not valid JSON'],
+  invalid_query: [400, 'The query is not valid'],
+  authentication_required: [401, 'Authentication is required'],
+  invalid_token: [401, 'The bearer token is not valid'],
+  invalid_session: [401, 'The session has ended'],
+  invalid_credentials: [401, 'The credentials are wrong'],
+  insufficient_scope: [403, 'Your role does not allow this operation'],
+  session_required: [403, 'A session cookie is required'],
+  not_owner: [403, 'Only the owner or an administrator may do this'],
+  actor_changed: [403, 'The user was removed, signed out or given another role'],
+  cross_site: [403, 'Cross-site requests are not allowed'],
+  not_found: [404, 'There is no such resource'],
+  method_not_allowed: [405, 'The method is not allowed'],
+  not_acceptable: [406, 'No acceptable representation'],
+  request_timeout: [408, 'The request took too long to arrive'],
+  email_taken: [409, 'The e-mail address is taken'],
+  last_admin: [409, 'The last administrator cannot be removed'],
+  precondition_failed: [412, 'The resource has changed'],
+  content_too_large: [413, 'The body is too large'],
+  unsupported_media_type: [415, 'The media type is not supported'],
+  expectation_failed: [417, 'The expectation cannot be met'],
+  misdirected_request: [421, 'The request is for another server'],
+  validation_failed: [422, 'The body is not valid'],
+  key_reused: [422, 'The idempotency key belongs to another request'],
+  write_refused: [422, 'A rule of this installation does not allow the write'],
+  precondition_required: [428, 'A precondition is required'],
+  too_many_requests: [429, 'Too many requests'],
+  fields_too_large: [431, 'The header section is too large'],
+  internal: [500, 'The server has an internal error'],
+  not_implemented: [501, 'The server does not support this'],
+  overloaded: [503, 'The server is busy'],
+  draining: [503, 'The server is stopping'],
+  store_failed: [503, 'The store has stopped writing'],
+  store_unavailable: [503, 'The store cannot be reached'],
+  outcome_unknown: [503, 'It is unknown whether the write was stored'],
+  http_version_not_supported: [505, 'The HTTP version is not supported'],
+  storage_full: [507, 'The storage is full'],
+} as const satisfies { readonly [code: string]: readonly [status: number, title: string] };
+
+export type ErrorCode = keyof typeof problems;
 
 /** One validation failure. `pointer` is a JSON Pointer (RFC 6901) into the body. */
 export interface Issue {

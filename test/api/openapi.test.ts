@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { openApi, statusesOf } from '../../src/api/openapi.ts';
-import { problems } from '../../src/api/problems.ts';
+import { problems } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-import { problems } from '../../src/api/problems.ts';
+import { problems } from '../../src/base/errors.ts';
 import { createApp } from '../../src/app/app.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { parseReply, RawClient } from '../http/raw.ts';
