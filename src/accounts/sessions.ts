@@ -145,6 +145,11 @@ export class Sessions {
     await this.#endOne(find, { by: principal.userId, address });
   }
 
+  /** Returns the owner of the session with this secret; `undefined` if it has ended. */
+  userOf(secret: string): number | undefined {
+    return this.#find(secret)?.userId;
+  }
+
   /**
    * Ends the session of the cookie with this secret, or all sessions of its user. Ignores a
    * session that has ended.

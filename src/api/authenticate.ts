@@ -35,7 +35,7 @@ export function setSessionCookie({ basePath }: Request, secret: string): readonl
  * Authenticates the caller. If `Authorization` is sent, it alone counts: a bad token is
  * refused even beside a good cookie.
  * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`,
- *   `malformed_request`
+ *   `other_user`, `malformed_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
   const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
@@ -55,7 +55,26 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   }
   // A browser adds the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
-  return by.sessions.resume(secret);
+  const session = by.sessions.resume(secret);
+  checkSessionUser(request, session.userId);
+  return session;
+}
+
+/** Field in which a page names the user whom it shows as signed in. */
+export const sessionUserField = 'Session-User';
+
+/**
+ * Compares the owner of a session with the user whom the caller names. All tabs of a
+ * browser share one cookie, so another tab may have signed in as someone else.
+ * @throws CairnError `other_user`
+ */
+export function checkSessionUser({ fields }: Request, userId: number): void {
+  const named = fields.get('session-user');
+  if (named === undefined || named === String(userId)) return;
+  throw new CairnError(
+    'other_user',
+    `Cannot accept the session: it does not belong to the user that ${sessionUserField} names`,
+  );
 }
 
 /**

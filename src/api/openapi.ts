@@ -2,7 +2,7 @@ import type { Access } from '../auth/access.ts';
 import { problems } from '../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { objectSchema } from '../schema/json-schema.ts';
-import { sessionCookie } from './authenticate.ts';
+import { sessionCookie, sessionUserField } from './authenticate.ts';
 import type { Body } from './body.ts';
 
 import { idSchema, type Route, type RouteReply } from './route.ts';
@@ -139,6 +139,7 @@ function securityOf(access: Access): JsonValue {
 function parametersOf(route: Route): JsonObject[] {
   const {
     path,
+    access,
     query = [],
     conditional,
     requireIfMatch = false,
@@ -164,10 +165,14 @@ function parametersOf(route: Route): JsonObject[] {
           header('If-Match', 'If this ETag is not current, you get 412.', requireIfMatch),
         ]
       : []),
+    ...(access === 'public' ? [] : [header(sessionUserField, sessionUsers)]),
     ...(retriable ? [header('Idempotency-Key', retries)] : []),
     ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is supported (RFC 7240).`)]),
   ];
 }
+
+const sessionUsers =
+  'The id of the user whom you take the session cookie to belong to. If it belongs to another user, you get 409.';
 
 const retries =
   'A key of your choice. For 24 hours, the same key and body get the same response again.';
@@ -206,7 +211,7 @@ export function statusesOf(route: Route): number[] {
   const { access, method, path, body, reply, conditional, requireIfMatch, refusals = [] } = route;
   const writes = method !== 'GET';
   const implied: readonly [boolean, ...number[]][] = [
-    [access !== 'public', 401],
+    [access !== 'public', 401, 409],
     [writes || access === 'admin' || access === 'session', 403],
     [path.includes('{id}'), 404],
     [reply.schema !== undefined, 406],

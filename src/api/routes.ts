@@ -41,6 +41,7 @@ export const signInRoutes = {
     summary: "End the cookie's session, or all sessions of its user",
     body: { ...newRecord('Logout', { shape: logoutFields }), optional: true },
     reply: { status: 204, description: 'You are signed out.', headers: ['Set-Cookie'] },
+    refusals: [409],
   },
   me: {
     method: 'GET', path: '/me', access: 'user', conditional: true,

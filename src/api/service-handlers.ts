@@ -14,7 +14,7 @@ import type { Origin, Sessions } from '../accounts/sessions.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { representationWriter } from '../schema/representation.ts';
-import { bearerToken, sessionCookie, setSessionCookie } from './authenticate.ts';
+import { bearerToken, checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
 import {
   entityTag,
   eventStream,
@@ -76,7 +76,12 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
     async logout({ request, body }) {
       // A page on a neighbouring host may have added another cookie. It must not prevent
       // the sign-out.
-      for (const secret of readCookies(request.fields, sessionCookie)) {
+      const secrets = readCookies(request.fields, sessionCookie);
+      for (const secret of secrets) {
+        const userId = sessions.userOf(secret);
+        if (userId !== undefined) checkSessionUser(request, userId);
+      }
+      for (const secret of secrets) {
         await sessions.signOut(secret, body.everywhere === true, request.address);
       }
       return noContent(setSessionCookie(request, ''));

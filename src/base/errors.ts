@@ -21,6 +21,7 @@ export const problems = {
   method_not_allowed: [405, 'The method is not allowed'],
   not_acceptable: [406, 'No acceptable representation'],
   request_timeout: [408, 'The request took too long to arrive'],
+  other_user: [409, 'The session belongs to another user'],
   email_taken: [409, 'The e-mail address is taken'],
   last_admin: [409, 'The last administrator cannot be removed'],
   precondition_failed: [412, 'The resource has changed'],

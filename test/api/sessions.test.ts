@@ -666,3 +666,21 @@ test('access tokens and the throttle when the clock steps by ten years, forward 
     clock.step(-step);
   }
 });
+
+test('Session-User names the owner of the cookie; a request with the cookie of another user is refused', async (t) => {
+  const { browserOf, as } = await setUp(t);
+  const [mia, program] = [await browserOf('member'), await as('member')];
+  const item = { name: 'Lamp', price: 1 };
+  const named = (user: string) => ({ fields: { 'session-user': user } });
+  assert.equal((await mia('POST', '/items', { json: item, ...named('2') })).status, 201);
+  for (const user of ['1', '02', '2, 2', 'Mia', '']) {
+    const refused = await mia('POST', '/items', { json: item, ...named(user) });
+    assert.deepEqual([refused.status, refused.code], [409, 'other_user'], user);
+  }
+  assert.equal((await mia('GET', '/items', named('1'))).code, 'other_user');
+  assert.equal((await mia('POST', '/logout', { json: {}, ...named('1') })).code, 'other_user');
+  assert.deepEqual(Object((await mia('GET', '/items')).json).length, 1);
+  // A bearer token names its user by itself.
+  assert.equal((await program('GET', '/items', named('1'))).status, 200);
+  assert.equal((await mia('POST', '/logout', { json: {}, ...named('2') })).status, 204);
+});
