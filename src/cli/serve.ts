@@ -195,11 +195,12 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
 /**
  * Returns the administrator of the first start. A generated password is shown or kept
  * before the user is made. In a cluster, only the node that made the user does so,
- * afterwards.
+ * afterwards. Where nobody signs in, none is generated, so that it is shown when it is needed.
  */
-function firstAdministrator(config: Config, terminal: Terminal): Administrator {
-  const { adminEmail: email, adminPassword, passwordLengthMin, cluster } = config;
+function firstAdministrator(config: Config, terminal: Terminal): Administrator | undefined {
+  const { adminEmail: email, adminPassword, auth, passwordLengthMin, cluster } = config;
   if (adminPassword !== undefined) return { email, password: adminPassword };
+  if (auth === 'none') return undefined;
   const bytes = Math.max(18, Math.ceil((passwordLengthMin * 3) / 4));
   const password = systemRandom(bytes).toString('base64url');
   const keep = (): Promise<void> => keepPassword(config, terminal, password);
