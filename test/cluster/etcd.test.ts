@@ -99,7 +99,7 @@ test('a member of another cluster is not used', async (t) => {
   t.after(() => other.stop());
   const mixed = new Etcd({ members: [...small.addresses, ...other.addresses] }, 0);
   t.after(() => mixed.close());
-  await assert.rejects(mixed.survey(), refused(/belongs to another cluster/));
+  await assert.rejects(mixed.survey('cairn/meta'), refused(/belongs to another cluster/));
   await etcd.txn({ success: [put('k', 'v')] });
   failFirst(small, 'lose');
   const { found } = await mixed.txn({ success: [range('k')] });
@@ -109,9 +109,9 @@ test('a member of another cluster is not used', async (t) => {
 test('an etcd that is too old is refused, and one that is unreachable is not', async (t) => {
   const { small, etcd } = await open(t);
   small.onRequest = () => ({ status: 404, code: 5, message: 'Not Found' });
-  await assert.rejects(etcd.survey(), refused(/answers 404/));
+  await assert.rejects(etcd.survey('cairn/meta'), refused(/answers 404/));
   await small.stop();
-  await etcd.survey();
+  await etcd.survey('cairn/meta');
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(100)), unreachable);
 });
 

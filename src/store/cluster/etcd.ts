@@ -161,12 +161,12 @@ export class Etcd {
   }
 
   /**
-   * Asks each member once. Ignores members that do not answer.
+   * Asks each member once for `key`. Ignores members that do not answer.
    * @throws ClusterError where one refuses, or belongs to another cluster of etcd
    */
-  async survey(): Promise<void> {
+  async survey(key: string): Promise<void> {
     for (const _ of this.#options.members) {
-      const answer = await this.#ask('/v3/kv/range', keys('/', '')).catch(ignore);
+      const answer = await this.#ask('/v3/kv/range', keys(key, '')).catch(ignore);
       if (answer !== undefined && answer.header.cluster_id !== this.#cluster) {
         throw refusal(`${this.address} belongs to another cluster of etcd`);
       }

@@ -75,7 +75,7 @@ export async function findLog(
   const first = range(prefix, endOf(prefix), { limit: '1', keys_only: true });
   const success = [range(meta), range(`${prefix}snapshot`), first];
   const patience = AbortSignal.timeout(openMs);
-  await etcd.survey();
+  await etcd.survey(meta);
   for (let attempt = 1; attempt <= loadAttemptsMax; attempt += 1) {
     const { found } = await etcd.txn({ success }, patience);
     const [[value] = [], [pointer] = [], [other] = []] = found;
