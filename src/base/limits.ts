@@ -162,6 +162,8 @@ const lists = {
    * text.
    */
   searchLengthMax: 64,
+  /** The longest text of a filter with `contains`, in UTF-16 code units, for the same reason. */
+  containedTextMax: 200,
   /**
    * The longest text that a list can be sorted by: a cursor contains it, and has to fit
    * into a request line.

@@ -1,5 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import type { Rule, Shape } from '../schema/field.ts';
 import { typeSchema } from '../schema/json-schema.ts';
 import { readableFields } from '../schema/representation.ts';
@@ -111,14 +112,31 @@ export function readFilter(
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
     throw invalidParameter(parameter, `is not a known parameter; ${known}`);
   }
+  if (operator === 'contains' && value.length > limits.containedTextMax) {
+    throw invalidParameter(parameter, `must be at most ${limits.containedTextMax} characters long`);
+  }
   const values = operator === 'in' ? splitValues(value) : [value];
   const operands = values.map((one) => readOperand(rule, parameter, one));
   return { names: [name], operator, operands };
 }
 
-/** Splits at commas, except at those after an odd number of backslashes. */
+/** Splits at commas. A backslash before a comma or a backslash makes it part of the value. */
 function splitValues(list: string): string[] {
-  return list.split(/(?<=(?<!\\)(?:\\\\)*),/).map((value) => value.replaceAll(/\\([,\\])/g, '$1'));
+  const values: string[] = [];
+  let value = '';
+  for (let at = 0; at < list.length; at += 1) {
+    const [character = '', next] = [list[at], list[at + 1]];
+    if (character === ',') {
+      values.push(value);
+      value = '';
+    } else if (character === '\\' && (next === ',' || next === '\\')) {
+      value += next;
+      at += 1;
+    } else {
+      value += character;
+    }
+  }
+  return [...values, value];
 }
 
 /**
@@ -144,15 +162,18 @@ function readOperand(rule: Rule, parameter: string, text: string): Scalar {
 /** Returns the descriptions of all filters of a list of records of this shape. */
 export function filterParameters(shape: Shape): QueryParameter[] {
   return readableFields(shape).flatMap(([name, { rule }]) =>
-    operatorsByKind[rule.kind].map((operator) => {
-      const schema = { ...typeSchema(rule) };
-      return {
-        name: operator === 'eq' ? name : `${name}:${operator}`,
-        description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,
-        schema: operator === 'in' ? { type: 'array', items: schema, minItems: 1 } : schema,
-      };
-    }),
+    operatorsByKind[rule.kind].map((operator) => ({
+      name: operator === 'eq' ? name : `${name}:${operator}`,
+      description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,
+      schema: operandSchema(operator, rule),
+    })),
   );
+}
+
+function operandSchema(operator: Operator, rule: Rule): JsonObject {
+  const one = { ...typeSchema(rule) };
+  if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
+  return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
 }
 
 const notes: { readonly [kind in Rule['kind']]?: string } = {

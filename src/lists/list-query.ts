@@ -13,6 +13,7 @@ import {
   type QueryParameter,
 } from './filters.ts';
 import type { SortTerm } from './order.ts';
+import { normalised } from './text-search.ts';
 
 /** The records that can be listed. */
 export interface ListSubject {
@@ -49,7 +50,7 @@ export interface ListQuery {
  */
 export function parseListQuery(subject: ListSubject, query: Query, userId?: number): ListQuery {
   const { shape } = subject;
-  const known = ownParameters(subject);
+  const known = offeredParameters(subject).map(([name]) => name);
   const own = new Map<string, string>();
   const filters = new Map<string, Filter>();
   for (const [parameter, [value = '', ...more]] of query) {
@@ -92,53 +93,79 @@ export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] 
   return parseListQuery({ shape }, query).fields;
 }
 
-/** Returns the descriptions of all parameters of a list. */
-export function listParameters(subject: ListSubject): QueryParameter[] {
-  const { shape } = subject;
-  const orders = sortableNames(shape).flatMap((name) => [name, `-${name}`]);
-  const known = ownParameters(subject);
-  const own: QueryParameter[] = [
-    {
-      name: 'limit',
+/** A parameter that is no filter by a field. */
+interface OwnParameter {
+  /** Whether lists of these records have it; all have it if absent. */
+  readonly isOffered?: (subject: ListSubject) => boolean;
+  readonly describe: (shape: Shape) => Omit<QueryParameter, 'name'>;
+}
+
+const ownParameters: { readonly [name: string]: OwnParameter } = {
+  limit: {
+    describe: () => ({
       description: 'The maximum number of records on a page. Without it, all records are sent.',
       schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
-    },
-    {
-      name: 'cursor',
+    }),
+  },
+  cursor: {
+    describe: () => ({
       description: 'The start of the page, from the Link field of the previous page.',
       schema: { type: 'string' },
-    },
-    {
-      name: 'until',
+    }),
+  },
+  until: {
+    describe: () => ({
       description:
         'The end of the page. Requires a `limit`. `end` gives the last page, and the cursor of ' +
         'a page gives the page before it.',
       schema: { type: 'string' },
-    },
-    {
-      name: 'sort',
+    }),
+  },
+  sort: {
+    describe: (shape) => ({
       description:
         'The fields to sort by; "-" before a name reverses the order. Texts are compared by ' +
         'UTF-16 code units, e-mail addresses in lower case. Records that are equal in all ' +
         'these fields are sorted by ascending id.',
-      schema: { ...arrayOf(orders), maxItems: limits.sortTermsMax },
-    },
-    fieldsParameter(shape),
-    {
-      name: 'q',
+      schema: {
+        ...arrayOf(sortableNames(shape).flatMap((name) => [name, `-${name}`])),
+        maxItems: limits.sortTermsMax,
+      },
+    }),
+  },
+  fields: { describe: (shape) => fieldsParameter(shape) },
+  q: {
+    isOffered: ({ shape }) => searchedNames(shape).length > 0,
+    describe: (shape) => ({
       description:
         `Only records that contain this text in ${searchedNames(shape).join(' or ')}. ` +
         'Upper and lower case are equal.',
       schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
-    },
-    {
-      name: 'owner',
+    }),
+  },
+  owner: {
+    isOffered: ({ hasOwners }) => hasOwners === true,
+    describe: () => ({
       description: 'Only records that the caller created.',
       schema: { type: 'string', enum: ['me'] },
-    },
+    }),
+  },
+};
+
+/** Returns the parameters of lists of these records, by name. */
+function offeredParameters(subject: ListSubject): [string, OwnParameter][] {
+  return Object.entries(ownParameters).filter(([, { isOffered }]) => isOffered?.(subject) ?? true);
+}
+
+/** Returns the descriptions of all parameters of a list. */
+export function listParameters(subject: ListSubject): QueryParameter[] {
+  const { shape } = subject;
+  const own = offeredParameters(subject);
+  const names = own.map(([name]) => name);
+  return [
+    ...own.map(([name, { describe }]) => ({ name, ...describe(shape) })),
+    ...filterParameters(shape).filter(({ name }) => !names.includes(name)),
   ];
-  const filters = filterParameters(shape).filter(({ name }) => !known.includes(name));
-  return [...own.filter(({ name }) => known.includes(name)), ...filters];
 }
 
 /** Returns the description of the parameter `fields`, of a list or a single record. */
@@ -149,13 +176,6 @@ export function fieldsParameter(shape: Shape): QueryParameter {
 
 function arrayOf(names: readonly string[]): JsonObject {
   return { type: 'array', items: { type: 'string', enum: names }, minItems: 1 };
-}
-
-/** The names of the parameters that are not filters by a field. */
-function ownParameters({ shape, hasOwners = false }: ListSubject): string[] {
-  const search = searchedNames(shape).length > 0 ? ['q'] : [];
-  const owner = hasOwners ? ['owner'] : [];
-  return ['limit', 'cursor', 'until', 'sort', 'fields', ...search, ...owner];
 }
 
 const searchedNames = (shape: Shape): string[] =>
@@ -175,7 +195,7 @@ function namesWhere(shape: Shape, test: (rule: Rule) => boolean): string[] {
 }
 
 function readSearch(shape: Shape, value: string): Filter {
-  const { length } = value.normalize('NFC');
+  const { length } = normalised(value);
   if (length > 0 && length <= limits.searchLengthMax) {
     return { names: searchedNames(shape), operator: 'search', operands: [value] };
   }

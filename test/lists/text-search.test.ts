@@ -47,6 +47,25 @@ for (const [wanted, text, isFound, why] of rows) {
   });
 }
 
+test('a search takes time in proportion to the length of a text of combining marks', () => {
+  const runs = (marks: number) => `a${'\u0301\u0323'.repeat(marks / 2)}`.repeat(100_000 / marks);
+  const isLamp = textSearch('lamp');
+  const times = [100, 100_000].map((marks) => {
+    const text = runs(marks);
+    const begun = process.cpuUsage().user;
+    assert.equal(isLamp(text), false);
+    return process.cpuUsage().user - begun;
+  });
+  const [short = 0, long = 0] = times;
+  assert.ok(long < 10 * short + 50_000, `${short} µs for short runs, ${long} µs for a long one`);
+});
+
+test('marks in a longer run than 30 are found in blocks of 30', () => {
+  const run = 'a' + '\u0323\u0301'.repeat(40);
+  assert.ok(textSearch('lamp')(`${run} lamp`));
+  assert.ok(textSearch('\u1ea1')(run), 'the first marks are composed');
+});
+
 test('a text that is not in Normalization Form C is normalised before the search', () => {
   const isFoundByItsForm = (text: string): void => {
     const form = text.normalize('NFC');
