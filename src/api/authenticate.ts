@@ -3,9 +3,10 @@ import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
-import { hostOf, isCrossSite, isSafe } from '../http/cross-site.ts';
+import { isCrossSite } from '../http/cross-site.ts';
 import { readCookies, serializeCookie } from '../http/fields.ts';
-import type { Request } from '../http/message.ts';
+import { hostOf } from '../http/head.ts';
+import { isSafe, type Request } from '../http/message.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Route } from './route.ts';
 

@@ -1,5 +1,4 @@
-import { preferenceIn } from '../http/accept.ts';
-import { parseQuery } from '../http/head.ts';
+import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
@@ -18,10 +17,11 @@ import {
   noContent,
   notModified,
   preconditionOf,
+  shown,
+  unstoredReply,
 } from './replies.ts';
-import { shown, unstoredReply } from './replies.ts';
 import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
-import { collectionRoutes, type CollectionRoutes, type RouteOptions } from './routes.ts';
+import { collectionRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
 export interface Resource<N, C> {
@@ -54,24 +54,11 @@ export function collectionEndpoints<N extends object, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  return bind(
-    collectionRoutes(collection, options),
-    collectionHandlers(collection, resource, options),
-  );
-}
-
-/** Returns the handlers of `collectionRoutes`. */
-function collectionHandlers<N extends object, C>(
-  { name, fields, hasOwners }: RoutedCollection<N, C>,
-  resource: Resource<N, C>,
-  { epoch, listPool }: CollectionOptions,
-): {
-  readonly [operation in keyof CollectionRoutes<N, C>]: Handler<CollectionRoutes<N, C>[operation]>;
-} {
+  const { name, fields } = collection;
+  const { epoch } = options;
   const write = representationWriter(fields);
   const writeAll = (all: object): string =>
     Array.isArray(all) ? `[${all.map(write).join(',')}]` : write(all);
-  const source = { shape: fields, hasOwners, records: resource.records, pool: listPool };
 
   function targetOf({ request, route, principal, id }: Call): Target {
     const precondition = preconditionOf(request, epoch(), route.requireIfMatch === true);
@@ -84,27 +71,8 @@ function collectionHandlers<N extends object, C>(
     return shown(200, entityTag(epoch(), record.revision), write(record), cookie);
   }
 
-  return {
-    list({ request, principal, query }) {
-      const asked = parseListQuery(source, parseQuery(query), principal.userId);
-      const withTotal = preferenceIn(request.fields.get('prefer') ?? '', 'count') === 'exact';
-      // The revision and the list's view are taken in the same loop turn, so the tag fits
-      // the list.
-      const { revision } = resource.records;
-      const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
-      const plain = entityTag(epoch(), revision, personal.join());
-      const counted = entityTag(epoch(), revision, [...personal, 'counted'].join('-'));
-      const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
-      if (isUnchanged(request, tag, other)) return notModified(tag);
-      return readList(source, { query: asked, withTotal, caller: request }).then((found) => {
-        const { body, total } = found;
-        const count =
-          total === undefined
-            ? []
-            : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
-        return shown(200, tag, body, [...linkTo(request, found), ...count]);
-      });
-    },
+  return bind(collectionRoutes(collection, options), {
+    list: listHandler(collection, resource, options),
 
     async create({ request, principal, body }) {
       const { address, caller, basePath } = request;
@@ -126,11 +94,8 @@ function collectionHandlers<N extends object, C>(
       const names = query === '' ? undefined : parseFieldsQuery(fields, parseQuery(query));
       const tag = entityTag(epoch(), record.revision, names?.join('-'));
       if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(
-        200,
-        tag,
-        (names === undefined ? write : representationWriter(fields, names))(record),
-      );
+      const writeShown = names === undefined ? write : representationWriter(fields, names);
+      return shown(200, tag, writeShown(record));
     },
 
     replace: change,
@@ -140,7 +105,41 @@ function collectionHandlers<N extends object, C>(
       await resource.remove(targetOf(call));
       return noContent();
     },
+  });
+}
+
+/** Returns the handler of a collection's list. */
+function listHandler<N, C>(
+  { fields, hasOwners }: RoutedCollection<N, C>,
+  { records }: Resource<N, C>,
+  { epoch, listPool }: CollectionOptions,
+): Handler {
+  const source = { shape: fields, hasOwners, records, pool: listPool };
+  return ({ request, principal, query }) => {
+    const asked = parseListQuery(source, parseQuery(query), principal.userId);
+    const withTotal = prefersCount(request);
+    // The revision and the list's view are taken in the same loop turn, so the tag fits
+    // the list.
+    const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
+    const plain = entityTag(epoch(), records.revision, personal.join());
+    const counted = entityTag(epoch(), records.revision, [...personal, 'counted'].join('-'));
+    const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
+    if (isUnchanged(request, tag, other)) return notModified(tag);
+    return readList(source, { query: asked, withTotal, caller: request }).then((list) => {
+      const { body, total } = list;
+      const count =
+        total === undefined
+          ? []
+          : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
+      return shown(200, tag, body, [...linkTo(request, list), ...count]);
+    });
   };
+}
+
+/** Whether the caller prefers to get the number of all records (RFC 7240). */
+function prefersCount({ fields }: Request): boolean {
+  const preferences = fields.get('prefer')?.toLowerCase().split(',') ?? [];
+  return preferences.some((preference) => preference.trim() === 'count=exact');
 }
 
 /**

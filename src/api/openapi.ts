@@ -4,9 +4,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { objectSchema } from '../schema/json-schema.ts';
 import { sessionCookie, sessionUserField } from './authenticate.ts';
 import type { Body } from './body.ts';
-
-import { idSchema, type Route, type RouteReply } from './route.ts';
-import { serverRoutes, signInRoutes } from './routes.ts';
+import { idSchema, type Route } from './route.ts';
+import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
 
 /**
  * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is
@@ -104,19 +103,25 @@ function operation(operationId: string, route: Route): JsonObject {
     summary,
     description: callers[access],
     'x-access': access,
-    tags: [
-      operationId in signInRoutes ? 'sign-in' : operationId in serverRoutes ? 'server' : collection,
-    ],
+    tags: [tags.get(operationId) ?? collection],
     security: securityOf(access),
     parameters: parametersOf(route),
     ...(body !== undefined && { requestBody: requestBody(body) }),
     responses: {
-      [reply.status]: success(reply),
+      [reply.status]: success(route),
       ...(conditional && method === 'GET' && { 304: unchanged }),
       ...Object.fromEntries(refusals),
     },
   };
 }
+
+/** The tags of operations on no collection. */
+const tags = new Map(
+  Object.entries({
+    'sign-in': { ...signInRoutes, ...accountRoutes(true, {}) },
+    server: serverRoutes,
+  }).flatMap(([tag, table]) => Object.keys(table).map((operationId) => [operationId, tag])),
+);
 
 const callers: { readonly [access in Access]: string } = {
   public: 'For everyone. Credentials are ignored.',
@@ -185,19 +190,15 @@ function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): J
   };
 }
 
-function success({
-  description,
-  schema,
-  mediaType = 'application/json',
-  headers = [],
-}: RouteReply): JsonObject {
+function success({ reply, signInAt }: Route): JsonObject {
+  const { description, schema, mediaType, headers = [] } = reply;
   // A reply with several records has no entity tag and no location.
   const described = headersOf(headers, schema?.['oneOf'] === undefined ? {} : { required: false });
-  return {
-    description,
-    headers: described,
-    ...(schema && { content: { [mediaType]: { schema } } }),
+  const content = {
+    ...(schema && { [mediaType ?? 'application/json']: { schema } }),
+    ...(signInAt !== undefined && { 'text/html': { schema: text } }),
   };
+  return { description, headers: described, ...(schema && { content }) };
 }
 
 /** Statuses that any request can get. */
@@ -208,13 +209,12 @@ const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
  * and its own.
  */
 export function statusesOf(route: Route): number[] {
-  const { access, method, path, body, reply, conditional, requireIfMatch, refusals = [] } = route;
+  const { access, method, path, body, conditional, requireIfMatch, refusals = [] } = route;
   const writes = method !== 'GET';
   const implied: readonly [boolean, ...number[]][] = [
     [access !== 'public', 401, 409],
     [writes || access === 'admin' || access === 'session', 403],
     [path.includes('{id}'), 404],
-    [reply.schema !== undefined, 406],
     [writes || conditional === true, 412],
     [body !== undefined, 413, 415, 422],
     [requireIfMatch === true, 428],

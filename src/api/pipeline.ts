@@ -2,22 +2,19 @@ import { authorize, type Principal } from '../auth/access.ts';
 import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { checkContentType } from '../http/accept.ts';
+import { checkContentType } from '../http/content-type.ts';
 import { corsFields, preflightFields } from '../http/cors.ts';
 import { internal } from '../http/exchanger.ts';
-import { parseQuery } from '../http/head.ts';
+import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Match } from '../http/router.ts';
 import { authenticate, refuseRemote, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
-
 import { noContent, refusal, refuseVersion, unknownPath } from './replies.ts';
-import { parseId, preferredType, type Call, type Endpoint, type Route } from './route.ts';
+import { parseId, wantsPage, type Call, type Endpoint, type Route } from './route.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
-  /** The largest body of a caller that has authenticated. */
-  readonly bodyBytesMax: number;
   /** Fetches the commits of other nodes. Absent: there are no other nodes. */
   readonly confirm?: (() => Promise<void>) | undefined;
   /** Called with each error that is not a `CairnError`, which is a bug. */
@@ -96,8 +93,8 @@ async function answerBody(
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
   const checkType = (): void => checkContentType(request.fields, mediaTypes, acceptField);
   if (!isOptional) checkType();
-  const anonymousMax = Math.min(options.bodyBytesMax, limits.anonymousBodyBytesMax);
-  const bytesMax = call.principal.kind === 'anonymous' ? anonymousMax : options.bodyBytesMax;
+  const isAnonymous = call.principal.kind === 'anonymous';
+  const bytesMax = isAnonymous ? limits.anonymousBodyBytesMax : limits.bodyBytesMax;
   const bytes = await request.receiveBody(bytesMax);
   const isAbsent = isOptional && bytes.length === 0;
   if (isOptional && !isAbsent) checkType();
@@ -119,14 +116,7 @@ function admit(route: Route, request: Request, id: number, options: PipelineOpti
 
 /** Checks that the route supports what the request asks for. @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
-  const { method, reply, conditional, query: parameters } = route;
-  if (reply.schema !== undefined && preferredType(route, request) === undefined) {
-    const { mediaType = 'application/json' } = reply;
-    throw new CairnError(
-      'not_acceptable',
-      `Cannot answer as requested: it is available as ${mediaType}`,
-    );
-  }
+  const { method, conditional, query: parameters } = route;
   if (method !== 'GET' && conditional !== true) refuseVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
     throw new CairnError('invalid_query', 'Cannot read the query: this path takes no parameters');
@@ -164,9 +154,9 @@ function refuse(
   }
   const route = match.kind === 'found' ? match.value.route : undefined;
   const [status] = problems[error.code];
-  const wantsPage = route?.signInAt !== undefined && preferredType(route, request) === 'text/html';
-  if (wantsPage && (status === 401 || status === 403)) {
-    return noContent(['Location', request.basePath + route.signInAt], 303);
+  const mustSignIn = status === 401 || status === 403;
+  if (mustSignIn && route !== undefined && wantsPage(route, request)) {
+    return noContent(['Location', `${request.basePath}${route.signInAt}`], 303);
   }
   return refusal(error, request);
 }

@@ -9,14 +9,13 @@ import {
   readPreconditions,
 } from '../http/preconditions.ts';
 import type { Precondition } from '../collections/resource.ts';
-
 import type { Endpoint } from './route.ts';
 
 /**
  * For replies that the caller may cache, if it revalidates them each time. Shared caches
  * may not.
  */
-const varying = 'Authorization, Cookie, Accept, Prefer';
+const varying = 'Authorization, Cookie, Prefer';
 const revalidated = ['Cache-Control', 'private, no-cache', 'Vary', varying, ...apiFields];
 const revalidatedJson = ['Content-Type', 'application/json', ...revalidated];
 /**

@@ -1,14 +1,10 @@
 import type { Access, Principal } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
-import { negotiate } from '../http/accept.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/collection.ts';
 import type { QueryParameter } from '../lists/filters.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';
-
-/** A media type that a route can reply with. */
-type MediaType = 'application/json' | 'text/html' | 'text/event-stream';
 
 /** The reply of a route that succeeds. */
 export interface RouteReply {
@@ -18,7 +14,7 @@ export interface RouteReply {
   /** The JSON Schema of the content. Absent: there is no content. */
   readonly schema?: JsonObject;
   /** The media type of the content. Absent: JSON. */
-  readonly mediaType?: MediaType;
+  readonly mediaType?: 'text/event-stream';
   /** Fields that this reply has and others do not, such as `Location`. */
   readonly headers?: readonly string[];
 }
@@ -57,8 +53,11 @@ export interface Route<B = unknown> {
    * sets one.
    */
   readonly sameSite?: boolean;
-  /** Where a browser without a session is redirected when it requests a page. */
-  readonly signInAt?: string;
+  /**
+   * Where a browser that has not signed in is redirected. Present if browsers get a page
+   * from this route.
+   */
+  readonly signInAt?: string | undefined;
   /**
    * Further statuses of refusals, which do not follow from the other columns
    * (`statusesOf`).
@@ -118,11 +117,8 @@ export interface Call<B = unknown> {
   readonly body: B;
 }
 
-/** The type of a route's validated body. */
-export type BodyOf<R extends Route> = R extends { readonly body: Body<infer B> } ? B : undefined;
-
-/** Carries out the operation of the route `R`. @throws CairnError */
-export type Handler<R extends Route = Route> = (call: Call<BodyOf<R>>) => Reply | Promise<Reply>;
+/** Carries out the operation of a route whose body is a `B`. @throws CairnError */
+export type Handler<B = unknown> = (call: Call<B>) => Reply | Promise<Reply>;
 
 /** A route and its handler. */
 export interface Endpoint<B = unknown> {
@@ -134,15 +130,16 @@ export interface Endpoint<B = unknown> {
 }
 
 /**
- * Binds routes to handlers by key. A missing or extra handler, or one for another body,
- * does not compile.
+ * Binds the routes of a table to their handlers. `Bodies` are the validated bodies by
+ * operation, which follow from the table. A missing or extra handler, or one for another
+ * body, does not compile.
  */
-export function bind<R extends { readonly [key in keyof R]: Route }>(
-  routes: R,
-  handlers: { readonly [key in keyof R]: Handler<R[key]> },
+export function bind<Bodies>(
+  table: { readonly [operation in keyof Bodies]: Route<Bodies[operation]> },
+  handlers: NoInfer<{ readonly [operation in keyof Bodies]: Handler<Bodies[operation]> }>,
 ): Endpoint[] {
   const endpoints: Endpoint[] = [];
-  for (const key in routes) endpoints.push({ route: routes[key], handle: handlers[key] });
+  for (const key in table) endpoints.push({ route: table[key], handle: handlers[key] });
   return endpoints;
 }
 
@@ -160,19 +157,13 @@ export const idSchema: JsonObject = {
   maximum: Number.MAX_SAFE_INTEGER,
 };
 
-const json = ['application/json'] as const;
-const jsonOrPage = ['application/json', 'text/html'] as const;
-
 /**
- * Returns the media type of the route that the caller prefers; `undefined` if it accepts
- * none.
+ * Whether the caller wants a page, where the route has one: its `Accept` names HTML, as
+ * that of a browser does, and not JSON. No other route has a choice, so `Accept` does not
+ * matter there (RFC 9110 §12.4.1).
  */
-export function preferredType(route: Route, { fields }: Request): MediaType | undefined {
-  const {
-    reply: { mediaType },
-    signInAt,
-  } = route;
-  const offered =
-    mediaType !== undefined ? [mediaType] : signInAt === undefined ? json : jsonOrPage;
-  return negotiate<MediaType>(fields.get('accept'), offered);
+export function wantsPage({ signInAt }: Route, { fields }: Request): boolean {
+  if (signInAt === undefined) return false;
+  const accept = (fields.get('accept') ?? '').toLowerCase();
+  return accept.includes('text/html') && !accept.includes('application/json');
 }

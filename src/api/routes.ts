@@ -5,7 +5,7 @@ import { fieldsParameter, listParameters } from '../lists/list-query.ts';
 import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
-import { bodiesFor, either, newRecord, oneOrMany, type Body } from './body.ts';
+import { bodiesFor, either, newRecord, oneOrMany } from './body.ts';
 import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
 import {
   capitalized,
@@ -26,7 +26,16 @@ import {
 const credentials = newRecord('Credentials', { shape: credentialsFields });
 const refreshToken = newRecord('RefreshToken', { shape: refreshTokenFields });
 
-/** Signing in and out, and sessions. */
+/** The options of an installation that change the route table. */
+export interface RouteOptions {
+  readonly registration?: 'open' | 'closed' | undefined;
+  readonly requireIfMatch?: boolean | undefined;
+  readonly passwordLengthMin?: number | undefined;
+  /** Whether there is a page for browsers; true if absent. */
+  readonly page?: boolean | undefined;
+}
+
+/** Signing in and out. */
 // prettier-ignore
 export const signInRoutes = {
   login: {
@@ -43,19 +52,6 @@ export const signInRoutes = {
     reply: { status: 204, description: 'You are signed out.', headers: ['Set-Cookie'] },
     refusals: [409],
   },
-  me: {
-    method: 'GET', path: '/me', access: 'user', conditional: true,
-    summary: 'Read your own user record',
-    reply: content(200, 'Your user record.', userSchema, 'ETag', 'Content-Location'),
-    refusals: [404],
-  },
-  dashboard: {
-    method: 'GET', path: '/dashboard', access: 'session',
-    summary: 'Read an overview for the signed-in user',
-    reply: content(200, 'Your record, counts, the latest items, your session.', dashboardSchema(true)),
-    // The page that a browser gets has a version.
-    refusals: [412],
-  },
   createToken: {
     method: 'POST', path: '/tokens', access: 'public', sameSite: true,
     summary: 'Get an access token and a refresh token for a password or for a refresh token',
@@ -69,6 +65,27 @@ export const signInRoutes = {
     body: refreshToken,
     reply: { status: 204, description: 'The token is not valid any more, if it ever was (RFC 7009).' },
   },
+} as const;
+
+/** Returns the routes of the caller's own account, of a server with or without items. */
+// prettier-ignore
+export const accountRoutes = (hasItems: boolean, { page = true }: RouteOptions) => ({
+  me: {
+    method: 'GET', path: '/me', access: 'user', conditional: true,
+    summary: 'Read your own user record',
+    reply: content(200, 'Your user record.', userSchema, 'ETag', 'Content-Location'),
+    refusals: [404],
+  },
+  dashboard: {
+    method: 'GET', path: '/dashboard', access: 'session',
+    signInAt: page ? '/' : undefined,
+    summary: 'Read an overview for the signed-in user',
+    reply: content(
+      200, `Your record, counts, ${hasItems ? 'the latest items, ' : ''}your session.`, dashboardSchema(hasItems),
+    ),
+    // The page that a browser gets has a version.
+    refusals: [412],
+  },
   listSessions: {
     method: 'GET', path: '/sessions', access: 'user',
     summary: 'List your sessions, or as an administrator those of any user',
@@ -81,7 +98,7 @@ export const signInRoutes = {
     summary: 'End one of your sessions, or as an administrator any session',
     reply: { status: 204, description: 'The session has ended.' },
   },
-} as const;
+} as const);
 
 /** The server itself, and the changes of all collections. */
 // prettier-ignore
@@ -125,23 +142,6 @@ export const serverRoutes = {
   },
 } as const;
 
-export const serviceRoutes = { ...signInRoutes, ...serverRoutes };
-
-/** The same routes with a page for browsers, on which they also sign in. */
-export const pagedServiceRoutes = {
-  ...serviceRoutes,
-  dashboard: { ...serviceRoutes.dashboard, signInAt: '/' },
-};
-
-export type ServiceOperation = keyof typeof serviceRoutes;
-
-/** The options of an installation that change the route table. */
-export interface RouteOptions {
-  readonly registration?: 'open' | 'closed' | undefined;
-  readonly requireIfMatch?: boolean | undefined;
-  readonly passwordLengthMin?: number | undefined;
-}
-
 /** Returns the collection of users. With open registration, anyone can create one. */
 export function usersCollection({
   registration,
@@ -173,17 +173,15 @@ export function declaredCollection(
   return { ...declaration, bodies, createsMany: true, hasOwners };
 }
 
-type WithBody<B> = Route & { readonly body: Body<B> };
-
-/** The routes of one collection. */
-export type CollectionRoutes<N, C> = {
+/** The routes of one collection, by operation. */
+export interface CollectionRoutes<N, C> {
   readonly list: Route;
-  readonly create: WithBody<N>;
+  readonly create: Route<N>;
   readonly read: Route;
-  readonly replace: WithBody<C>;
-  readonly patch: WithBody<C>;
+  readonly replace: Route<C>;
+  readonly patch: Route<C>;
   readonly remove: Route;
-};
+}
 
 export function collectionRoutes<N, C>(
   collection: RoutedCollection<N, C>,
@@ -258,10 +256,8 @@ export function routeTable(
   };
   add(usersCollection(options));
   for (const declaration of collections) add(declaredCollection(declaration));
-  for (const [operationId, route] of Object.entries(serviceRoutes)) table.set(operationId, route);
-  if (!collections.includes(items)) {
-    const reply = content(200, 'Your record, counts, your session.', dashboardSchema(false));
-    table.set('dashboard', { ...serviceRoutes.dashboard, reply });
-  }
+  const account = accountRoutes(collections.includes(items), options);
+  const services = { ...signInRoutes, ...account, ...serverRoutes };
+  for (const [operationId, route] of Object.entries(services)) table.set(operationId, route);
   return table;
 }

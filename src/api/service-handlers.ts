@@ -3,7 +3,7 @@ import { sessionEndsAt } from '../auth/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { readCookies } from '../http/fields.ts';
-import { parseQuery } from '../http/head.ts';
+import { parseQuery } from '../http/query.ts';
 import type { Request } from '../http/message.ts';
 import type { ChangeFeed } from '../collections/change-feed.ts';
 import { items } from '../collections/items.ts';
@@ -24,8 +24,8 @@ import {
   shown,
   unstoredReply,
 } from './replies.ts';
-import { parseId, preferredType, type Call, type Handler } from './route.ts';
-import type { ServiceOperation, serviceRoutes } from './routes.ts';
+import { bind, parseId, wantsPage, type Call, type Endpoint, type Handler } from './route.ts';
+import { accountRoutes, serverRoutes, signInRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of the app. */
 export interface Services {
@@ -49,28 +49,24 @@ export interface Services {
 /** Why a server should not receive requests. */
 export type Unready = 'draining' | 'store_failed' | 'storage_full' | 'store_unavailable';
 
-type ServiceHandlers = {
-  readonly [operation in ServiceOperation]: Handler<(typeof serviceRoutes)[operation]>;
-};
-type ServerOperation = 'changes' | 'describe' | 'status' | 'live' | 'ready';
-
-/** Returns the handlers of `serviceRoutes`. */
-export function serviceHandlers(services: Services): ServiceHandlers {
-  return { ...callerHandlers(services), ...serverHandlers(services) };
+/** Returns the endpoints that belong to no collection. */
+export function serviceEndpoints(services: Services, options: RouteOptions): Endpoint[] {
+  const itemsResource = services.collections.find(({ declaration }) => declaration === items);
+  return [
+    ...signInEndpoints(services),
+    ...accountEndpoints(services, itemsResource, options),
+    ...serverEndpoints(services),
+  ];
 }
 
-/** Returns the handlers of sign-in, sign-out, tokens, sessions and the caller's own user. */
-function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperation> {
-  const { records, sessions, signIn, tokens, collections, page } = services;
-  const resourceOfItems = collections.find(({ declaration }) => declaration === items);
-  const writeDashboard = dashboardWriter(records, sessions, resourceOfItems);
+function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
   const writeUser = representationWriter(userFields);
-  return {
+  return bind(signInRoutes, {
     async login({ request, body }) {
       const { session, user, secret } = await signIn.start(body, 'cookie', originOf(request));
       const expiresAt = new Date(sessionEndsAt(session)).toISOString();
-      const answer = `{"user":${writeUser(user)},"expiresAt":"${expiresAt}"}`;
-      return unstoredReply(200, answer, setSessionCookie(request, secret));
+      const text = `{"user":${writeUser(user)},"expiresAt":"${expiresAt}"}`;
+      return unstoredReply(200, text, setSessionCookie(request, secret));
     },
 
     async logout({ request, body }) {
@@ -87,24 +83,6 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
       return noContent(setSessionCookie(request, ''));
     },
 
-    me({ request, principal }) {
-      const { userId } = requireUser(principal);
-      const user = found(records.users.get(userId));
-      const tag = entityTag(services.epoch(), user.revision);
-      if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(200, tag, writeUser(user), [
-        'Content-Location',
-        `${request.basePath}/users/${userId}`,
-      ]);
-    },
-
-    dashboard(call) {
-      const { request, route, principal } = call;
-      invariant(principal.kind === 'session', 'the route requires a session');
-      if (page !== undefined && preferredType(route, request) === 'text/html') return page(call);
-      return unstoredReply(200, writeDashboard(principal));
-    },
-
     async createToken({ request, body }) {
       const origin = originOf(request);
       const { secret, user } =
@@ -115,18 +93,46 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
         { userId: user.id, role: user.role },
         user.signedOutAt,
       );
-      const answer = {
+      const created = {
         access_token: token,
         token_type: 'Bearer',
         expires_in: expiresIn,
         refresh_token: secret,
       };
-      return unstoredReply(201, JSON.stringify(answer));
+      return unstoredReply(201, JSON.stringify(created));
     },
 
     async revokeToken({ request, body }) {
       await sessions.revoke(body.refresh_token, request.address);
       return noContent();
+    },
+  });
+}
+
+function accountEndpoints(
+  { records, sessions, page, epoch }: Services,
+  itemsResource: CollectionResource | undefined,
+  options: RouteOptions,
+): Endpoint[] {
+  const writeDashboard = dashboardWriter(records, sessions, itemsResource);
+  const writeUser = representationWriter(userFields);
+  return bind(accountRoutes(itemsResource !== undefined, options), {
+    me({ request, principal }) {
+      const { userId } = requireUser(principal);
+      const user = found(records.users.get(userId));
+      const tag = entityTag(epoch(), user.revision);
+      if (isUnchanged(request, tag)) return notModified(tag);
+      return shown(200, tag, writeUser(user), [
+        'Content-Location',
+        `${request.basePath}/users/${userId}`,
+      ]);
+    },
+
+    dashboard(call) {
+      const { request, route, principal } = call;
+      invariant(principal.kind === 'session', 'the route requires a session');
+      if (page !== undefined && wantsPage(route, request)) return page(call);
+      return unstoredReply(200, writeDashboard(principal));
     },
 
     listSessions({ principal, query }) {
@@ -147,12 +153,12 @@ function callerHandlers(services: Services): Omit<ServiceHandlers, ServerOperati
       await sessions.end(principal, id, request.address);
       return noContent();
     },
-  };
+  });
 }
 
-/** Returns the handlers of the change feed, the API's description and the server's state. */
-function serverHandlers(services: Services): Pick<ServiceHandlers, ServerOperation> {
-  return {
+/** Returns the endpoints of the change feed, the API's description and the server's state. */
+function serverEndpoints(services: Services): Endpoint[] {
+  return bind(serverRoutes, {
     changes(call) {
       const { request, principal } = call;
       const { caller, signal, fields } = request;
@@ -175,7 +181,7 @@ function serverHandlers(services: Services): Pick<ServiceHandlers, ServerOperati
       if (reason === undefined) return unstoredReply(200, '{"status":"ready"}');
       throw new CairnError(reason, 'Cannot answer requests: the server is not ready');
     },
-  };
+  });
 }
 
 /**

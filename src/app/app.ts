@@ -4,7 +4,7 @@ import type { Audit } from '../accounts/audit.ts';
 import type { Users } from '../accounts/users.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { refusal } from '../api/replies.ts';
-import { serviceRoutes } from '../api/routes.ts';
+import { serverRoutes } from '../api/routes.ts';
 import type { Unready } from '../api/service-handlers.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
@@ -13,7 +13,8 @@ import { isLoopback, parseTrustedProxies } from '../base/network.ts';
 import type { ChangeFeed, FeedStatus } from '../collections/change-feed.ts';
 import { Exchanger } from '../http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
-import { createRequestIds, type Handle, type Reply, type Request } from '../http/message.ts';
+import type { Handle, Reply, Request } from '../http/message.ts';
+import { createRequestIds } from '../http/request-ids.ts';
 import { startHttpServer, type HttpServer, type TlsTexts } from '../http/server.ts';
 import { logError, type Observer } from '../observability/log.ts';
 import type { Store } from '../store/store.ts';
@@ -168,7 +169,6 @@ export class Application implements App {
       ...services,
       required: settings.auth === 'required',
       allowedOrigins: new Set(settings.corsOrigins),
-      bodyBytesMax: limits.bodyBytesMax,
       confirm: cluster && (() => store.confirm()),
       endpoints: endpointsOf(services, options),
       onBug: onError,
@@ -181,7 +181,7 @@ export class Application implements App {
       handle: (request) => this.#answer(request),
       refuse: refusal,
       proxies: parseTrustedProxies(settings.trustedProxies),
-      alwaysServedTargets: new Set([serviceRoutes.live.path, serviceRoutes.ready.path]),
+      alwaysServedTargets: new Set([serverRoutes.live.path, serverRoutes.ready.path]),
       onError,
       onUntrustedProxy(address) {
         const advice = 'if this is your proxy, name it in --trust-proxy';
@@ -211,7 +211,7 @@ export class Application implements App {
 
   async #answerWhileNotOpen(request: Request): Promise<Reply> {
     await this.#starting;
-    const isAnswered = this.#state === 'open' || request.target === serviceRoutes.live.path;
+    const isAnswered = this.#state === 'open' || request.target === serverRoutes.live.path;
     return isAnswered ? this.#pipeline(request) : refusal(stopped, request);
   }
 

@@ -1,5 +1,5 @@
 import { refusal } from '../api/replies.ts';
-import { serviceRoutes } from '../api/routes.ts';
+import { serverRoutes } from '../api/routes.ts';
 import {
   keyRingOfSecret,
   newKeyRing,
@@ -96,7 +96,7 @@ export function joinCluster(
     onKeys: () => undefined,
     guard: (handle, store) => (request) => {
       const refuse = (): Reply => refusal(stale, request);
-      if (!store.isCurrent && request.target !== serviceRoutes.live.path) return refuse();
+      if (!store.isCurrent && request.target !== serverRoutes.live.path) return refuse();
       const hasSession = request.fields.get('cookie') !== undefined;
       if (!(hasSession && sessions === 'confirmed') && !isAhead(request, store)) {
         return handle(request);

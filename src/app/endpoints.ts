@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
 import { collectionEndpoints } from '../api/collection-handlers.ts';
-import { bind, type Endpoint } from '../api/route.ts';
+import type { Endpoint } from '../api/route.ts';
 import {
   declaredCollection,
-  pagedServiceRoutes,
   routeTable,
-  serviceRoutes,
   usersCollection,
   type RouteOptions,
 } from '../api/routes.ts';
-import { serviceHandlers, type Services } from '../api/service-handlers.ts';
+import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
 import { version } from '../base/version.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import { ListPool } from '../lists/list-pool.ts';
@@ -28,25 +26,26 @@ export function endpointsOf(
   const { store, users, collections } = services;
   const options = {
     ...settings,
+    page,
     epoch: () => store.epoch,
     listPool: new ListPool(clock),
   };
   const declarations = collections.map(({ declaration }) => declaration);
   const pages = page === false ? [] : pageEndpoints(settings.auth === 'none');
   let description: Promise<Description> | undefined;
-  const handlers = serviceHandlers({
+  const all: Services = {
     ...services,
     epoch: options.epoch,
     page: pages.find(({ route }) => route.path === '/')?.handle,
     status: statusOf(store, complete),
     description: () => (description ??= describe(declarations, options)),
-  });
+  };
   return [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((collection) =>
       collectionEndpoints(declaredCollection(collection.declaration), collection, options),
     ),
-    ...bind(page === false ? serviceRoutes : pagedServiceRoutes, handlers),
+    ...serviceEndpoints(all, options),
     ...pages,
   ];
 }

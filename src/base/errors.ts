@@ -19,7 +19,6 @@ export const problems = {
   cross_site: [403, 'Cross-site requests are not allowed'],
   not_found: [404, 'There is no such resource'],
   method_not_allowed: [405, 'The method is not allowed'],
-  not_acceptable: [406, 'No acceptable representation'],
   request_timeout: [408, 'The request took too long to arrive'],
   other_user: [409, 'The session belongs to another user'],
   email_taken: [409, 'The e-mail address is taken'],

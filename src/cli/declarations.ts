@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { serviceRoutes, usersCollection } from '../api/routes.ts';
+import { routeTable } from '../api/routes.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { DeclarationError } from '../collections/collection.ts';
@@ -13,8 +13,8 @@ import { pageEndpoints } from '../web/assets.ts';
  */
 export function readDeclarations(file: string): Declarations {
   const pages = pageEndpoints(false).map(({ route }) => route);
-  const routes = [...Object.values(serviceRoutes), ...pages];
-  const taken = [usersCollection({}).name, ...routes.map(({ path }) => path.split('/')[1] ?? '')];
+  const routes = [...routeTable([]).values(), ...pages];
+  const taken = routes.map(({ path }) => path.split('/')[1] ?? '');
   try {
     return parseDeclarations(parseJsonBytes(readFileSync(file)), taken);
   } catch (error) {

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import { finished, type Readable } from 'node:stream';
 
 import type { Exchange } from './exchange.ts';
-import type { Reply, StreamedBody } from './message.ts';
 
 /**
  * After a reply, up to so much unread content is skipped; with more, the connection ends.
@@ -45,8 +44,4 @@ export function endSocket(socket: Socket, lingerMs: number): void {
  */
 export function linger(arriving: Readable, lingerMs: number, end: () => void): void {
   finished(arriving.resume(), { writable: false, signal: AbortSignal.timeout(lingerMs) }, end);
-}
-
-export function isStreamed(body: Reply['body']): body is StreamedBody {
-  return typeof body === 'object' && !Buffer.isBuffer(body);
 }

@@ -1,10 +1,5 @@
 import type { Fields } from './fields.ts';
 
-/** Whether a method only reads (RFC 9110 §9.2.1). */
-export function isSafe(method: string): boolean {
-  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-}
-
 /**
  * Whether a page of another site sent this request. Browsers say so in `Sec-Fetch-Site`
  * (W3C Fetch Metadata), older ones only in `Origin` (RFC 6454 §7). A caller that sends
@@ -26,15 +21,4 @@ export function isCrossSite(fields: Fields, allowedOrigins: ReadonlySet<string>)
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
   const authority = /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
   return authority !== undefined && authority.toLowerCase() === host?.toLowerCase();
-}
-
-/**
- * Returns the host in a `Host` field, in lower case, without port and brackets (RFC 3986
- * §3.2.2).
- */
-export function hostOf(authority: string): string {
-  return authority
-    .toLowerCase()
-    .replace(/:\d*$/, '')
-    .replace(/^\[(.*)\]$/, '$1');
 }

@@ -5,9 +5,9 @@ import { pipeline } from 'node:stream/promises';
 import { CairnError } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
-import { discardInput, endSocket, isStreamed, linger, mustEnd } from './closing.ts';
+import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { Connection, Exchange, type Arriving, type ExchangerOptions } from './exchange.ts';
-import type { Reply, StreamedBody } from './message.ts';
+import { isStreamed, type Reply, type StreamedBody } from './message.ts';
 
 /** The error that the caller gets where there was a bug. */
 export const internal = new CairnError(

@@ -1,5 +1,4 @@
 import type { CairnError } from '../base/errors.ts';
-import type { Random } from '../base/system.ts';
 import type { Fields } from './fields.ts';
 
 /**
@@ -57,6 +56,11 @@ export interface Request {
  */
 export type StreamedBody = AsyncIterable<string>;
 
+/** Whether a method only reads (RFC 9110 §9.2.1). */
+export function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+}
+
 /** A reply as a plain value. */
 export interface Reply {
   readonly status: number;
@@ -72,6 +76,10 @@ export interface Reply {
   readonly body: string | Buffer | StreamedBody | undefined;
   /** Whether the body never ends by itself. It ends when the caller closes its half. */
   readonly isEndless?: boolean;
+}
+
+export function isStreamed(body: Reply['body']): body is StreamedBody {
+  return typeof body === 'object' && !Buffer.isBuffer(body);
 }
 
 /**
@@ -110,17 +118,3 @@ export type Handle = (request: Request) => Reply | Promise<Reply>;
 
 /** Creates the reply to a request that failed. */
 export type Refuse = (error: CairnError, request: Pick<Request, 'id' | 'basePath'>) => Reply;
-
-/**
- * Returns a generator of request ids: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits,
- * drawn once, and a counter. They are unique and cheap, but predictable: they protect
- * nothing.
- *
- *   rrrrrrrr-rrrr-8rrr-8rrr-cccccccccccc    r random, c the counter, in hexadecimal
- */
-export function createRequestIds(random: Random): () => string {
-  const hex = random(9).toString('hex');
-  const prefix = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-`;
-  let count = -1;
-  return () => prefix + (count += 1).toString(16).padStart(12, '0');
-}

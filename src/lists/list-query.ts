@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Query } from '../http/head.ts';
+import type { Query } from '../http/query.ts';
 import type { Rule, Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/representation.ts';
 import {

@@ -92,7 +92,12 @@ test('the number of all matching records is sent on request', async (t) => {
   assert.equal(counted.field('preference-applied'), 'count=exact');
   assert.equal(Object(counted.json).length, 1);
   assert.equal((await list('?limit=1')).field('x-total-count'), undefined);
-  assert.equal((await list('', { prefer: 'count=exact' })).field('x-total-count'), '3');
+  for (const prefer of ['count=exact', 'Count=exact', 'respond-async , count=exact,x']) {
+    assert.equal((await list('', { prefer })).field('x-total-count'), '3', prefer);
+  }
+  for (const prefer of ['', 'count', 'count=none', 'xcount=exact', 'count=exactly']) {
+    assert.equal((await list('', { prefer })).field('x-total-count'), undefined, prefer);
+  }
 });
 
 test('HEAD is GET without the content', async (t) => {

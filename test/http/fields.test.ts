@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { CairnError } from '../../src/base/errors.ts';
-import { checkContentType, negotiate, preferenceIn } from '../../src/http/accept.ts';
+import { checkContentType } from '../../src/http/content-type.ts';
 import { callerKey, isNetwork, parseTrustedProxies, plainAddress } from '../../src/base/network.ts';
 import { corsFields } from '../../src/http/cors.ts';
 import { isCrossSite } from '../../src/http/cross-site.ts';
 import { Fields, readCookies, serializeCookie } from '../../src/http/fields.ts';
-import { parseQuery } from '../../src/http/head.ts';
+import { parseQuery } from '../../src/http/query.ts';
 import { resolveCaller } from '../../src/http/caller.ts';
-import { createRequestIds } from '../../src/http/message.ts';
+import { createRequestIds } from '../../src/http/request-ids.ts';
 
 function fields(named: Record<string, string>): Fields {
   return new Fields(Object.entries(named).flat());
@@ -127,55 +127,6 @@ test('CORS answers allowed origins only, and never allows credentials', () => {
     'Access-Control-Allow-Origin',
     'Access-Control-Expose-Headers',
   ]);
-});
-
-test('RFC 9110 §12.5.1: Accept picks the most wanted of what is offered', () => {
-  const offered = ['application/json', 'text/html'] as const;
-  const rows: [string | undefined, string | undefined][] = [
-    [undefined, 'application/json'],
-    ['', 'application/json'],
-    ['*/*', 'application/json'],
-    ['text/html', 'text/html'],
-    ['TEXT/HTML', 'text/html'],
-    ['text/*', 'text/html'],
-    ['application/json; charset=utf-8', 'application/json'],
-    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
-    ['text/html;q=0.5, application/json;q=0.4', 'text/html'],
-    ['text/*;q=0.3, text/html;q=0.1, application/json;q=0.2', 'application/json'],
-    ['*/*, application/json;q=0', 'text/html'],
-    ['application/xml', undefined],
-    ['application/json;q=0', undefined],
-    ['application/json;q=2', undefined],
-    ['nonsense', undefined],
-    ['application/jso*', undefined],
-  ];
-  for (const [accept, expected] of rows) assert.equal(negotiate(accept, offered), expected, accept);
-});
-
-test('RFC 7240 §2: preferences', () => {
-  const names = ['count', 'respond-async', 'a', 'wait', 'bad', '"bad"', 'foo', 'x', ''];
-  const sent = (prefer: string): [string, string][] => names.flatMap((name) => {
-    const value = preferenceIn(prefer, name);
-    return value === undefined ? [] : [[name, value]];
-  });
-  assert.deepEqual(sent('Count=exact, respond-async; wait=10, a="b c", count=other, "bad"'), [
-    ['count', 'exact'],
-    ['respond-async', ''],
-    ['a', 'b c'],
-  ]);
-  assert.deepEqual(sent('foo="a, count=exact, \\", b", count=none, x="'), [['count', 'none']]);
-  assert.deepEqual(sent(''), []);
-});
-
-test('preferences are parsed in linear time', () => {
-  const spaces = ' '.repeat(15_000);
-  const started = process.cpuUsage();
-  const quotes = '\\"'.repeat(7_500);
-  for (const value of [`a${spaces}x`, `a=${spaces}x y`, `a${spaces}=${spaces}x y`, `a=""${spaces}x`, `a="${quotes}`]) {
-    assert.equal(preferenceIn(value, 'a'), undefined, JSON.stringify(value.replaceAll(spaces, '…')));
-  }
-  const { user } = process.cpuUsage(started);
-  assert.ok(user < 500_000, `${user} µs for 75 KB`);
 });
 
 test('content types: the named media types in UTF-8, without a content coding', () => {

@@ -3,7 +3,8 @@ import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import type { ExchangerOptions } from '../../src/http/exchange.ts';
 import { Exchanger } from '../../src/http/exchanger.ts';
-import { apiFields, createRequestIds, type Handle, type Reply, type RequestEntry } from '../../src/http/message.ts';
+import { apiFields, type Handle, type Reply, type RequestEntry } from '../../src/http/message.ts';
+import { createRequestIds } from '../../src/http/request-ids.ts';
 import { Router } from '../../src/http/router.ts';
 import { startHttpServer, type HttpServer, type TlsTexts } from '../../src/http/server.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
-import { parseQuery } from '../../src/http/head.ts';
+import { parseQuery } from '../../src/http/query.ts';
 import { listParameters, parseFieldsQuery, parseListQuery, writeCursor } from '../../src/lists/list-query.ts';
 import * as fields from '../../src/schema/field.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import type { Clock } from '../../src/base/system.ts';
-import { parseQuery } from '../../src/http/head.ts';
+import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/list-query.ts';
 import { readList, type List } from '../../src/lists/list.ts';

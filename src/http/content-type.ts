@@ -1,0 +1,32 @@
+import { CairnError } from '../base/errors.ts';
+import type { Fields } from './fields.ts';
+
+/**
+ * Checks that the content has one of these media types, which are in lower case and
+ * without parameters. The only charset is UTF-8, and no content coding is supported.
+ * `acceptField` is the field of the reply that lists the types.
+ * @throws CairnError `unsupported_media_type`, with what is supported (RFC 9110 §15.5.16)
+ */
+export function checkContentType(
+  fields: Fields,
+  mediaTypes: readonly string[],
+  acceptField: 'Accept' | 'Accept-Patch' = 'Accept',
+): void {
+  const unsupported = (detail: string, field: string, supported: string): CairnError =>
+    new CairnError('unsupported_media_type', `Cannot read the body: ${detail}`, {
+      fields: [field, supported],
+    });
+  if (fields.get('content-encoding') !== undefined) {
+    throw unsupported('send it without a Content-Encoding', 'Accept-Encoding', 'identity');
+  }
+  const value = fields.get('content-type') ?? '';
+  const [type = '', ...parameters] = value
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
+  const isUtf8 = charsets.every((one) => /^charset=("?)utf-8\1$/.test(one));
+  if (mediaTypes.includes(type) && isUtf8) return;
+  const rule = `its Content-Type must be ${mediaTypes.join(' or ')}, in UTF-8`;
+  throw unsupported(rule, acceptField, mediaTypes.join(', '));
+}
