@@ -9,19 +9,12 @@ export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';
 
 export { defineCollection } from './collections/collection.ts';
-export type { CollectionAccess, CollectionDeclaration } from './collections/collection.ts';
-export {
-  boolean,
-  choice,
-  defaulted,
-  email,
-  integer,
-  number,
-  optional,
-  text,
-  timestamp,
-} from './schema/field.ts';
-export type { Field, Presence, Rule, Shape } from './schema/field.ts';
+export type {
+  CollectionAccess,
+  CollectionDeclaration,
+  CollectionDefinition,
+} from './collections/collection.ts';
+export type { Field, Shape } from './schema/field.ts';
 export type { Change, Hooks } from './collections/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 

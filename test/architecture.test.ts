@@ -59,6 +59,14 @@ const banned: readonly { what: string; pattern: RegExp; in: 'code' | 'text' }[] 
   { what: 'an enum', pattern: /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/m, in: 'code' },
 ];
 
+/** The casts, by file. A comment above each says why it holds. */
+const casts: Readonly<Record<string, number>> = {
+  'src/collections/declaration-file.ts': 1,
+  'src/schema/check.ts': 2,
+  'src/schema/declaration.ts': 1,
+  'src/schema/representation.ts': 1,
+};
+
 const source = filesBelow('src', '.ts').map(readSource);
 const byPath = new Map(source.map((file) => [file.path, file]));
 
@@ -130,10 +138,27 @@ test('nothing weakens the types', () => {
       const line = lineOf(rule.in === 'text' ? file.text : withoutRenames(file.code), rule.pattern);
       // The package's entrance is there to re-export.
       if (rule.what === 'a barrel' && file.path === 'src/index.ts') continue;
+      if (rule.what === 'a cast' && file.path in casts) continue;
       if (line > 0) wrong.push(`${file.path}:${line}: ${rule.what}`);
     }
   }
   assert.deepEqual(wrong, []);
+});
+
+test('a cast that cannot be proven says why it holds, and there are no others', () => {
+  const pattern = new RegExp(banned.find(({ what }) => what === 'a cast')?.pattern ?? '', 'g');
+  for (const [path, count] of Object.entries(casts)) {
+    const file = byPath.get(path);
+    assert.ok(file, path);
+    // `as unknown as T` is one cast.
+    const code = withoutRenames(file.code).replaceAll('as unknown as', 'as');
+    const found = [...code.matchAll(pattern)].map(({ index, 0: text }) => code.slice(0, index + text.length));
+    assert.equal(found.length, count, path);
+    for (const before of found) {
+      const line = before.split('\n').length;
+      assert.match(file.text.split('\n')[line - 2] ?? '', /^\s*\/\/ /, `${path}:${line}`);
+    }
+  }
 });
 
 test('the rules themselves catch what they name, and let pass what is fine', () => {

@@ -8,7 +8,7 @@ import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import {
-  createApp, createLog, defaulted, defineCollection, integer, optional, text, type App, type Change, type Clock,
+  createApp, createLog, defineCollection, type App, type Change, type Clock,
   type Field, type Random, type Shape,
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
@@ -151,7 +151,10 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   const declaration = {
     name: 'books',
     singular: 'book',
-    fields: { title: text({ min: 1, max: 100 }), pages: optional(integer({ min: 1, max: 10_000 })) },
+    fields: {
+      title: { kind: 'text', min: 1, max: 100 },
+      pages: { kind: 'integer', min: 1, max: 10_000, optional: true },
+    },
     access: { list: 'public', read: 'public' },
   } as const;
   const books = defineCollection(declaration);
@@ -175,7 +178,10 @@ test('records of a collection of one\'s own are listed, changed, described, and 
   const books = defineCollection({
     name: 'books',
     singular: 'book',
-    fields: { title: text({ min: 1, max: 100 }), pages: optional(integer({ min: 1, max: 10_000 })) },
+    fields: {
+      title: { kind: 'text', min: 1, max: 100 },
+      pages: { kind: 'integer', min: 1, max: 10_000, optional: true },
+    },
   });
   const open = (): Promise<App> => createApp({ directory, collections: [books], auth: 'none' });
   let app = await open();
@@ -264,7 +270,7 @@ test('timestamps: the server sets when a record was created and changed', async 
   let now = Date.UTC(2030, 0, 1);
   const directory = join(temporaryDirectory(t), 'data');
   const open = (timestamps: boolean): Promise<App> => {
-    const notes = defineCollection({ name: 'notes', singular: 'note', fields: { line: text() }, timestamps });
+    const notes = defineCollection({ name: 'notes', singular: 'note', fields: { line: { kind: 'text' } }, timestamps });
     const clock = { now: () => now, elapsed: () => performance.now() };
     return createApp({ directory, auth: 'none', items: false, collections: [notes], clock });
   };
@@ -338,23 +344,26 @@ async function reopen(t: TestContext, before: Shape, body: object, after: Shape)
 }
 
 test('a field that is added as defaulted or optional reopens the store, and so does one that is gone', async (t) => {
-  const title = text();
+  const title = { kind: 'text' } as const;
   const book = { title: 'Emma' };
   const with_ = (pages: Field): Shape => ({ title, pages });
-  assert.equal(await reopen(t, { title }, book, with_(defaulted(integer(), 7))), '[{"id":1,"title":"Emma","pages":7}]');
-  assert.equal(await reopen(t, { title }, book, with_(optional(integer()))), '[{"id":1,"title":"Emma"}]');
+  assert.equal(await reopen(t, { title }, book, with_({ kind: 'integer', default: 7 })),
+    '[{"id":1,"title":"Emma","pages":7}]');
+  assert.equal(await reopen(t, { title }, book, with_({ kind: 'integer', optional: true })),
+    '[{"id":1,"title":"Emma"}]');
   const both = { ...book, pages: 1 };
-  assert.equal(await reopen(t, with_(integer()), both, { title }), '[{"id":1,"title":"Emma"}]');
+  assert.equal(await reopen(t, with_({ kind: 'integer' }), both, { title }), '[{"id":1,"title":"Emma"}]');
 });
 
 test('a change that the stored records do not fit names record, field and remedy', async (t) => {
-  const lacking = reopen(t, { title: text() }, { title: 'Emma' }, { title: text(), pages: integer() });
+  const title = { kind: 'text' } as const;
+  const lacking = reopen(t, { title }, { title: 'Emma' }, { title, pages: { kind: 'integer' } });
   await assert.rejects(lacking, (error: Error) => {
     assert.equal(error.name, 'StoreDamageError');
-    assert.match(error.message, /books\.json, byte \d+: .*record 1 .*"pages".*optional or defaulted/);
+    assert.match(error.message, /books\.json, byte \d+: .*record 1 .*"pages".*optional or give/);
     return true;
   });
-  const other = reopen(t, { title: text() }, { title: 'Emma' }, { title: integer() });
+  const other = reopen(t, { title }, { title: 'Emma' }, { title: { kind: 'integer' } });
   await assert.rejects(other, { name: 'StoreDamageError', message: /record 1 .*"title".*integer/ });
 });
 
@@ -365,14 +374,14 @@ test('a store that does not fit is mended by hand, as the README says', starts, 
     const books = defineCollection({ name: 'books', singular: 'book', fields });
     return createApp({ directory, auth: 'none', collections: [books] });
   };
-  const first = await open(directory, { title: text() });
+  const first = await open(directory, { title: { kind: 'text' } });
   await first.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"Emma"}' });
   await first.close();
   const file = join(directory, 'books.json');
   writeFileSync(file, readFileSync(file, 'utf8').replace('"title":"Emma"', '"name":"Emma","pages":474'));
   const { ended } = cairn(t, ['repair', '--data', directory, `${directory}-new`], {});
   assert.equal(await ended, 0);
-  const second = await open(`${directory}-new`, { name: text(), pages: integer() });
+  const second = await open(`${directory}-new`, { name: { kind: 'text' }, pages: { kind: 'integer' } });
   t.after(() => second.close());
   assert.equal((await second.inject({ target: '/books' })).body, '[{"id":1,"name":"Emma","pages":474}]');
 });
@@ -403,7 +412,8 @@ test('close waits for what the handler and inject still answer', async (t) => {
 });
 
 test('close waits for a long answer that the handler still sends', async (t) => {
-  const texts = defineCollection({ name: 'texts', singular: 'text', fields: { content: text({ max: 100_000 }) } });
+  const content = { kind: 'text', max: 100_000 } as const;
+  const texts = defineCollection({ name: 'texts', singular: 'text', fields: { content } });
   const app = await createApp({ auth: 'none', collections: [texts] });
   const body = JSON.stringify({ content: 'x'.repeat(100_000) });
   for (let made = 0; made < 200; made += 1) await app.inject({ ...lamp, target: '/texts', body });

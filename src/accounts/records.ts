@@ -1,17 +1,6 @@
 import type { Role } from '../auth/access.ts';
 import { storedRecordParser } from '../schema/check.ts';
-import {
-  boolean,
-  choice,
-  emailKey,
-  id,
-  integer,
-  number,
-  optional,
-  text,
-  timestamp,
-  type Input,
-} from '../schema/field.ts';
+import { emailKey, idField, type Input, type Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord } from '../store/store.ts';
 import { userFields } from './user-fields.ts';
 
@@ -31,28 +20,30 @@ export interface UserRecord extends StoredRecord {
 
 const storedUserFields = {
   ...userFields,
-  passwordHash: optional(text()),
-  signedOutAt: optional(number()),
-};
+  passwordHash: { kind: 'text', optional: true },
+  signedOutAt: { kind: 'number', optional: true },
+} as const satisfies Shape;
 
 const common = {
-  userId: integer({ min: 1 }),
-  kind: choice(['cookie', 'refresh'], {
+  userId: { kind: 'integer', min: 1 },
+  kind: {
+    kind: 'choice',
+    values: ['cookie', 'refresh'],
     description: 'A browser, or a program with a refresh token.',
-  }),
-  address: text({ example: '192.0.2.1' }),
-  agent: text({ example: 'curl/8.5.0' }),
-};
+  },
+  address: { kind: 'text', example: '192.0.2.1' },
+  agent: { kind: 'text', example: 'curl/8.5.0' },
+} as const satisfies Shape;
 
 /** The fields of a session that its user can see. */
 export const sessionFields = {
-  id: id(),
+  id: idField,
   ...common,
-  createdAt: timestamp(),
-  lastSeenAt: timestamp(),
-  expiresAt: timestamp(),
-  current: boolean({ description: 'Whether it is the session of this request.' }),
-};
+  createdAt: { kind: 'timestamp' },
+  lastSeenAt: { kind: 'timestamp' },
+  expiresAt: { kind: 'timestamp' },
+  current: { kind: 'boolean', description: 'Whether it is the session of this request.' },
+} as const satisfies Shape;
 
 const storedSessionFields = {
   ...common,
@@ -60,16 +51,16 @@ const storedSessionFields = {
    * Hash of the cookie's secret, or of the name of the refresh token family. Sessions are
    * found by it.
    */
-  lookupHash: text(),
+  lookupHash: { kind: 'text' },
   /**
    * Hashes of the current refresh token, and of the one that it replaced at `lastSeenAt`.
    */
-  tokenHash: optional(text()),
-  previousHash: optional(text()),
+  tokenHash: { kind: 'text', optional: true },
+  previousHash: { kind: 'text', optional: true },
   /** Milliseconds since the epoch. */
-  createdAt: integer(),
-  lastSeenAt: integer(),
-};
+  createdAt: { kind: 'integer' },
+  lastSeenAt: { kind: 'integer' },
+} as const satisfies Shape;
 
 /**
  * A session: of a browser, identified by its cookie, or of a program, identified by a

@@ -2,28 +2,24 @@ import { roles } from '../auth/access.ts';
 import { passwordIssues } from '../auth/password-rules.ts';
 import type { Issue } from '../base/errors.ts';
 import type { BodyRules, Sender } from '../schema/check.ts';
-import {
-  choice,
-  defaulted,
-  email,
-  emailKey,
-  id,
-  optional,
-  password,
-  text,
-} from '../schema/field.ts';
+import { emailKey, idField, type PasswordField, type Shape } from '../schema/field.ts';
 import { fieldValue } from '../schema/representation.ts';
 
 /** The fields of a user that are shown. */
 export const userFields = {
-  id: id(),
-  name: text({ min: 1, max: 200, example: 'Ada Lovelace' }),
-  email: email(),
-  role: defaulted(choice(roles, { example: 'member' }), 'member'),
-};
+  id: idField,
+  name: { kind: 'text', min: 1, max: 200, example: 'Ada Lovelace' },
+  email: { kind: 'email' },
+  role: { kind: 'choice', values: roles, default: 'member', example: 'member' },
+} as const satisfies Shape;
 
-const newUserFields = { ...userFields, password: optional(password()) };
-const userChangeFields = { ...newUserFields, currentPassword: optional(password()) };
+const password: PasswordField & { readonly optional: true } = {
+  kind: 'password',
+  writeOnly: true,
+  optional: true,
+};
+const newUserFields = { ...userFields, password };
+const userChangeFields = { ...newUserFields, currentPassword: password };
 
 /** The fields of a body that creates a user. */
 export type NewUserFields = typeof newUserFields;
@@ -36,13 +32,13 @@ export type UserChangeFields = typeof userChangeFields;
  */
 export function newUserRules(passwordLengthMin: number): BodyRules<NewUserFields> {
   return {
-    shape: { ...newUserFields, password: optional(password({ min: passwordLengthMin })) },
+    shape: { ...newUserFields, password: { ...password, min: passwordLengthMin } },
     furtherIssues(sent, stored, { role: ownRole }) {
       const user = { ...stored, ...sent };
       const textOf = (name: string): string => String(fieldValue(user, name) ?? '');
       const owner = { name: textOf('name'), email: textOf('email') };
       const { role, password } = sent;
-      const before = fieldValue(stored, 'role') ?? userFields.role.fallback;
+      const before = fieldValue(stored, 'role') ?? userFields.role.default;
       const isPromoted = ownRole !== 'admin' && role !== undefined && role !== before;
       const locked = {
         pointer: '/role',

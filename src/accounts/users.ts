@@ -4,7 +4,7 @@ import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { Wrote } from '../collections/hooks.ts';
 import type { Created, Origin } from '../collections/idempotency.ts';
-import { acceptNew, draft, validationFailed, type Draft, type Valid } from '../schema/check.ts';
+import { acceptNew, draft, validationFailed, type Draft } from '../schema/check.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
 import {
@@ -29,10 +29,10 @@ import {
 } from './user-fields.ts';
 
 /** A validated user to create. `acceptNew` makes it from a body. */
-export type NewUser = Valid<Input<NewUserFields>>;
+export type NewUser = Input<NewUserFields>;
 
 /** A change of a user. `draft` makes it from a body. */
-export type UserDraft = Draft<UserChangeFields>;
+export type UserDraft = Draft<Input<UserChangeFields>>;
 
 /** The result of a change of a user. */
 export interface ChangedUser {

@@ -1,13 +1,6 @@
 import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import {
-  acceptNew,
-  draft,
-  validateElements,
-  type BodyRules,
-  type Draft,
-  type Valid,
-} from '../schema/check.ts';
+import { acceptNew, draft, validateElements, type BodyRules, type Draft } from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
 
@@ -28,10 +21,7 @@ const json = ['application/json'];
 export const patchTypes: readonly string[] = ['application/merge-patch+json', 'application/json'];
 
 /** Returns a body that creates a record, or has the parameters of an action. */
-export function newRecord<S extends Shape>(
-  title: string,
-  rules: BodyRules<S>,
-): Body<Valid<Input<S>>> {
+export function newRecord<S extends Shape>(title: string, rules: BodyRules<S>): Body<Input<S>> {
   return {
     mediaTypes: json,
     schema: () => resourceSchema(title, rules.shape, 'create'),
@@ -46,8 +36,12 @@ export function bodiesFor<N extends Shape, C extends Shape>(
   title: string,
   newRules: BodyRules<N>,
   changeRules: BodyRules<C>,
-): { create: Body<Valid<Input<N>>>; replace: Body<Draft<C>>; patch: Body<Draft<C>> } {
-  const change = (kind: 'replace' | 'patch', changeTitle: string): Body<Draft<C>> => ({
+): {
+  readonly create: Body<Input<N>>;
+  readonly replace: Body<Draft<Input<C>>>;
+  readonly patch: Body<Draft<Input<C>>>;
+} {
+  const change = (kind: 'replace' | 'patch', changeTitle: string): Body<Draft<Input<C>>> => ({
     mediaTypes: kind === 'patch' ? patchTypes : json,
     schema: () => resourceSchema(changeTitle, changeRules.shape, kind),
     validate: (sent, principal) => draft(kind, changeRules, sent, principal),

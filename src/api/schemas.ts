@@ -2,7 +2,7 @@ import type { JsonObject } from '../base/json.ts';
 import { items } from '../collections/items.ts';
 import { sessionFields } from '../accounts/records.ts';
 import { userFields } from '../accounts/user-fields.ts';
-import { boolean, optional, password, text, writeOnly } from '../schema/field.ts';
+import type { Shape } from '../schema/field.ts';
 import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
 
 /**
@@ -15,18 +15,18 @@ import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
  * for new ones do not apply.
  */
 export const credentialsFields = {
-  email: text({ min: 1, max: 254, example: 'ada@example.org' }),
-  password: password(),
-};
+  email: { kind: 'text', min: 1, max: 254, example: 'ada@example.org' },
+  password: { kind: 'password', writeOnly: true },
+} as const satisfies Shape;
 
 /** The body that gets new tokens, or ends a session. */
 export const refreshTokenFields = {
-  refresh_token: writeOnly(text({ min: 1, max: 200, example: 'x'.repeat(67) })),
-};
+  refresh_token: { kind: 'text', min: 1, max: 200, writeOnly: true, example: 'x'.repeat(67) },
+} as const satisfies Shape;
 
 export const logoutFields = {
-  everywhere: optional(boolean({ description: 'End all sessions of the user.' })),
-};
+  everywhere: { kind: 'boolean', optional: true, description: 'End all sessions of the user.' },
+} as const satisfies Shape;
 
 export const userSchema: JsonObject = resourceSchema('User', userFields);
 

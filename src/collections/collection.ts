@@ -1,8 +1,18 @@
 import type { Access } from '../auth/access.ts';
 import { InvariantError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
-import { defaulted, id, readOnly, timestamp, type Field, type Shape } from '../schema/field.ts';
-import { declarationProblem } from '../schema/rules.ts';
+import {
+  aFlag,
+  aText,
+  checkField,
+  isObject,
+  maybe,
+  members,
+  must,
+  type Check,
+  type Report,
+} from '../schema/declaration.ts';
+import { idField, type Field, type Shape } from '../schema/field.ts';
 
 /**
  * The access of each operation. Only operations that change a record can depend on its
@@ -36,34 +46,66 @@ export interface CollectionDeclaration {
   readonly name: string;
   /** The name of one record, for operation ids and messages. */
   readonly singular: string;
-  /** The fields after `id`, in the order in which they are shown. */
+  /** All fields of a record, in the order in which they are shown. */
   readonly fields: Shape;
   readonly access: CollectionAccess;
   /** Whether the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
 }
 
-/** The arguments of `defineCollection`. */
-export interface CollectionDefinition extends Pick<
-  CollectionDeclaration,
-  'name' | 'singular' | 'fields'
-> {
+/** What a program gives to `defineCollection`, and a file of declarations contains. */
+export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name' | 'singular'> {
+  /** The fields after `id`. */
+  readonly fields: Shape;
   /** By default users can list, create and read, and owners can change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
 }
 
-/** A declaration that breaks a rule of declarations. */
+/** Declarations that break a rule. The message has all mistakes, each with its place. */
 export class DeclarationError extends InvariantError {
-  /** The place in the declaration, as a JSON Pointer. */
-  readonly pointer: string;
-  readonly problem: string;
-
-  constructor(subject: string, pointer: string, problem: string) {
-    super(`${subject} ${problem}`);
-    this.pointer = pointer;
-    this.problem = problem;
+  constructor(subject: string, mistakes: readonly string[]) {
+    const [first, ...others] = mistakes;
+    const all =
+      others.length === 0 ? first : `${mistakes.length} mistakes\n  ${mistakes.join('\n  ')}`;
+    super(subject + all);
   }
+}
+
+/**
+ * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
+ * declared.
+ * @throws DeclarationError with all mistakes
+ */
+export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
+  const mistakes: string[] = [];
+  const { name } = definition;
+  checkCollection(definition, '', (pointer, problem) => mistakes.push(`${pointer} ${problem}`));
+  if (mistakes.length > 0)
+    throw new DeclarationError(`Cannot declare the collection ${JSON.stringify(name)}: `, mistakes);
+  return declare(definition);
+}
+
+/** Returns the declaration of a definition that was checked. */
+export function declare(definition: CollectionDefinition): CollectionDeclaration {
+  const { name, singular, access, timestamps = false } = definition;
+  const fields = { id: idField, ...definition.fields, ...(timestamps && timestampFields) };
+  const declaration = {
+    name,
+    singular,
+    fields,
+    access: { ...standardAccess, ...access },
+    timestamps,
+  };
+  declared.add(declaration);
+  return declaration;
+}
+
+const declared = new WeakSet<CollectionDeclaration>();
+
+/** Whether `declare` made this declaration, so that it was checked. */
+export function isDeclared(declaration: CollectionDeclaration): boolean {
+  return declared.has(declaration);
 }
 
 const standardAccess: CollectionAccess = {
@@ -79,71 +121,24 @@ const standardAccess: CollectionAccess = {
  * A record written before its collection had timestamps shows the start of the Unix
  * epoch.
  */
-const serverTime = (description: string): Field =>
-  readOnly(defaulted(timestamp({ description }), new Date(0).toISOString()));
+const serverTime = (description: string): Field => ({
+  kind: 'timestamp',
+  readOnly: true,
+  default: new Date(0).toISOString(),
+  description,
+});
 const timestampFields = {
   createdAt: serverTime('When the record was created; set by the server.'),
   updatedAt: serverTime('When the record was last changed; set by the server.'),
 };
 
-const declared = new WeakSet<CollectionDeclaration>();
-
-/** Whether `defineCollection` made, and so checked, this declaration. */
-export function isDeclared(declaration: CollectionDeclaration): boolean {
-  return declared.has(declaration);
-}
-
-/**
- * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
- * declared.
- * @throws DeclarationError for a name that no path or file can have, for unknown access,
- *   and for a field that contradicts its own rule
- */
-export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
-  const { name, singular, fields, access = {}, timestamps = false } = definition;
-  checkNames(definition);
-  for (const [field, declaration] of Object.entries(fields)) {
-    const problem = fieldProblem(field, declaration, timestamps);
-    if (problem === undefined) continue;
-    throw new DeclarationError(`"${field}" in "${name}"`, `/fields${pointerTo(field)}`, problem);
-  }
-  checkAccess(name, access);
-  const shape = { id: id(), ...fields, ...(timestamps && timestampFields) };
-  const checked = {
-    name,
-    singular,
-    fields: shape,
-    access: { ...standardAccess, ...access },
-    timestamps,
-  };
-  declared.add(checked);
-  return checked;
-}
-
-/**
- * @throws DeclarationError for an unknown operation, and for access that it cannot have
- */
-export function checkAccess(
-  name: string,
-  given: object,
-): asserts given is Partial<CollectionAccess> {
-  for (const [operation, access] of Object.entries(given)) {
-    const standard = operations.get(operation);
+const accessMembers = Object.fromEntries(
+  Object.entries(standardAccess).map(([operation, standard]) => {
     const allowed = standard === 'owner' ? [...anyAccess, standard] : anyAccess;
-    if (standard !== undefined && allowed.includes(access)) continue;
-    const problem =
-      standard === undefined
-        ? 'is not an operation'
-        : `must be one of ${allowed.join(', ')}, not "${access}"`;
-    throw new DeclarationError(
-      `"${operation}" in "${name}"`,
-      `/access${pointerTo(operation)}`,
-      problem,
-    );
-  }
-}
-
-const operations = new Map(Object.entries(standardAccess));
+    const oneOf = `one of ${allowed.join(', ')}`;
+    return [operation, maybe(must(oneOf, (access) => allowed.some((known) => known === access)))];
+  }),
+);
 
 /** Singulars whose schemas or operations are already in the OpenAPI document. */
 const reservedSingulars = [
@@ -164,50 +159,62 @@ const reservedSingulars = [
 ];
 /** Names of schemas derived from other collections. */
 const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch)$/;
-
-/** @throws DeclarationError */
-function checkNames({ name, singular, fields }: CollectionDefinition): void {
-  const demand = (isGood: boolean, pointer: string, problem: string): void => {
-    if (!isGood) throw new DeclarationError(`the collection "${name}"`, pointer, problem);
-  };
-  for (const [part, value] of Object.entries({ name, singular, fields })) {
-    demand(value !== undefined, '', `needs "${part}"`);
-  }
-  demand(
-    /^[a-z][a-z0-9-]{0,62}$/.test(name),
-    '/name',
-    'needs a name of lower-case letters, digits and "-"',
-  );
-  demand(!reservedNames.includes(name), '/name', 'has a name that is reserved for a file of keys');
-  demand(
-    /^[a-z][A-Za-z0-9]{0,62}$/.test(singular),
-    '/singular',
-    `needs a singular of one word, not "${singular}"`,
-  );
-  const isReserved = reservedSingulars.includes(singular) || derivedTitle.test(singular);
-  demand(
-    !isReserved,
-    '/singular',
-    `cannot have the singular "${singular}", which the API uses for something else`,
-  );
-}
-
 /** Names of other files in the data directory. */
 const reservedNames = ['keys', 'idempotency-keys'];
-
-const fieldName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
-/** The problem of a field, to follow its name; `undefined` if there is none. */
-function fieldProblem(field: string, declaration: Field, timestamps: boolean): string | undefined {
-  const reserved = timestamps
-    ? [...reservedFields, ...Object.keys(timestampFields)]
-    : reservedFields;
-  if (reserved.includes(field)) return 'has a name that is reserved for every record';
-  if (!fieldName.test(field)) return 'needs a name of letters and digits';
-  const { access } = declaration;
-  const isUsable = access === 'read-write';
-  if (!isUsable) return `must not be ${access}: nothing would set it or show it`;
-  const contradiction = declarationProblem(declaration);
-  return contradiction && `has ${contradiction}`;
+const isMatch = (pattern: RegExp) => (value: unknown) =>
+  typeof value === 'string' && pattern.test(value);
+const isNone = (reserved: readonly string[]) => (value: unknown) =>
+  !reserved.some((one) => one === value);
+
+const checkName = every(
+  must('a name of lower-case letters, digits and "-"', isMatch(/^[a-z][a-z0-9-]{0,62}$/)),
+  must('a name that no file of keys has', isNone(reservedNames)),
+);
+const checkSingular = every(
+  must('one word of letters and digits', isMatch(/^[a-z][A-Za-z0-9]{0,62}$/)),
+  must(
+    'a word that the API uses for nothing else',
+    (value) => isNone(reservedSingulars)(value) && !isMatch(derivedTitle)(value),
+  ),
+);
+
+/** Returns a check that ends at the first mistake. */
+function every(...checks: readonly Check[]): Check {
+  return (value, at, report) => checks.every((check) => check(value, at, report));
+}
+
+/** Checks the declaration of a collection. */
+export const checkCollection: Check = (value, at, report) => {
+  const timestamps = isObject(value) && value['timestamps'] === true;
+  return members({
+    name: every(aText, checkName),
+    singular: every(aText, checkSingular),
+    fields: (fields, place) => checkFields(fields, place, report, timestamps),
+    access: maybe(members(accessMembers)),
+    timestamps: maybe(aFlag),
+  })(value, at, report);
+};
+
+function checkFields(fields: unknown, at: string, report: Report, timestamps: boolean): boolean {
+  if (!isObject(fields)) {
+    report(at, 'must be an object that names the fields');
+    return false;
+  }
+  const reserved = [...reservedFields, ...(timestamps ? Object.keys(timestampFields) : [])];
+  const checkOne = ([name, field]: readonly [string, unknown]): boolean => {
+    const place = at + pointerTo(name);
+    const isReserved = reserved.includes(name);
+    if (!isReserved && /^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name))
+      return checkField(field, place, report);
+    report(
+      place,
+      isReserved
+        ? 'has a name that is reserved for every record'
+        : 'needs a name of letters and digits',
+    );
+    return false;
+  };
+  return Object.entries(fields).map(checkOne).every(Boolean);
 }

@@ -3,7 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { storedRecordParser } from '../schema/check.ts';
-import { integer, text, type Input } from '../schema/field.ts';
+import type { Input, Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 
 /**
@@ -34,18 +34,18 @@ export interface Created<R extends StoredRecord | StoredRecord[]> {
 }
 
 const keptFields = {
-  caller: text(),
+  caller: { kind: 'text' },
   /** Hash of the caller and the key. Results are found by it. */
-  lookupHash: text(),
-  contentHash: text(),
+  lookupHash: { kind: 'text' },
+  contentHash: { kind: 'text' },
   /**
    * Id of the first record. The others follow it, and all have the revision of this
    * result.
    */
-  firstId: integer({ min: 1 }),
+  firstId: { kind: 'integer', min: 1 },
   /** Milliseconds since the epoch. */
-  createdAt: integer(),
-};
+  createdAt: { kind: 'integer' },
+} as const satisfies Shape;
 
 /**
  * What is stored about a request. Its response follows from the request and these ids.

@@ -1,4 +1,3 @@
-import { number, text } from '../schema/field.ts';
 import { defineCollection } from './collection.ts';
 
 /** Things with a price. The installation chooses its unit. */
@@ -6,7 +5,7 @@ export const items = defineCollection({
   name: 'items',
   singular: 'item',
   fields: {
-    name: text({ min: 1, max: 200, example: 'Lamp' }),
-    price: number({ min: 0, max: 1e12, example: 24.5 }),
+    name: { kind: 'text', min: 1, max: 200, example: 'Lamp' },
+    price: { kind: 'number', min: 0, max: 1e12, example: 24.5 },
   },
 });

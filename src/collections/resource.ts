@@ -2,8 +2,8 @@ import { notFound, requireOwner, type Access, type Principal } from '../auth/acc
 import { invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
-import { atElement, storedRecordParser, type Draft, type Valid } from '../schema/check.ts';
-import { integer, type Field, type Input, type Shape } from '../schema/field.ts';
+import { atElement, storedRecordParser, type Draft } from '../schema/check.ts';
+import type { Input, NumberField, Shape } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { isDeclared, type CollectionDeclaration } from './collection.ts';
@@ -23,8 +23,8 @@ export interface Entry extends StoredRecord {
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
  * body.
  */
-export type NewEntry = Valid<Input<Shape>>;
-export type EntryDraft = Draft<Shape>;
+export type NewEntry = Input<Shape>;
+export type EntryDraft = Draft<NewEntry>;
 
 /**
  * What a caller requires of the record that a write changes. It is checked inside the
@@ -78,9 +78,9 @@ export class CollectionResource {
   constructor(declaration: CollectionDeclaration, parts: ResourceParts) {
     const { name, fields } = declaration;
     invariant(isDeclared(declaration), `"${name}" was not declared by defineCollection`);
-    const stored: Shape & { readonly ownerId: Field<number> } = {
+    const stored: Shape & { readonly ownerId: NumberField } = {
       ...fields,
-      ownerId: integer(),
+      ownerId: { kind: 'integer' },
     };
     const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
     this.declaration = declaration;

@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Rule, Shape } from '../schema/field.ts';
+import type { Field, Shape } from '../schema/field.ts';
 import { typeSchema } from '../schema/json-schema.ts';
 import { readableFields } from '../schema/representation.ts';
 import { ruleViolation } from '../schema/rules.ts';
@@ -67,7 +67,7 @@ type Operator = keyof typeof operators;
 
 const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
 
-const operatorsByKind: { readonly [kind in Rule['kind']]: readonly Operator[] } = {
+const operatorsByKind: { readonly [kind in Field['kind']]: readonly Operator[] } = {
   text: [...comparisons, 'contains', 'starts'],
   email: [...comparisons, 'contains', 'starts'],
   password: [],
@@ -105,8 +105,7 @@ export function readFilter(
     const known = `${others.join(', ')}, and ${filters}`;
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
-  const { rule } = field;
-  const allowed = operatorsByKind[rule.kind];
+  const allowed = operatorsByKind[field.kind];
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
@@ -116,7 +115,7 @@ export function readFilter(
     throw invalidParameter(parameter, `must be at most ${limits.containedTextMax} characters long`);
   }
   const values = operator === 'in' ? splitValues(value) : [value];
-  const operands = values.map((one) => readOperand(rule, parameter, one));
+  const operands = values.map((one) => readOperand(field, parameter, one));
   return { names: [name], operator, operands };
 }
 
@@ -143,9 +142,10 @@ function splitValues(list: string): string[] {
  * Parses an operand as a value of the field. A number may be outside the bounds of its
  * rule.
  */
-function readOperand(rule: Rule, parameter: string, text: string): Scalar {
-  if (rule.kind === 'text' || rule.kind === 'email') return text;
-  if (rule.kind === 'number' || rule.kind === 'integer') {
+function readOperand(field: Field, parameter: string, text: string): Scalar {
+  const { kind } = field;
+  if (kind === 'text' || kind === 'email') return text;
+  if (kind === 'number' || kind === 'integer') {
     const number = parseJsonNumber(text);
     if (Number.isFinite(number)) return number;
     throw invalidParameter(
@@ -153,30 +153,30 @@ function readOperand(rule: Rule, parameter: string, text: string): Scalar {
       'must be a number in JSON that a double can represent exactly',
     );
   }
-  const value = rule.kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
-  const violation = ruleViolation(rule, value);
+  const value = kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
+  const violation = ruleViolation(field, value);
   if (violation !== undefined) throw invalidParameter(parameter, violation.detail);
   return value;
 }
 
 /** Returns the descriptions of all filters of a list of records of this shape. */
 export function filterParameters(shape: Shape): QueryParameter[] {
-  return readableFields(shape).flatMap(([name, { rule }]) =>
-    operatorsByKind[rule.kind].map((operator) => ({
+  return readableFields(shape).flatMap(([name, field]) =>
+    operatorsByKind[field.kind].map((operator) => ({
       name: operator === 'eq' ? name : `${name}:${operator}`,
-      description: `Only records whose ${name} ${operators[operator].words}.${notes[rule.kind] ?? ''}`,
-      schema: operandSchema(operator, rule),
+      description: `Only records whose ${name} ${operators[operator].words}.${notes[field.kind] ?? ''}`,
+      schema: operandSchema(operator, field),
     })),
   );
 }
 
-function operandSchema(operator: Operator, rule: Rule): JsonObject {
-  const one = { ...typeSchema(rule) };
+function operandSchema(operator: Operator, field: Field): JsonObject {
+  const one = { ...typeSchema(field) };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
   return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
 }
 
-const notes: { readonly [kind in Rule['kind']]?: string } = {
+const notes: { readonly [kind in Field['kind']]?: string } = {
   text: ' Texts are compared by UTF-16 code units, case-sensitively and without normalisation.',
   email: ' Upper and lower case are equal.',
 };

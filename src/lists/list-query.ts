@@ -3,8 +3,9 @@ import { CairnError } from '../base/errors.ts';
 import { parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import type { Rule, Shape } from '../schema/field.ts';
+import { boundsOf, type Field, type Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/representation.ts';
+import { hasType } from '../schema/rules.ts';
 import {
   filterParameters,
   invalidParameter,
@@ -186,11 +187,14 @@ const searchedNames = (shape: Shape): string[] =>
  * request line.
  */
 const sortableNames = (shape: Shape): string[] =>
-  namesWhere(shape, (rule) => rule.kind !== 'text' || rule.max <= limits.sortableTextMax);
+  namesWhere(
+    shape,
+    (field) => field.kind !== 'text' || boundsOf(field).max <= limits.sortableTextMax,
+  );
 
-function namesWhere(shape: Shape, test: (rule: Rule) => boolean): string[] {
+function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {
   return readableFields(shape)
-    .filter(([, { rule }]) => test(rule))
+    .filter(([, field]) => test(field))
     .map(([name]) => name);
 }
 
@@ -268,7 +272,7 @@ function readCursor(
   const fits = query.sort.every(({ name }, index) => {
     const field = shape[name];
     const part = values[index];
-    return part === null ? field?.presence === 'optional' : typeof part === typeof field?.example;
+    return part === null ? field?.optional : field !== undefined && hasType(field, part);
   });
   if (!fits || values.length !== query.sort.length) {
     throw invalidParameter(

@@ -37,7 +37,7 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
  * `emailKey`.
  */
 export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
-  if (shape[name]?.rule.kind !== 'email') return (record) => fieldValue(record, name);
+  if (shape[name]?.kind !== 'email') return (record) => fieldValue(record, name);
   return (record) => {
     const value = fieldValue(record, name);
     return value === undefined ? undefined : emailKey(String(value));

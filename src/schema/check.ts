@@ -11,7 +11,7 @@ import {
 import { limits } from '../base/limits.ts';
 import type { Field, Input, Shape } from './field.ts';
 import { readableFields, representationOf } from './representation.ts';
-import { ruleViolation } from './rules.ts';
+import { hasType, ruleViolation } from './rules.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
 export interface Sender {
@@ -37,13 +37,6 @@ export interface BodyRules<S extends Shape> {
 export type Mode =
   { readonly kind: 'create' } | { readonly kind: 'replace' | 'patch'; readonly stored: object };
 
-declare const valid: unique symbol;
-/**
- * A validated value. Only this module makes one, so a function that requires it cannot be
- * given unchecked data.
- */
-export type Valid<T> = T & { readonly [valid]: true };
-
 /**
  * Validates a body that creates a record.
  * @throws CairnError `validation_failed` with every issue
@@ -52,7 +45,7 @@ export function acceptNew<S extends Shape>(
   { shape, furtherIssues }: BodyRules<S>,
   body: JsonValue,
   sender: Sender,
-): Valid<Input<S>> {
+): Input<S> {
   return validateBody(shape, body, { kind: 'create' }, (sent) => furtherIssues?.(sent, {}, sender));
 }
 
@@ -62,13 +55,13 @@ export function acceptNew<S extends Shape>(
  * inside the transaction, after the checks for 404 and 428: a read-only field is accepted
  * when it is sent as it is stored, and a patch is validated by its result.
  */
-export interface Draft<S extends Shape> {
+export interface Draft<T> {
   readonly kind: 'replace' | 'patch';
   /**
    * Returns the writable fields after the change of `stored`.
    * @throws CairnError `validation_failed` with every issue
    */
-  readonly against: (stored: object) => Valid<Input<S>>;
+  readonly against: (stored: object) => T;
 }
 
 /** Returns the draft of a body. */
@@ -77,7 +70,7 @@ export function draft<S extends Shape>(
   { shape, furtherIssues }: BodyRules<S>,
   body: JsonValue,
   sender: Sender,
-): Draft<S> {
+): Draft<Input<S>> {
   return {
     kind,
     against: (stored) =>
@@ -101,7 +94,7 @@ export function validateBody<S extends Shape>(
   body: JsonValue,
   mode: Mode,
   furtherIssues: (body: JsonObject) => readonly Issue[] | undefined = () => [],
-): Valid<Input<S>> {
+): Input<S> {
   const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
   const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
@@ -116,11 +109,11 @@ export function validateBody<S extends Shape>(
   for (const name in shape) {
     const field: Field | undefined = shape[name];
     if (field === undefined) continue;
-    const before = mode.kind === 'create' ? field.fallback : member(stored, name);
+    const before = mode.kind === 'create' ? field.default : member(stored, name);
     // A write-only field is not part of the stored resource: null in a patch cannot
     // remove it.
-    const sent = member(field.access === 'write-only' ? body : document, name);
-    if (field.access === 'read-only') {
+    const sent = member(field.writeOnly ? body : document, name);
+    if (field.readOnly) {
       if (Object.hasOwn(body, name) && sent !== before) {
         report(name, 'read_only', 'must not be changed');
       }
@@ -128,13 +121,13 @@ export function validateBody<S extends Shape>(
     }
     // An absent field with a default keeps its value, except in a patch, which removed
     // it.
-    const isKept = sent === undefined && field.presence === 'defaulted' && mode.kind !== 'patch';
+    const isKept = sent === undefined && field.default !== undefined && mode.kind !== 'patch';
     const next = isKept ? before : sent;
     const isUnchanged = next === before || next === undefined;
-    const violation = isUnchanged ? undefined : ruleViolation(field.rule, next);
+    const violation = isUnchanged ? undefined : ruleViolation(field, next);
     if (violation !== undefined) report(name, violation.code, violation.detail);
     else if (isScalar(next)) value[name] = Object.is(next, -0) ? 0 : next;
-    else if (field.presence !== 'optional') report(name, 'required', 'must be given');
+    else if (!field.optional) report(name, 'required', 'must be given');
   }
   for (const name in body) {
     if (!Object.hasOwn(shape, name)) {
@@ -145,19 +138,9 @@ export function validateBody<S extends Shape>(
   issues.push(
     ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
   );
-  if (!isInput<S, object>(value, issues)) throw validationFailed(issues);
-  return value;
-}
-
-/**
- * Whether the check of a value, which found these issues, has shown that it fits the
- * shape.
- */
-function isInput<S extends Shape, V>(
-  _checked: V,
-  issues: readonly Issue[],
-): _checked is V & Valid<Input<S>> {
-  return issues.length === 0;
+  if (issues.length > 0) throw validationFailed(issues);
+  // A field is missing or of another type only where there is an issue.
+  return value as Input<S>;
 }
 
 /** Returns the error for a body with these issues. */
@@ -228,27 +211,21 @@ export function storedRecordParser<S extends Shape>(
   isSound: (record: Input<S>) => boolean = () => true,
 ): <R extends JsonObject>(record: R) => (R & Input<S>) | string | undefined {
   const fields = readableFields(shape);
-  return (record) => {
+  return <R extends JsonObject>(record: R) => {
     // Every start runs this for every record. An inherited member is never a scalar.
     for (const [name, field] of fields) {
       if (hasType(field, record[name])) continue;
       if (Object.hasOwn(record, name))
-        return `has a "${name}" that is not a ${field.rule.kind}: correct it by hand`;
-      if (field.presence === 'required')
-        return `has no "${name}": add it by hand, or make a new field optional or defaulted`;
-      if (field.fallback !== undefined) Object.assign(record, { [name]: field.fallback });
+        return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
+      if (field.default !== undefined) Object.assign(record, { [name]: field.default });
+      else if (!field.optional)
+        return `has no "${name}": add it by hand, or make a new field optional or give it a default`;
     }
-    return isInput<S, typeof record>(record, []) && isSound(record) ? record : undefined;
+    // The loop has checked each field.
+    const typed = record as R & Input<S>;
+    return isSound(typed) ? typed : undefined;
   };
 }
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;
-
-function hasType({ rule, example }: Field, value: unknown): boolean {
-  if (typeof value === 'number' && !Number.isFinite(value)) return false;
-  return (
-    typeof value === typeof example &&
-    (rule.kind !== 'choice' || rule.values.some((one) => one === value))
-  );
-}

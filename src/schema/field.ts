@@ -1,191 +1,128 @@
-import { invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
-import { limits } from '../base/limits.ts';
 
 /**
- * The fields of a resource by name, in the order in which they are shown. Fields are
- * data: `check.ts` validates by them, and `json-schema.ts` describes them.
+ * The fields of a resource by name, in the order in which they are shown. Fields are data,
+ * the same in a program as in a file of declarations: `check.ts` validates by them, and
+ * `json-schema.ts` describes them.
  */
 export interface Shape {
   readonly [name: string]: Field;
 }
 
-/** A field with values of type `T`. Fields do not nest. */
-export interface Field<
-  T extends Scalar = Scalar,
-  P extends Presence = Presence,
-  A extends Access = Access,
-> {
-  readonly rule: Rule;
-  readonly presence: P;
-  readonly access: A;
-  /** An allowed value, for the OpenAPI document. */
-  readonly example: T;
-  /** The value of a `defaulted` field that is absent on creation. */
-  readonly fallback?: T;
+/**
+ * A field: its kind with the bounds of its values, and the members that every kind has.
+ * Fields do not nest. Lengths are in code points, except for `bytesMax` (UTF-8).
+ */
+export type Field =
+  TextField | PlainField | PasswordField | NumberField | BooleanField | ChoiceField;
+
+/** The members of every field, with values of type `T`. */
+interface FieldOf<T extends Scalar> {
+  /** Whether the field may be left out, and is then absent. */
+  readonly optional?: boolean;
+  /**
+   * On creation, an absent field becomes this value, and a PUT without the field keeps the
+   * stored one. Stored records without the field get it too.
+   */
+  readonly default?: T;
+  /** Set by the server. It can be sent back as it was read; another value is an issue. */
+  readonly readOnly?: boolean;
+  /** Never shown, and not available for sorting and filters. */
+  readonly writeOnly?: boolean;
   readonly description?: string;
+  /** An allowed value, for the OpenAPI document. */
+  readonly example?: T;
 }
 
 /**
- * `required`: must be sent. `defaulted`: can be left out, and is then stored with a
- * default. `optional`: can be left out, and is then absent.
+ * A line of text of `min` (0) to `max` (200) code points, without control characters,
+ * bidirectional controls and line separators. If `min` is not 0, at least one character
+ * must be visible.
  */
-export type Presence = 'required' | 'defaulted' | 'optional';
-/** `read-only`: set by the server. `write-only`: never shown. */
-export type Access = 'read-write' | 'read-only' | 'write-only';
-
-/** The rule for a value. Lengths are in code points, except for `bytesMax` (UTF-8). */
-export type Rule =
-  | { readonly kind: 'text'; readonly min: number; readonly max: number }
-  | { readonly kind: 'email' }
-  | { readonly kind: 'password'; readonly min: number; readonly bytesMax: number }
-  | { readonly kind: 'number' | 'integer'; readonly min: number; readonly max: number }
-  | { readonly kind: 'boolean' }
-  | { readonly kind: 'choice'; readonly values: readonly string[] }
-  | { readonly kind: 'timestamp' };
-
-/** All fields of a resource that callers can set, with defaults filled in. */
-export type Input<S extends Shape> = {
-  readonly [
-    K in keyof S as S[K]['presence'] extends 'optional' ? never : Writable<S, K>
-  ]: S[K]['example'];
-} & {
-  readonly [
-    K in keyof S as S[K]['presence'] extends 'optional' ? Writable<S, K> : never
-  ]?: S[K]['example'];
-};
-type Writable<S extends Shape, K extends keyof S> = S[K]['access'] extends 'read-only' ? never : K;
-
-/** A required field that can be read and written. */
-type Plain<T extends Scalar> = Field<T, 'required', 'read-write'>;
-
-interface Options<T extends Scalar> {
-  readonly example?: T;
-  readonly description?: string;
-}
-
-interface Bounds {
+export interface TextField extends FieldOf<string> {
+  readonly kind: 'text';
   readonly min?: number;
   readonly max?: number;
 }
 
 /**
- * Returns a line of text of `min` (0) to `max` (200) code points, without control
- * characters, bidirectional controls and line separators. If `min` is not 0, at least one
- * character must be visible.
+ * `email`: an address by the rule of HTML's `<input type=email>`, stored as sent.
+ * `timestamp`: a UTC time with milliseconds, such as `2026-01-31T12:00:00.000Z` (RFC 3339).
  */
-export function text(options: Options<string> & Bounds = {}): Plain<string> {
-  const { min = 0, max = 200 } = options;
-  return field({ kind: 'text', min, max }, 'text'.padEnd(min, '.').slice(0, max), options);
+export interface PlainField extends FieldOf<string> {
+  readonly kind: 'email' | 'timestamp';
+}
+
+/** A password of `min` (1) code points to `bytesMax` (1,024) UTF-8 bytes. */
+export interface PasswordField extends FieldOf<string> {
+  readonly kind: 'password';
+  readonly min?: number;
+  readonly bytesMax?: number;
 }
 
 /**
- * Returns an e-mail address by the rule of HTML's `<input type=email>`, stored as sent.
+ * A finite number from `min` to `max`, stored exactly as sent. `integer`: a whole one, by
+ * default any of the safe integers of a double.
  */
-export function email(options: Options<string> = {}): Plain<string> {
-  return field({ kind: 'email' }, 'ada@example.org', options);
+export interface NumberField extends FieldOf<number> {
+  readonly kind: 'number' | 'integer';
+  readonly min?: number;
+  readonly max?: number;
 }
 
-/**
- * Returns a write-only password of `min` (1) code points to `bytesMax` (1,024) UTF-8
- * bytes.
- */
-export function password(
-  options: Options<string> & { readonly min?: number; readonly bytesMax?: number } = {},
-): Field<string, 'required', 'write-only'> {
-  const { min = 1, bytesMax = limits.passwordBytesMax } = options;
-  const example = 'correct horse battery staple'.padEnd(min, ' and so on');
-  return writeOnly(field({ kind: 'password', min, bytesMax }, example, options));
+export interface BooleanField extends FieldOf<boolean> {
+  readonly kind: 'boolean';
 }
 
-/** Returns a finite number from `min` to `max`, stored exactly as sent. */
-export function number(options: Options<number> & Bounds = {}): Plain<number> {
-  const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = options;
-  return field({ kind: 'number', min, max }, Math.min(Math.max(min, 0), max), options);
+/** One of `values`. */
+export interface ChoiceField extends FieldOf<string> {
+  readonly kind: 'choice';
+  readonly values: readonly string[];
 }
 
-/**
- * Returns a whole number from `min` to `max`, by default the safe integers of a double.
- */
-export function integer(options: Options<number> & Bounds = {}): Plain<number> {
-  const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = options;
-  const example = Math.min(Math.max(Math.ceil(min), 0), Math.floor(max));
-  return field({ kind: 'integer', min, max }, example, options);
+/** The values of a field. */
+export type ValueOf<F extends Field> = F extends ChoiceField
+  ? F['values'][number]
+  : F extends NumberField
+    ? number
+    : F extends BooleanField
+      ? boolean
+      : string;
+
+/** All fields of a resource that callers can set, with defaults filled in. */
+export type Input<S extends Shape> = {
+  readonly [K in keyof S as S[K] extends Optional ? never : Writable<S, K>]: ValueOf<S[K]>;
+} & {
+  readonly [K in keyof S as S[K] extends Optional ? Writable<S, K> : never]?: ValueOf<S[K]>;
+};
+interface Optional {
+  readonly optional: true;
+}
+type Writable<S extends Shape, K> = K extends keyof S
+  ? S[K] extends { readonly readOnly: true }
+    ? never
+    : K
+  : never;
+
+/** The field of the identifier of a record, a positive integer that the server assigns. */
+export const idField = {
+  kind: 'integer',
+  min: 1,
+  readOnly: true,
+  example: 1,
+  description: 'Assigned by the server; never reused.',
+} as const satisfies Field;
+
+/** The bounds of a field whose declaration may leave them out. */
+export function boundsOf(field: TextField | NumberField): { min: number; max: number } {
+  const { min = lowest[field.kind], max = highest[field.kind] } = field;
+  return { min, max };
 }
 
-export function boolean(options: Options<boolean> = {}): Plain<boolean> {
-  return field({ kind: 'boolean' }, true, options);
-}
-
-/** Returns a choice of one of `values`. */
-export function choice<const T extends string>(
-  values: readonly T[],
-  options: Options<T> = {},
-): Plain<T> {
-  const [first] = values;
-  invariant(first !== undefined, 'a choice has at least one value');
-  return field({ kind: 'choice', values }, first, options);
-}
-
-/**
- * Returns a UTC time with milliseconds, such as `2026-01-31T12:00:00.000Z` (RFC 3339).
- */
-export function timestamp(options: Options<string> = {}): Plain<string> {
-  return field({ kind: 'timestamp' }, '2026-01-31T12:00:00.000Z', options);
-}
-
-/** Returns the identifier of a record, a positive integer that the server assigns. */
-export function id(): Field<number, 'required', 'read-only'> {
-  return readOnly(
-    integer({ min: 1, example: 1, description: 'Assigned by the server; never reused.' }),
-  );
-}
-
-export function optional<T extends Scalar, A extends Access>(
-  field: Field<T, 'required', A>,
-): Field<T, 'optional', A> {
-  return { ...field, presence: 'optional' };
-}
-
-/**
- * Makes a field `defaulted`: on creation an absent field becomes `fallback`, and a PUT
- * without the field keeps the stored value. Stored records without the field get
- * `fallback` too.
- */
-export function defaulted<T extends Scalar, A extends Access>(
-  field: Field<T, 'required', A>,
-  fallback: NoInfer<T>,
-): Field<T, 'defaulted', A> {
-  return { ...field, presence: 'defaulted', fallback };
-}
-
-/**
- * Makes a field read-only. It can be sent back as it was read; another value is an issue.
- */
-export function readOnly<T extends Scalar, P extends Presence>(
-  field: Field<T, P, 'read-write'>,
-): Field<T, P, 'read-only'> {
-  return { ...field, access: 'read-only' };
-}
-
-/** Makes a field write-only: never shown, and not available for sorting and filters. */
-export function writeOnly<T extends Scalar, P extends Presence>(
-  field: Field<T, P, 'read-write'>,
-): Field<T, P, 'write-only'> {
-  return { ...field, access: 'write-only' };
-}
+const lowest = { text: 0, number: -Number.MAX_VALUE, integer: Number.MIN_SAFE_INTEGER };
+const highest = { text: 200, number: Number.MAX_VALUE, integer: Number.MAX_SAFE_INTEGER };
 
 /** Returns the form in which e-mail addresses are compared: without regard to case. */
 export function emailKey(address: string): string {
   return address.toLowerCase();
-}
-
-function field<T extends Scalar>(rule: Rule, example: T, options: Options<T>): Plain<T> {
-  return {
-    rule,
-    presence: 'required',
-    access: 'read-write',
-    example: options.example ?? example,
-    ...(options.description !== undefined && { description: options.description }),
-  };
 }

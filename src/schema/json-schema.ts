@@ -1,6 +1,6 @@
-import type { JsonObject } from '../base/json.ts';
+import type { JsonObject, Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Field, Rule, Shape } from './field.ts';
+import { boundsOf, type Field, type Shape } from './field.ts';
 import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
@@ -15,9 +15,9 @@ export function resourceSchema(
   shape: Shape,
   purpose: Purpose = 'representation',
 ): JsonObject {
-  const leftOut =
-    purpose === 'representation' ? 'write-only' : purpose === 'create' ? 'read-only' : undefined;
-  const members = Object.entries(shape).filter(([, field]) => field.access !== leftOut);
+  const members = Object.entries(shape).filter(([, { readOnly, writeOnly }]) =>
+    purpose === 'representation' ? !writeOnly : purpose !== 'create' || !readOnly,
+  );
   const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
   const properties = Object.fromEntries(
     members.map(([name, field]) => [name, fieldSchema(field, purpose)]),
@@ -52,60 +52,91 @@ export function oneOrManySchema(schema: JsonObject): JsonObject {
 
 /** Returns the schema of a field's value in a body or response. */
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
-  const { rule, presence, access, description, fallback, example } = field;
-  const { type, enum: values, ...others } = typeSchema(rule);
-  const isRemovable = purpose === 'patch' && presence === 'optional' && access === 'read-write';
+  const { optional, readOnly, writeOnly, description, default: fallback } = field;
+  const { type, enum: values, ...others } = typeSchema(field);
+  const isRemovable = purpose === 'patch' && optional && !readOnly && !writeOnly;
   const none = isRemovable ? [null] : [];
   return {
     type: isRemovable ? [type, 'null'] : type,
     ...(values !== undefined && { enum: [...values, ...none] }),
     ...others,
-    ...boundsSchema(rule),
+    ...boundsSchema(field),
     ...(description !== undefined && { description }),
     ...(purpose === 'create' && fallback !== undefined && { default: fallback }),
-    ...(access === 'read-only' && { readOnly: true }),
-    ...(access === 'write-only' && { writeOnly: true }),
-    examples: [example],
+    ...(readOnly && { readOnly }),
+    ...(writeOnly && { writeOnly }),
+    examples: [exampleOf(field)],
   };
+}
+
+/** Returns an allowed value of a field: the declared one, or one that its bounds allow. */
+export function exampleOf(field: Field): Scalar {
+  if (field.example !== undefined) return field.example;
+  switch (field.kind) {
+    case 'text': {
+      const { min, max } = boundsOf(field);
+      return 'text'.padEnd(min, '.').slice(0, max);
+    }
+    case 'number':
+    case 'integer': {
+      const { min, max } = boundsOf(field);
+      const isWhole = field.kind === 'integer';
+      return Math.min(Math.max(isWhole ? Math.ceil(min) : min, 0), isWhole ? Math.floor(max) : max);
+    }
+    case 'email':
+      return 'ada@example.org';
+    case 'password':
+      return 'correct horse battery staple'.padEnd(field.min ?? 1, ' and so on');
+    case 'boolean':
+      return true;
+    case 'choice':
+      return field.values[0] ?? '';
+    case 'timestamp':
+      return '2026-01-31T12:00:00.000Z';
+  }
 }
 
 /**
  * Returns the type without bounds. An `enum` always has a `type`, for code generators.
  */
-export function typeSchema(rule: Rule): {
+export function typeSchema(field: Field): {
   readonly type: string;
   readonly format?: string;
   readonly enum?: readonly string[];
 } {
-  switch (rule.kind) {
+  switch (field.kind) {
     case 'password':
       return { type: 'string', format: 'password' };
     case 'timestamp':
       return { type: 'string', format: 'date-time' };
     case 'choice':
-      return { type: 'string', enum: rule.values };
+      return { type: 'string', enum: field.values };
     case 'text':
     case 'email':
       return { type: 'string' };
     default:
-      return { type: rule.kind };
+      return { type: field.kind };
   }
 }
 
-function boundsSchema(rule: Rule): JsonObject {
-  switch (rule.kind) {
-    case 'text':
-      return { minLength: rule.min, maxLength: rule.max, pattern: textPattern(rule.min) };
+function boundsSchema(field: Field): JsonObject {
+  switch (field.kind) {
+    case 'text': {
+      const { min, max } = boundsOf(field);
+      return { minLength: min, maxLength: max, pattern: textPattern(min) };
+    }
     case 'email':
       return { maxLength: emailLengthMax, pattern: emailPattern };
     case 'password':
-      return { minLength: rule.min, maxLength: rule.bytesMax };
+      return { minLength: field.min ?? 1, maxLength: field.bytesMax ?? limits.passwordBytesMax };
     case 'number':
-    case 'integer':
+    case 'integer': {
+      const { min, max } = boundsOf(field);
       return {
-        ...(rule.min > -Number.MAX_VALUE && { minimum: rule.min }),
-        ...(rule.max < Number.MAX_VALUE && { maximum: rule.max }),
+        ...(min > -Number.MAX_VALUE && { minimum: min }),
+        ...(max < Number.MAX_VALUE && { maximum: max }),
       };
+    }
     default:
       return {};
   }
@@ -113,6 +144,6 @@ function boundsSchema(rule: Rule): JsonObject {
 
 function isRequired(field: Field, purpose: Purpose): boolean {
   if (purpose === 'patch') return false;
-  if (purpose === 'representation') return field.presence !== 'optional';
-  return field.presence === 'required' && field.access !== 'read-only';
+  if (purpose === 'representation') return field.optional !== true;
+  return !field.optional && field.default === undefined && !field.readOnly;
 }

@@ -3,7 +3,7 @@ import type { Field, Shape } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
-  return Object.entries(shape).filter(([, field]) => field.access !== 'write-only');
+  return Object.entries(shape).filter(([, field]) => !field.writeOnly);
 }
 
 export const readableNames = (shape: Shape): string[] =>
@@ -44,8 +44,8 @@ export function representationOf(shape: Shape, record: object): JsonObject {
 /** Whether both have equal values in all fields that callers can set and see. */
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(
-    ([name, { access }]) =>
-      access !== 'read-write' || fieldValue(one, name) === fieldValue(other, name),
+    ([name, { readOnly, writeOnly }]) =>
+      readOnly || writeOnly || fieldValue(one, name) === fieldValue(other, name),
   );
 }
 
@@ -54,10 +54,7 @@ export function looksSame(shape: Shape, one: object, other: object): boolean {
  * scalars.
  */
 export function fieldValue(record: object, name: string): Scalar | undefined {
-  const value = isReadable(record) ? record[name] : undefined;
+  // Any object can be read by name; `Reflect.get` is many times slower.
+  const value = (record as { readonly [name: string]: unknown })[name];
   return isScalar(value) ? value : undefined;
 }
-
-/** Lets any object be read by name. `Reflect.get` is many times slower. */
-const isReadable = (record: object): record is { readonly [name: string]: unknown } =>
-  typeof record === 'object';

@@ -1,6 +1,7 @@
 import { unreachable, type Issue } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
-import type { Field, Rule } from './field.ts';
+import { limits } from '../base/limits.ts';
+import { boundsOf, type BooleanField, type Field, type NumberField } from './field.ts';
 
 /** How a value violates a rule: an issue without a pointer. */
 type Violation = Omit<Issue, 'pointer'>;
@@ -57,43 +58,36 @@ export function textPattern(min: number): string {
 }
 
 /**
- * Returns how `value` violates `rule`, if it does. Values are never coerced, and no
- * detail quotes a value.
+ * Returns how `value` violates the rule of a field, if it does. Values are never coerced,
+ * and no detail quotes a value.
  */
-export function ruleViolation(rule: Rule, value: JsonValue): Violation | undefined {
-  switch (rule.kind) {
+export function ruleViolation(field: Field, value: JsonValue): Violation | undefined {
+  switch (field.kind) {
     case 'number':
     case 'integer':
       return typeof value === 'number'
-        ? numberViolation(rule, value)
-        : notA(numberNames[rule.kind]);
+        ? numberViolation(field, value)
+        : notA(numberNames[field.kind]);
     case 'boolean':
       return typeof value === 'boolean'
         ? undefined
         : violation('wrong_type', 'must be true or false');
     default:
-      return typeof value === 'string' ? stringViolation(rule, value) : notA('string');
+      return typeof value === 'string' ? stringViolation(field, value) : notA('string');
   }
 }
 
-/** Returns how a declared field contradicts its own rule, to follow "the field has". */
-export function declarationProblem({
-  rule,
-  presence,
-  example,
-  fallback,
-}: Field): string | undefined {
-  if ('max' in rule) {
-    const counted =
-      rule.kind !== 'text' || [rule.min, rule.max].every((length) => Number.isSafeInteger(length));
-    const lowest = rule.kind === 'text' ? 0 : -Infinity;
-    if (!counted || !(rule.min >= lowest && rule.max >= rule.min))
-      return 'bounds that no value can satisfy';
+/** Whether a value has the type of a field: it fits its rule, apart from its bounds. */
+export function hasType(field: Field, value: unknown): boolean {
+  switch (field.kind) {
+    case 'number':
+    case 'integer':
+      return typeof value === 'number' && Number.isFinite(value);
+    case 'boolean':
+      return typeof value === 'boolean';
+    default:
+      return typeof value === 'string' && (field.kind !== 'choice' || field.values.includes(value));
   }
-  const ofExample = ruleViolation(rule, example);
-  if (ofExample !== undefined) return `an example that ${ofExample.detail}`;
-  const ofFallback = presence === 'defaulted' ? ruleViolation(rule, fallback ?? null) : undefined;
-  return ofFallback && `a default that ${ofFallback.detail}`;
 }
 
 function violation(code: string, detail: string): Violation {
@@ -102,10 +96,11 @@ function violation(code: string, detail: string): Violation {
 
 const notA = (type: string): Violation => violation('wrong_type', `must be a ${type}`);
 
-type NumberRule = Extract<Rule, { readonly kind: 'number' | 'integer' }>;
 const numberNames = { number: 'number', integer: 'whole number' } as const;
 
-function numberViolation({ kind, min, max }: NumberRule, value: number): Violation | undefined {
+function numberViolation(field: NumberField, value: number): Violation | undefined {
+  const { kind } = field;
+  const { min, max } = boundsOf(field);
   if (Number.isNaN(value)) {
     return violation('inexact', 'must have no more digits than a double can represent');
   }
@@ -115,29 +110,33 @@ function numberViolation({ kind, min, max }: NumberRule, value: number): Violati
   return kind === 'number' || Number.isInteger(value) ? undefined : notA(numberNames[kind]);
 }
 
-type StringRule = Exclude<Rule, NumberRule | { readonly kind: 'boolean' }>;
+type StringField = Exclude<Field, NumberField | BooleanField>;
 
-function stringViolation(rule: StringRule, value: string): Violation | undefined {
-  switch (rule.kind) {
-    case 'text':
-      return lengthViolation(value, rule.min, rule.max) ?? characterViolation(value, rule.min);
+function stringViolation(field: StringField, value: string): Violation | undefined {
+  switch (field.kind) {
+    case 'text': {
+      const { min, max } = boundsOf(field);
+      return lengthViolation(value, min, max) ?? characterViolation(value, min);
+    }
     case 'email':
       if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
       return emailGrammar.test(value)
         ? undefined
         : violation('not_an_email', 'must be an e-mail address');
-    case 'password':
-      if (Buffer.byteLength(value) > rule.bytesMax) return tooLong(`${rule.bytesMax} bytes`);
-      return lengthViolation(value, rule.min, Infinity) ?? forbiddenIn(value, [lone]);
+    case 'password': {
+      const { min = 1, bytesMax = limits.passwordBytesMax } = field;
+      if (Buffer.byteLength(value) > bytesMax) return tooLong(`${bytesMax} bytes`);
+      return lengthViolation(value, min, Infinity) ?? forbiddenIn(value, [lone]);
+    }
     case 'choice':
-      if (rule.values.includes(value)) return undefined;
-      return violation('not_allowed', `must be one of ${rule.values.join(', ')}`);
+      if (field.values.includes(value)) return undefined;
+      return violation('not_allowed', `must be one of ${field.values.join(', ')}`);
     case 'timestamp':
       // Only the form of `Date.toISOString`, so that texts are ordered by time.
       if (value.length === 24 && new Date(value).toJSON() === value) return undefined;
       return violation('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
     default:
-      return unreachable(rule);
+      return unreachable(field);
   }
 }
 

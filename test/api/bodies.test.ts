@@ -6,6 +6,7 @@ import { noContent } from '../../src/api/replies.ts';
 import { bind } from '../../src/api/route.ts';
 import { routeTable, signInRoutes } from '../../src/api/routes.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
+import type { JsonValue } from '../../src/base/json.ts';
 import { openTestApp } from '../support/app.ts';
 
 const deep = (depth: number): string => `{"name":"a","price":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -111,9 +112,9 @@ test('every body in the route table is validated', async (t) => {
 
 test('an unvalidated body is not stored, and a handler of another body is not bound: neither compiles', () => {
   const wrong = {
-    store: (users: Users) =>
-      // @ts-expect-error: only `acceptNew` makes a `NewUser`
-      users.create(localAdministrator, { name: '', email: '', role: 'admin' }),
+    store: (users: Users, body: JsonValue) =>
+      // @ts-expect-error: only `acceptNew` makes a `NewUser` of a body
+      users.create(localAdministrator, body),
     bind: () =>
       bind({ login: signInRoutes.login }, {
         // @ts-expect-error: the body of this route has no such member

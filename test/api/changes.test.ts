@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { limits } from '../../src/base/limits.ts';
-import { createApp, defineCollection, text, type App } from '../../src/index.ts';
+import { createApp, defineCollection, type App } from '../../src/index.ts';
 import { temporaryDirectory } from '../cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
 
@@ -104,7 +104,7 @@ test('callers get changes they may list: no users for members, no sessions, keys
 });
 
 test('changes of declared collections are sent to callers who may list them', async (t) => {
-  const fields = { text: text({ min: 1, max: 20, example: 'a' }) };
+  const fields = { text: { kind: 'text', min: 1, max: 20, example: 'a' } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields });
   const secrets = defineCollection({ name: 'secrets', singular: 'secret', fields, access: { list: 'admin' } });
   const { app, admin, bearer } = await open(t, { collections: [notes, secrets] });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { limits } from '../../src/base/limits.ts';
 import type { Change } from '../../src/collections/hooks.ts';
-import { defineCollection, text } from '../../src/index.ts';
+import { defineCollection } from '../../src/index.ts';
 import { temporaryDirectory } from '../cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
 
@@ -55,7 +55,7 @@ test('the same key with another body or collection is refused, and the key stays
 test('a replayed record has the timestamps of the first reply', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => (now += 1), elapsed: () => performance.now() };
-  const fields = { text: text({ min: 1, max: 20, example: 'a' }) };
+  const fields = { text: { kind: 'text', min: 1, max: 20, example: 'a' } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields, timestamps: true });
   const member = await (await openTestApp(t, { clock, collections: [notes] })).as('member');
   for (const json of [{ text: 'a' }, [{ text: 'a' }, { text: 'b' }]]) {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { defineCollection } from '../../src/collections/collection.ts';
-import { text } from '../../src/schema/field.ts';
 import { openTestApp } from '../support/app.ts';
 
 async function withItems(t: Parameters<typeof openTestApp>[0], prices: readonly number[]) {
@@ -185,7 +184,7 @@ test('q finds a text in any text field, and combines with the other list paramet
 });
 
 test('owner=me lists what the caller created', async (t) => {
-  const fields = { text: text() };
+  const fields = { text: { kind: 'text' } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields, access: { list: 'optional' } });
   const news = defineCollection({ name: 'news', singular: 'message', fields, access: { list: 'public' } });
   const app = await openTestApp(t, { collections: [notes, news] });

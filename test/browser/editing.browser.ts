@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { defineCollection, text as textField } from '../../src/index.ts';
+import { defineCollection } from '../../src/index.ts';
 import { letThrough } from './server.ts';
 import { keys, password, visitTest, type Visit } from './visit.ts';
 
@@ -391,7 +391,7 @@ visitTest('numbers and times use the reader\'s own form', {
 });
 
 const notes = defineCollection({
-  name: 'notes', singular: 'note', fields: { title: textField({ min: 1 }), body: textField({ max: 5000 }) },
+  name: 'notes', singular: 'note', fields: { title: { kind: 'text', min: 1 }, body: { kind: 'text', max: 5000 } },
 });
 visitTest('a session that ends during a create sends it after the sign-in', {
   refusals: [401], collections: [notes],

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  boolean, choice, defaulted, defineCollection, integer, number, optional, text as textField, timestamp,
-} from '../../src/index.ts';
+import { defineCollection } from '../../src/index.ts';
 import { keys, visitTest, type Visit } from './visit.ts';
 
 /** Waits until the footer shows this range. */
@@ -205,12 +203,12 @@ const parts = defineCollection({
   name: 'spare-parts',
   singular: 'sparePart',
   fields: {
-    partNumber: textField({ min: 1, max: 20 }),
-    stock: integer({ min: 0, max: 500 }),
-    weight: optional(number()),
-    inUse: defaulted(boolean(), true),
-    state: choice(['new', 'used']),
-    checkedAt: optional(timestamp()),
+    partNumber: { kind: 'text', min: 1, max: 20 },
+    stock: { kind: 'integer', min: 0, max: 500 },
+    weight: { kind: 'number', optional: true },
+    inUse: { kind: 'boolean', default: true },
+    state: { kind: 'choice', values: ['new', 'used'] },
+    checkedAt: { kind: 'timestamp', optional: true },
   },
 });
 visitTest('a custom collection is shown as its schema says', {

@@ -3,9 +3,6 @@ import { test } from 'node:test';
 import type { JsonValue } from '../../src/base/json.ts';
 import { defineCollection } from '../../src/collections/collection.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import {
-  boolean, choice, defaulted, email, integer, number, optional, text, timestamp,
-} from '../../src/schema/field.ts';
 
 const books = { name: 'books', singular: 'book', fields: { title: { kind: 'text' } } };
 
@@ -32,13 +29,13 @@ test('a file of declarations gives the same collections as defineCollection', ()
     name: 'books',
     singular: 'book',
     fields: {
-      title: text({ min: 1, max: 100, example: 'Emma', description: 'As on the cover.' }),
-      pages: optional(integer({ min: 1 })),
-      weight: number({ max: 10 }),
-      isLent: defaulted(boolean(), false),
-      state: defaulted(choice(['new', 'read']), 'read'),
-      contact: email(),
-      boughtAt: optional(timestamp()),
+      title: { kind: 'text', min: 1, max: 100, example: 'Emma', description: 'As on the cover.' },
+      pages: { kind: 'integer', min: 1, optional: true },
+      weight: { kind: 'number', max: 10 },
+      isLent: { kind: 'boolean', default: false },
+      state: { kind: 'choice', values: ['new', 'read'], default: 'read' },
+      contact: { kind: 'email' },
+      boughtAt: { kind: 'timestamp', optional: true },
     },
     access: { list: 'public', remove: 'admin' },
     timestamps: true,
@@ -57,11 +54,11 @@ test('an error names its place in the file', () => {
   const cases: readonly (readonly [json: JsonValue, message: string | RegExp])[] = [
     [[], 'the document must be an object'],
     [{ collection: [] }, '/collection is not a known member; did you mean "collections"?'],
-    [{ items: 0 }, '/items must be true or false'],
+    [{ items: 0 }, '/items must be true or false, not 0'],
     [{ collections: {} }, '/collections must be an array'],
-    [{ collections: [1] }, '/collections/0 must be an object'],
+    [{ collections: [1] }, '/collections/0 must be an object, not 1'],
     [{ collections: [{ singular: 'book', fields: {} }] }, '/collections/0/name must be a non-empty string'],
-    [{ collections: [{ ...books, name: 'Books' }] }, /^\/collections\/0\/name needs a name of lower-case letters/],
+    [{ collections: [{ ...books, name: 'Books' }] }, /^\/collections\/0\/name must be a name of lower-case letters/],
     [{ collections: [books, { ...books, singular: 'other' }] }, '/collections/1/name "books" is taken'],
     [{ collections: [{ ...books, name: 'items' }] }, '/collections/0/name "items" is taken'],
     [{ collections: [{ ...books, name: 'users' }] }, '/collections/0/name "users" is taken'],
@@ -70,33 +67,38 @@ test('an error names its place in the file', () => {
       '/collections/1/singular "book" is the singular of another collection',
     ],
     [{ collections: [{ ...books, singular: 'item' }] }, /^\/collections\/0\/singular "item" is the singular/],
-    [{ collections: [{ ...books, singular: 'token' }] }, /^\/collections\/0\/singular cannot have the singular "to/],
-    [{ collections: [{ ...books, singular: 'status' }] }, /^\/collections\/0\/singular cannot have the singular "st/],
+    [{ collections: [{ ...books, singular: 'token' }] }, /^\/collections\/0\/singular must be a word that the API /],
+    [{ collections: [{ ...books, singular: 'status' }] }, /^\/collections\/0\/singular must be a word that the API /],
     [{ collections: [{ ...books, fields: [] }] }, '/collections/0/fields must be an object that names the fields'],
     [
       { collections: [{ ...books, feilds: {} }] },
       '/collections/0/feilds is not a known member; did you mean "fields"?',
     ],
-    [{ collections: [{ ...books, timestamps: 1 }] }, '/collections/0/timestamps must be true or false'],
-    [{ collections: [{ ...books, access: 'public' }] }, '/collections/0/access must be an object'],
-    [{ collections: [{ ...books, access: { lists: 'user' } }] }, '/collections/0/access/lists is not an operation'],
+    [{ collections: [{ ...books, timestamps: 1 }] }, '/collections/0/timestamps must be true or false, not 1'],
+    [{ collections: [{ ...books, access: 'public' }] }, '/collections/0/access must be an object, not "public"'],
+    [
+      { collections: [{ ...books, access: { lists: 'user' } }] },
+      '/collections/0/access/lists is not a known member; did you mean "list"?',
+    ],
     [
       { collections: [{ ...books, access: { create: 'owner' } }] },
       '/collections/0/access/create must be one of public, optional, user, admin, session, not "owner"',
     ],
-    [field('text'), '/collections/0/fields/a/kind must be a non-empty string'],
+    [field('text'), '/collections/0/fields/a must be an object, not "text"'],
+    [field({}), /^\/collections\/0\/fields\/a\/kind must be one of text, integer/],
     [field({ kind: 'date' }), /^\/collections\/0\/fields\/a\/kind must be one of text, integer, number, boolean/],
     [field({ kind: 'constructor' }), /^\/collections\/0\/fields\/a\/kind must be one of/],
     [field({ kind: 'text', minimum: 1 }), '/collections/0/fields/a/minimum is not a known member; did you mean "min"?'],
     [field({ kind: 'email', max: 1 }), /^\/collections\/0\/fields\/a\/max is not a known member/],
-    [field({ kind: 'text', min: '1' }), '/collections/0/fields/a/min must be a number'],
+    [field({ kind: 'integer', min: '1' }), '/collections/0/fields/a/min must be a number, not "1"'],
+    [field({ kind: 'text', min: 1.5 }), /^\/collections\/0\/fields\/a\/min must be a whole number/],
     [field({ kind: 'text', min: 5, max: 1 }), '/collections/0/fields/a has bounds that no value can satisfy'],
     [field({ kind: 'text', optional: true, default: '' }), /^\/collections\/0\/fields\/a\/default must be left out/],
-    [field({ kind: 'integer', default: 1.5 }), /^\/collections\/0\/fields\/a has a default that must be a whole/],
-    [field({ kind: 'integer', example: {} }), /^\/collections\/0\/fields\/a\/example must be a string, a number, /],
-    [field({ kind: 'integer', example: 'x' }), /^\/collections\/0\/fields\/a has an example that must be a whole/],
+    [field({ kind: 'integer', default: 1.5 }), /^\/collections\/0\/fields\/a\/default must be a whole/],
+    [field({ kind: 'integer', example: {} }), /^\/collections\/0\/fields\/a\/example must be a whole number/],
+    [field({ kind: 'integer', example: 'x' }), /^\/collections\/0\/fields\/a\/example must be a whole/],
     [field({ kind: 'choice', values: [] }), /^\/collections\/0\/fields\/a\/values must be a non-empty array/],
-    [field({ kind: 'choice', values: ['a', 1] }), '/collections/0/fields/a/values/1 must be a non-empty string'],
+    [field({ kind: 'choice', values: ['a', 1] }), '/collections/0/fields/a/values/1 must be a non-empty string, not 1'],
     [{ collections: [{ ...books, fields: { 'a/b': { kind: 'text' } } }] }, /^\/collections\/0\/fields\/a~1b needs a/],
     [{ collections: [{ ...books, fields: { id: { kind: 'text' } } }] }, /^\/collections\/0\/fields\/id has a name/],
     [
@@ -107,4 +109,24 @@ test('an error names its place in the file', () => {
   for (const [json, message] of cases) {
     assert.throws(() => parseDeclarations(json, ['users']), { name: 'InvariantError', message }, JSON.stringify(json));
   }
+});
+
+test('all mistakes of a file are found at once, each a line with its place', () => {
+  const json = {
+    $schema: 'https://example.org/cairn.json',
+    items: 1,
+    collections: [
+      { ...books, singular: 'x y', fields: { a: { kind: 'text', min: -1 }, b: { kind: 'date' }, id: {} } },
+      { name: 'books', fields: {}, acess: {} },
+    ],
+  };
+  assert.throws(() => parseDeclarations(json, []), (error: Error) => {
+    const [head, ...lines] = error.message.split('\n');
+    assert.equal(head, '7 mistakes');
+    assert.deepEqual(lines.map((line) => line.trim().split(' ')[0]), [
+      '/items', '/collections/0/singular', '/collections/0/fields/a/min', '/collections/0/fields/b/kind',
+      '/collections/0/fields/id', '/collections/1/acess', '/collections/1/singular',
+    ]);
+    return true;
+  });
 });

@@ -4,20 +4,20 @@ import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { listParameters, parseFieldsQuery, parseListQuery, writeCursor } from '../../src/lists/list-query.ts';
-import * as fields from '../../src/schema/field.ts';
+import { idField, type Shape } from '../../src/schema/field.ts';
 
 const shape = {
-  id: fields.id(),
-  name: fields.text({ max: 200 }),
-  email: fields.email(),
-  price: fields.number({ min: 0 }),
-  on: fields.boolean(),
-  role: fields.choice(['admin', 'member']),
-  at: fields.timestamp(),
-  note: fields.optional(fields.text({ max: 5000 })),
-  limit: fields.optional(fields.integer()),
-  password: fields.password(),
-};
+  id: idField,
+  name: { kind: 'text', max: 200 },
+  email: { kind: 'email' },
+  price: { kind: 'number', min: 0 },
+  on: { kind: 'boolean' },
+  role: { kind: 'choice', values: ['admin', 'member'] },
+  at: { kind: 'timestamp' },
+  note: { kind: 'text', max: 5000, optional: true },
+  limit: { kind: 'integer', optional: true },
+  password: { kind: 'password', writeOnly: true },
+} as const satisfies Shape;
 
 const subject = { shape, hasOwners: true };
 const parse = (query: string) => parseListQuery(subject, parseQuery(query), 7);
@@ -137,13 +137,13 @@ describe('the parameters q and owner', () => {
   });
 
   test('are parameters only for records with texts and owners', () => {
-    const numbers = { id: fields.id(), price: fields.number(), secret: fields.writeOnly(fields.text()) };
+    const numbers: Shape = { id: idField, price: { kind: 'number' }, secret: { kind: 'text', writeOnly: true } };
     for (const query of ['q=a', 'owner=me']) {
       assert.throws(() => parseListQuery({ shape: numbers }, parseQuery(query), 7), { code: 'invalid_query' });
     }
     assert.ok(listParameters({ shape: numbers }).every(({ name }) => name !== 'q' && name !== 'owner'));
     // A field with this name can still be used as a filter.
-    const named = { id: fields.id(), q: fields.text(), owner: fields.text() };
+    const named: Shape = { id: idField, q: { kind: 'text' }, owner: { kind: 'text' } };
     const { filters } = parseListQuery({ shape: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
     assert.deepEqual(filters.map(({ names: [name] }) => name), ['q', 'owner']);
   });

@@ -6,18 +6,18 @@ import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/list-query.ts';
 import { readList, type List } from '../../src/lists/list.ts';
-import * as fields from '../../src/schema/field.ts';
+import { idField, type Shape } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
 import { generator, type Generator } from '../random.ts';
 
 const shape = {
-  id: fields.id(),
-  name: fields.text({ max: 200 }),
-  price: fields.number({ min: 0 }),
-  size: fields.optional(fields.integer()),
-  email: fields.email(),
-};
+  id: idField,
+  name: { kind: 'text', max: 200 },
+  price: { kind: 'number', min: 0 },
+  size: { kind: 'integer', optional: true },
+  email: { kind: 'email' },
+} as const satisfies Shape;
 
 interface Thing extends StoredRecord {
   readonly name: string;

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { comparator, firstInOrder, sorted, type Block } from '../../src/lists/order.ts';
-import { email, id, number, optional } from '../../src/schema/field.ts';
+import { idField, type Shape } from '../../src/schema/field.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import { generator } from '../random.ts';
 
-const shape = { id: id(), price: optional(number()), email: optional(email()) };
+const shape: Shape = {
+  id: idField,
+  price: { kind: 'number', optional: true },
+  email: { kind: 'email', optional: true },
+};
 const by = (name: string, descending = false) =>
   comparator(shape, [
     { name, descending },

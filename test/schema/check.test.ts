@@ -5,23 +5,22 @@ import { parseJson } from '../../src/base/json.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
 import { storedRecordParser, validateBody } from '../../src/schema/check.ts';
 import type { Mode } from '../../src/schema/check.ts';
-import * as fields from '../../src/schema/field.ts';
-import type { Input } from '../../src/schema/field.ts';
+import { idField, type Input, type Shape } from '../../src/schema/field.ts';
 
 const item = {
-  id: fields.id(),
-  name: fields.text({ min: 1, max: 200 }),
-  price: fields.number({ min: 0, max: 1e12 }),
-};
+  id: idField,
+  name: { kind: 'text', min: 1, max: 200 },
+  price: { kind: 'number', min: 0, max: 1e12 },
+} as const satisfies Shape;
 
 const user = {
-  id: fields.id(),
-  name: fields.text({ min: 1, max: 200 }),
-  email: fields.email(),
-  role: fields.defaulted(fields.choice(['admin', 'member']), 'member'),
-  nickname: fields.optional(fields.text({ min: 1, max: 20 })),
-  password: fields.optional(fields.password({ min: 15 })),
-};
+  id: idField,
+  name: { kind: 'text', min: 1, max: 200 },
+  email: { kind: 'email' },
+  role: { kind: 'choice', values: ['admin', 'member'], default: 'member' },
+  nickname: { kind: 'text', min: 1, max: 20, optional: true },
+  password: { kind: 'password', min: 15, writeOnly: true, optional: true },
+} as const satisfies Shape;
 
 const storedItem = { id: 7, revision: 12, name: 'Cup', price: 4.5, owner: 3 };
 const ada = {
@@ -36,13 +35,13 @@ const ada = {
 const create: Mode = { kind: 'create' };
 
 /** The problem that the parser finds in a record from a file; `undefined` if it finds none. */
-function problemOf(shape: fields.Shape, record: JsonObject): string | undefined {
+function problemOf(shape: Shape, record: JsonObject): string | undefined {
   const parsed = storedRecordParser(shape)(record);
   return typeof parsed === 'string' ? parsed : undefined;
 }
 
 /** `pointer code` of every issue, or the value. */
-function outcome(shape: fields.Shape, body: JsonValue, mode: Mode): unknown {
+function outcome(shape: Shape, body: JsonValue, mode: Mode): unknown {
   try {
     return validateBody(shape, body, mode);
   } catch (error) {
@@ -86,7 +85,7 @@ describe('a body that creates', () => {
       '/constructor unknown_field',
       '/toString unknown_field',
     ]);
-    assert.deepEqual(outcome({ toString: fields.text() }, {}, create), ['/toString required']);
+    assert.deepEqual(outcome({ toString: { kind: 'text' } as const }, {}, create), ['/toString required']);
   });
 
   test('is refused with at most a hundred issues', () => {
@@ -196,7 +195,7 @@ describe('a record from a file', () => {
   test('is refused without one of them or with another type, and the message names the field', () => {
     const { name: _name, ...nameless } = record;
     // The field may be one that no declaration can make optional, such as `ownerId`.
-    assert.match(problem(nameless) ?? '', /no "name": add it by hand, or make a new field optional or defaulted$/);
+    assert.match(problem(nameless) ?? '', /no "name": add it by hand, or make a new field optional or give/);
     for (const bad of [{ role: 'owner' }, { role: null }, { name: 1 }, { id: '1' }, { nickname: null }]) {
       assert.match(problem({ ...record, ...bad }) ?? '', new RegExp(`a "${Object.keys(bad)[0]}"`), JSON.stringify(bad));
     }

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import * as fields from '../../src/schema/field.ts';
+import { idField, type Field, type Shape } from '../../src/schema/field.ts';
 import { resourceSchema, type Purpose } from '../../src/schema/json-schema.ts';
 import { emailPattern, ruleViolation, textPattern } from '../../src/schema/rules.ts';
 import { fieldValue, readableNames, representationWriter } from '../../src/schema/representation.ts';
 
 const user = {
-  id: fields.id(),
-  name: fields.text({ min: 1, max: 200, example: 'Ada', description: 'As it is shown.' }),
-  email: fields.email(),
-  role: fields.defaulted(fields.choice(['admin', 'member']), 'member'),
-  age: fields.optional(fields.integer({ min: 0, max: 150, example: 36 })),
-  seenAt: fields.optional(fields.readOnly(fields.timestamp())),
-  password: fields.optional(fields.password({ min: 15 })),
-};
+  id: idField,
+  name: { kind: 'text', min: 1, max: 200, example: 'Ada', description: 'As it is shown.' },
+  email: { kind: 'email' },
+  role: { kind: 'choice', values: ['admin', 'member'], default: 'member' },
+  age: { kind: 'integer', min: 0, max: 150, example: 36, optional: true },
+  seenAt: { kind: 'timestamp', readOnly: true, optional: true },
+  password: { kind: 'password', min: 15, writeOnly: true, optional: true },
+} as const satisfies Shape;
 
 /** Returns the names of the properties, with "!" for required ones. */
 function outline(purpose: Purpose): string {
@@ -58,7 +58,8 @@ describe('the JSON Schema of a resource', () => {
         examples: ['correct horse battery staple'],
       },
     });
-    assert.deepEqual(resourceSchema('Any', { on: fields.boolean(), weight: fields.number() }, 'create')['properties'], {
+    const plain: Shape = { on: { kind: 'boolean' }, weight: { kind: 'number' } };
+    assert.deepEqual(resourceSchema('Any', plain, 'create')['properties'], {
       on: { type: 'boolean', examples: [true] },
       weight: { type: 'number', examples: [0] },
     });
@@ -71,7 +72,7 @@ describe('the JSON Schema of a resource', () => {
       Object.entries(properties ?? {}).map(([name, property]) => [name, property.type]),
       [['a', ['integer', 'null']], ['b', 'string'], ['c', 'string'], ['d', 'string']],
     );
-    const size = fields.optional(fields.choice(['s', 'l']));
+    const size: Field = { kind: 'choice', values: ['s', 'l'], optional: true };
     assert.deepEqual(resourceSchema('Any', { size }, 'patch')['properties'], {
       size: { type: ['string', 'null'], enum: ['s', 'l', null], examples: ['s'] },
     });
@@ -91,11 +92,11 @@ describe('the JSON Schema of a resource', () => {
   });
 
   test('has a pattern that accepts every text that the rule accepts', () => {
-    const { rule } = fields.text({ min: 1 });
+    const field: Field = { kind: 'text', min: 1 };
     const pattern = new RegExp(textPattern(1));
     for (let code = 0; code < 0x30000; code += 1) {
       const character = String.fromCodePoint(code);
-      if (ruleViolation(rule, character) === undefined) assert.ok(pattern.test(character), code.toString(16));
+      if (ruleViolation(field, character) === undefined) assert.ok(pattern.test(character), code.toString(16));
     }
   });
 });
@@ -116,7 +117,7 @@ describe('a representation', () => {
   });
 
   test('writes scalars as JSON does', () => {
-    const shape = { a: fields.number(), b: fields.boolean(), c: fields.text() };
+    const shape: Shape = { a: { kind: 'number' }, b: { kind: 'boolean' }, c: { kind: 'text' } };
     for (const value of [0.1, 1e21, 5e-324, -1.5, 1e12, 123456789.125]) {
       const record = { a: value, b: false, c: '' };
       assert.equal(representationWriter(shape)(record), JSON.stringify(record));
@@ -124,7 +125,7 @@ describe('a representation', () => {
   });
 
   test('ignores Object.prototype', () => {
-    assert.equal(representationWriter({ toString: fields.optional(fields.text()) })({ id: 1 }), '{}');
+    assert.equal(representationWriter({ toString: { kind: 'text', optional: true } as const })({ id: 1 }), '{}');
     assert.equal(fieldValue({}, '__proto__'), undefined);
     assert.deepEqual(readableNames(user), ['id', 'name', 'email', 'role', 'age', 'seenAt']);
   });

@@ -1,0 +1,133 @@
+import { isScalar, pointerTo } from '../base/json.ts';
+import { nearest } from '../base/nearest.ts';
+import type { Field } from './field.ts';
+import { exampleOf } from './json-schema.ts';
+import { ruleViolation } from './rules.ts';
+
+/**
+ * The check of declarations, which come from a file, or from a program that may be plain
+ * JavaScript. All mistakes are found at once.
+ */
+
+/** Receives a mistake: its place, as a JSON Pointer, and a phrase that follows the place. */
+export type Report = (pointer: string, problem: string) => void;
+
+/** Reports what is wrong with a value at a place, and returns whether nothing is. */
+export type Check = (value: unknown, at: string, report: Report) => boolean;
+
+/** Returns the check of a value that must pass `test`. */
+export function must(be: string, test: (value: unknown) => boolean): Check {
+  return (value, at, report) => {
+    if (test(value)) return true;
+    report(
+      at,
+      `must be ${be}${isScalar(value) ? `, not ${typeof value === 'string' ? JSON.stringify(value) : value}` : ''}`,
+    );
+    return false;
+  };
+}
+
+/** Returns the check of a member that may be left out. */
+export const maybe =
+  (check: Check): Check =>
+  (value, at, report) =>
+    value === undefined || check(value, at, report);
+
+export const aText = must('a non-empty string', isText);
+export const aNumber = must('a number', Number.isFinite);
+export const aFlag = must('true or false', (value) => typeof value === 'boolean');
+export const anObject = must('an object', isObject);
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+export function isObject(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns the check of an object with these members and no others. */
+export function members(table: { readonly [name: string]: Check }): Check {
+  const known = Object.keys(table);
+  return (value, at, report) => {
+    if (!isObject(value)) return anObject(value, at, report);
+    let isGood = true;
+    for (const name of Object.keys(value)) {
+      if (Object.hasOwn(table, name)) continue;
+      const meant = nearest(name, known);
+      const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
+      report(at + pointerTo(name), `is not a known member${hint}`);
+      isGood = false;
+    }
+    for (const [name, check] of Object.entries(table)) {
+      isGood = check(value[name], at + pointerTo(name), report) && isGood;
+    }
+    return isGood;
+  };
+}
+
+/** Returns the check of an array whose elements pass `element`. */
+export function elements(what: string, min: number, element: Check): Check {
+  return (value, at, report) => {
+    if (!Array.isArray(value) || value.length < min) {
+      report(at, `must be ${what}`);
+      return false;
+    }
+    return value
+      .map((each: unknown, index) => element(each, `${at}/${index}`, report))
+      .every(Boolean);
+  };
+}
+
+const aLength = must('a whole number that is not negative', (value) => {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+});
+const numberBounds = { min: maybe(aNumber), max: maybe(aNumber) };
+
+/** The members that only fields of one kind have. */
+const ownMembers: { readonly [kind: string]: { readonly [name: string]: Check } } = {
+  text: { min: maybe(aLength), max: maybe(aLength) },
+  integer: numberBounds,
+  number: numberBounds,
+  boolean: {},
+  choice: { values: elements('a non-empty array of strings', 1, aText) },
+  email: {},
+  timestamp: {},
+};
+const kinds = Object.keys(ownMembers);
+const aKind = must(`one of ${kinds.join(', ')}`, (kind) => kinds.some((known) => known === kind));
+
+const anything: Check = () => true;
+const commonMembers = {
+  kind: aKind,
+  optional: maybe(aFlag),
+  default: anything,
+  example: anything,
+  description: maybe(aText),
+};
+
+/** Checks the declaration of a field whose values callers set and see. */
+export const checkField: Check = (value, at, report) => {
+  const kind = isObject(value) ? value['kind'] : undefined;
+  if (!isObject(value) || !isText(kind) || !Object.hasOwn(ownMembers, kind))
+    return isObject(value) ? aKind(kind, `${at}/kind`, report) : anObject(value, at, report);
+  if (!members({ ...commonMembers, ...ownMembers[kind] })(value, at, report)) return false;
+  // The members are those of the field's kind, and have been checked.
+  const field = value as unknown as Field;
+  const contradictions = contradictionsIn(field);
+  for (const [pointer, problem] of contradictions) report(at + pointer, problem);
+  return contradictions.length === 0;
+};
+
+/** Returns where a field contradicts its own rule. */
+function contradictionsIn(field: Field): (readonly [pointer: string, problem: string])[] {
+  const { example, default: fallback, ...rule } = field;
+  if (ruleViolation(field, exampleOf(rule)) !== undefined)
+    return [['', 'has bounds that no value can satisfy']];
+  if (field.optional && fallback !== undefined)
+    return [['/default', 'must be left out where the field is optional']];
+  return Object.entries({ example, default: fallback }).flatMap(([member, value]) => {
+    const violation = value === undefined ? undefined : ruleViolation(field, value);
+    return violation === undefined ? [] : [[pointerTo(member), violation.detail]];
+  });
+}
