@@ -96,9 +96,9 @@ test('the table of what slows down attempts says what the code says', () => {
   const table = /\| Counted .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
   const told = [...table.matchAll(/\| (\d+) \| ([\d.]+) (s|min) \|$/gm)].map(([, burst, every, unit]) =>
     [Number(burst), Number(every) * (unit === 'min' ? 60 : 1)]);
-  const code = textOf('src/auth/throttle.ts').matchAll(/burst: (\d+), everySeconds: ([\d.]+)/g);
+  const code = textOf('src/auth/throttle.ts').matchAll(/new Rate\((\d+), ([\d.]+)\)/g);
   assert.deepEqual(told, Array.from(code, ([, burst, every]) => [Number(burst), Number(every)]));
-  assert.equal(told.length, 7);
+  assert.equal(told.length, 11);
 });
 
 for (const [name, make] of Object.entries(made)) {

@@ -1,3 +1,5 @@
+import type { Passwords } from '../auth/passwords.ts';
+import type { Attempt } from '../auth/throttle.ts';
 import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
 import { turnOf, type AccountParts } from './parts.ts';
@@ -68,32 +70,26 @@ export class SignIn {
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`
    */
   async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
-    const { store, users, audit } = this.#parts;
-    const key = emailKey(email);
+    const { store, users, throttle, passwords, audit } = this.#parts;
     await store.confirm();
+    const key = emailKey(email);
     const user = users.find('email', key);
     const details = { userId: user?.id, address };
+    const hasSession = user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
+    let attempt: Attempt;
     try {
-      const hasSession = user !== undefined && this.#sessions.hasLiveFrom(user.id, address);
-      const matches = await matchesPassword(
-        this.#parts,
-        user,
-        password,
-        `sign-in ${key}`,
-        address,
-        hasSession,
-      );
-      if (matches && user !== undefined) return user;
+      attempt = throttle.signIn(key, address, hasSession);
     } catch (error) {
-      if (error instanceof CairnError && error.code === 'too_many_requests')
-        audit('login_throttled', details);
+      audit('login_throttled', details);
+      await passwords.pretend();
       throw error;
     }
+    if ((await matchesPassword(passwords, attempt, password, user)) && user !== undefined) {
+      return user;
+    }
     audit('login_failed', details);
-    throw new CairnError(
-      'invalid_credentials',
-      'Cannot sign in: the e-mail address or the password is wrong',
-    );
+    const message = 'Cannot sign in: the e-mail address or the password is wrong';
+    throw attempt.disguise ?? new CairnError('invalid_credentials', message);
   }
 
   /**
@@ -116,19 +112,16 @@ export class SignIn {
 }
 
 /**
- * Whether this is the user's password. It counts as one attempt on the account `key` from
- * `address`. An unknown user takes as long as a wrong password.
- * @throws CairnError `too_many_requests`, `overloaded`
+ * Whether this is the user's password, and settles the attempt. An unknown user takes as long
+ * as a wrong password.
+ * @throws CairnError `overloaded`
  */
 export async function matchesPassword(
-  { throttle, passwords }: AccountParts,
-  user: UserRecord | undefined,
+  passwords: Passwords,
+  { turn, settle }: Attempt,
   password: string,
-  key: string,
-  address: string,
-  hasSession: boolean,
+  user: UserRecord | undefined,
 ): Promise<boolean> {
-  const { settle, turn } = throttle.attempt(key, address, hasSession);
   try {
     const matches = await passwords.verify(password, user?.passwordHash, turn);
     settle(matches ? 'succeeded' : 'failed');

@@ -92,11 +92,11 @@ export class Users {
   async create(
     principal: Principal,
     input: NewUser,
-    { address, attempt }: Origin = {},
+    { address = '', attempt }: Origin = {},
   ): Promise<Created<UserRecord>> {
     const { throttle, keys } = this.#parts;
     await checkActorFirst(principal, this.#parts);
-    if (principal.role !== 'admin') throttle.countNewEmail(address ?? '');
+    if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
     const { name, email, role } = input;
     const recall = (first: StoredRecord): UserRecord => ({ ...first, name, email, role });
     return await this.#insert(principal, input, address, (transaction, insert) =>
@@ -120,7 +120,7 @@ export class Users {
     precondition.demand();
     const asked = draft.against(seen);
     const isNewEmail = emailKey(asked.email) !== emailKey(seen.email);
-    if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(`signed in as ${userId}`);
+    if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(userId, '');
     const mustProve = needsProof(principal, seen, asked);
     const provenHash = mustProve
       ? await this.#prove(seen, asked.currentPassword, address)
@@ -221,10 +221,10 @@ export class Users {
     password = '',
     address: string | undefined,
   ): Promise<string | undefined> {
-    const { id: userId, passwordHash } = user;
-    const key = `user ${userId}`;
-    if (await matchesPassword(this.#parts, user, password, key, key, true)) return passwordHash;
-    this.#parts.audit('login_failed', { userId, address });
+    const { throttle, passwords, audit } = this.#parts;
+    const attempt = throttle.proof(user.id);
+    if (await matchesPassword(passwords, attempt, password, user)) return user.passwordHash;
+    audit('login_failed', { userId: user.id, address });
     throw wrongPassword();
   }
 

@@ -6,14 +6,16 @@
  * Salt and hash are base64 without padding (RFC 4648 §4). Cairn makes 16 and 32 bytes.
  */
 import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Random } from '../base/system.ts';
+import type { Clock, Random } from '../base/system.ts';
 import { normalisePassword } from './password-rules.ts';
 
 export interface PasswordOptions {
   readonly random: Random;
+  readonly clock: Clock;
   /**
    * The binary logarithm of N; r=8, p=3. OWASP recommends 15: about 240 ms and 32 MiB.
    */
@@ -51,16 +53,20 @@ interface Waiter extends Turn {
  */
 export class Passwords {
   readonly #random: Random;
+  readonly #clock: Clock;
   readonly #head: string;
   /** Stands in for a missing hash: no password matches it, in the same time. */
   readonly #unmatchable: ScryptHash;
   /** Waiting hashes by caller. The first caller is next. */
   readonly #waiting = new Map<string, Waiter[]>();
   #running = 0;
+  /** How long the last hash took. */
+  #hashMs = 0;
 
-  constructor({ random, scryptCost }: PasswordOptions) {
+  constructor({ random, clock, scryptCost }: PasswordOptions) {
     const cost = { exponent: scryptCost, r: 8, p: 3 };
     this.#random = random;
+    this.#clock = clock;
     this.#head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
     this.#unmatchable = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   }
@@ -87,6 +93,11 @@ export class Passwords {
     return timingSafeEqual(hash, expected.hash) && expected !== this.#unmatchable;
   }
 
+  /** Takes the time of `verify`, without its work. */
+  async pretend(): Promise<void> {
+    await sleep(this.#hashMs);
+  }
+
   /** Whether `phc` has a different cost than the configured one. */
   needsRehash(phc: string): boolean {
     return !phc.startsWith(this.#head);
@@ -95,9 +106,11 @@ export class Passwords {
   async #inTurn(turn: Turn, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
     if (this.#running < limits.passwordHashesMax) this.#running += 1;
     else await new Promise<void>((resolve, reject) => this.#enqueue({ ...turn, resolve, reject }));
+    const startedAt = this.#clock.elapsed();
     try {
       return await scrypt(normalisePassword(password), salt, cost, hash.length);
     } finally {
+      this.#hashMs = this.#clock.elapsed() - startedAt;
       // Hands the place to the next waiting hash, so that no other can take it.
       const next = this.#dequeue();
       if (next === undefined) this.#running -= 1;

@@ -139,8 +139,11 @@ const callers = {
   refreshLifetimeSecondsMax: 30 * 24 * 60 * 60,
   /** The longest `User-Agent` that is kept with a session, in UTF-16 code units. */
   sessionAgentLengthMax: 200,
-  /** The number of entries in each of the throttle's tables; 8 bytes each. */
-  throttlePlaces: 32_768,
+  /**
+   * The most names in each of the throttle's counts; beyond it the one counted longest ago is
+   * forgotten. About 300 bytes each.
+   */
+  throttleEntriesMax: 32_768,
 } as const;
 
 /** Lists (src/lists). */

@@ -1,10 +1,23 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 
 /**
- * Returns the network of which one caller may use every address: the address itself, or
- * the first 64 bits of an IPv6 address (RFC 4291 §2.5.4).
+ * Returns the network of which one caller may use every address: the address itself, or the
+ * first 64 bits of an IPv6 address (RFC 4291 §2.5.4).
  */
 export function networkOf(address: string): string {
+  return prefixOf(address, 4);
+}
+
+/**
+ * Returns the largest network that one site usually has (RFC 6177 §2): the address itself, or
+ * the first 48 bits of an IPv6 address.
+ */
+export function siteOf(address: string): string {
+  return prefixOf(address, 3);
+}
+
+/** Returns the first groups of 16 bits of an IPv6 address, and any other text as it is. */
+function prefixOf(address: string, groups: number): string {
   const [plain = ''] = address.split('%');
   // This check comes first, because the first call of isIPv6 takes 3 ms.
   if (!plain.includes(':') || !isIPv6(plain)) return address;
@@ -14,7 +27,7 @@ export function networkOf(address: string): string {
     half.split(':').filter((group) => group !== ''),
   );
   const zeros = new Array<string>(8 - before.length - after.length).fill('0');
-  return [...before, ...zeros, ...after].slice(0, 4).join(':');
+  return [...before, ...zeros, ...after].slice(0, groups).join(':');
 }
 
 /**

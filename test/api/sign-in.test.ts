@@ -36,6 +36,17 @@ test('of six right passwords at the same time none has to wait for longer than a
   assert.equal((await login(right)).status, 200);
 });
 
+test('a network that failed too often cannot tell who has a session there', async (t) => {
+  const { login, right } = await setUp(t);
+  assert.equal((await login(right)).status, 200);
+  for (let index = 0; index < 30; index += 1) await login('guess', undefined, `${index}@example.org`);
+  const answers = [await login('guess', undefined, 'nobody@example.org'), await login('guess')];
+  const [unknown, known] = answers.map(({ json, field }) => [{ ...Object(json), instance: '' }, field('retry-after')]);
+  assert.deepEqual(known, unknown);
+  assert.equal(answers[0]?.status, 429);
+  assert.equal((await login(right)).status, 200, 'the owner still gets in');
+});
+
 test('an unknown account is throttled like a known one', async (t) => {
   const { login } = await setUp(t);
   const codes = [];

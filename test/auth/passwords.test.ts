@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { passwordIssues } from '../../src/auth/password-rules.ts';
 import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
-import { testRandom } from './helpers.ts';
+import { TestClock, testRandom } from './helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
-const setUp = (scryptCost = 1) => new Passwords({ random: testRandom('passwords'), scryptCost });
+const setUp = (scryptCost = 1) =>
+  new Passwords({ random: testRandom('passwords'), clock: new TestClock(), scryptCost });
 const turn = { caller: 'anyone', isKnown: true };
 const codesOf = (password: string, lengthMin = 15, user = owner) =>
   passwordIssues(password, user, lengthMin).map(({ code }) => code);
@@ -121,7 +122,7 @@ test('unknown callers have half of the queue, and do not block known callers', a
 });
 
 test('a failed hash hands its place to the next one', async () => {
-  const passwords = new Passwords({ random: testRandom('x'), scryptCost: 60 });
+  const passwords = new Passwords({ random: testRandom('x'), clock: new TestClock(), scryptCost: 60 });
   for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x', turn));
 });
 
@@ -205,4 +206,19 @@ test('an issue points to the password and does not quote it', () => {
   const [issue] = passwordIssues('hunter2', owner, 15);
   assert.equal(issue?.pointer, '/password');
   assert.doesNotMatch(JSON.stringify(issue), /hunter2/);
+});
+
+test('pretending takes as long as the last hash', async (t) => {
+  let time = 0;
+  const clock = { now: () => 0, elapsed: () => (time += 70) };
+  const passwords = new Passwords({ random: testRandom('passwords'), clock, scryptCost: 1 });
+  await passwords.hash('a password', turn);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let isDone = false;
+  const pretended = passwords.pretend().then(() => (isDone = true));
+  t.mock.timers.tick(69);
+  await Promise.resolve();
+  assert.equal(isDone, false);
+  t.mock.timers.tick(1);
+  await pretended;
 });

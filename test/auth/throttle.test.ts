@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Throttle } from '../../src/auth/throttle.ts';
 import { CairnError } from '../../src/base/errors.ts';
-import { TestClock, testRandom } from './helpers.ts';
+import { TestClock } from './helpers.ts';
 
 function setUp() {
   const clock = new TestClock();
-  return { clock, throttle: new Throttle({ clock, random: testRandom('throttle') }) };
+  return { clock, throttle: new Throttle(clock) };
 }
 
 /** Makes an attempt that fails. Returns the seconds to wait if it was refused, or 0. */
 function fail(throttle: Throttle, account: string, address: string): number {
   try {
-    throttle.attempt(account, address).settle('failed');
+    throttle.signIn(account, address).settle('failed');
     return 0;
   } catch (error) {
     assert.ok(error instanceof CairnError);
@@ -85,7 +87,7 @@ function attack(throttle: Throttle): void {
 
 test('failures of others do not delay an account from a network where it has signed in before', () => {
   const { throttle } = setUp();
-  throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
+  throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
   attack(throttle);
   assert.ok(fail(throttle, 'a@example.org', '192.0.2.2') > 0, 'another address');
   assert.ok(fail(throttle, 'b@example.org', '192.0.2.1') > 0, 'another account');
@@ -95,8 +97,8 @@ test('failures of others do not delay an account from a network where it has sig
 test('failures of others do not delay an account with a session, even after a restart', () => {
   const { throttle } = setUp();
   attack(throttle);
-  assert.throws(() => throttle.attempt('a@example.org', '192.0.2.1'), { code: 'too_many_requests' });
-  const { settle, turn } = throttle.attempt('a@example.org', '192.0.2.1', true);
+  assert.throws(() => throttle.signIn('a@example.org', '192.0.2.1'), { code: 'too_many_requests' });
+  const { settle, turn } = throttle.signIn('a@example.org', '192.0.2.1', true);
   settle('failed');
   assert.equal(turn.isKnown, true);
 });
@@ -105,7 +107,7 @@ test('a successful sign-in clears only the failures of its account from its addr
   const { throttle } = setUp();
   const attempt = (account: string) => () => fail(throttle, account, '192.0.2.1');
   for (let index = 0; index < 4; index += 1) attempt('a@example.org')();
-  throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
+  throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
   assert.equal(failuresUntilRefused(attempt('a@example.org')), 5);
   // The address has 4 failures; those after the sign-in count only for the pair.
   assert.equal(failuresUntilRefused((index) => attempt(`${index}@example.org`)()), 26);
@@ -113,9 +115,9 @@ test('a successful sign-in clears only the failures of its account from its addr
 
 test('an account can sign in 60 times at once, then every 5 seconds; withdrawn attempts do not count', () => {
   const { clock, throttle } = setUp();
-  const signIn = (): void => throttle.attempt('a@example.org', '192.0.2.1').settle('succeeded');
+  const signIn = (): void => throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
   for (let index = 0; index < 60; index += 1) {
-    throttle.attempt('a@example.org', '192.0.2.1').settle('withdrawn');
+    throttle.signIn('a@example.org', '192.0.2.1').settle('withdrawn');
     signIn();
   }
   assert.throws(signIn, { code: 'too_many_requests', retryAfterSeconds: 5, message: /signed in too often/ });
@@ -128,7 +130,7 @@ test('an account can sign in 60 times at once, then every 5 seconds; withdrawn a
 test('the caller of a hash is a pair that signed in before, or a network', () => {
   const { throttle } = setUp();
   const turnOf = (account: string, address: string, hasSession = false) => {
-    const { turn, settle } = throttle.attempt(account, address, hasSession);
+    const { turn, settle } = throttle.signIn(account, address, hasSession);
     settle('withdrawn');
     return turn;
   };
@@ -140,7 +142,7 @@ test('the caller of a hash is a pair that signed in before, or a network', () =>
 test('concurrent attempts count as failures until they are decided', () => {
   const { throttle } = setUp();
   assert.equal(fail(throttle, 'a@example.org', '192.0.2.1'), 0);
-  const begin = () => throttle.attempt('a@example.org', '192.0.2.1');
+  const begin = () => throttle.signIn('a@example.org', '192.0.2.1');
   const running = Array.from({ length: 4 }, begin);
   assert.throws(begin, { code: 'too_many_requests', retryAfterSeconds: 1, message: /are being checked at this/ });
   running[0]?.settle('withdrawn');
@@ -152,39 +154,99 @@ test('concurrent attempts count as failures until they are decided', () => {
 test('concurrent successful sign-ins do not delay later ones', () => {
   const { clock, throttle } = setUp();
   for (let round = 0; round < 100; round += 1) {
-    const running = Array.from({ length: 5 }, () => throttle.attempt('a@example.org', '192.0.2.1'));
+    const running = Array.from({ length: 5 }, () => throttle.signIn('a@example.org', '192.0.2.1'));
     for (const { settle } of running) settle('succeeded');
     clock.advance(25);
   }
 });
 
+test('one network of 48 bits has a share of all failures, and of all registrations', () => {
+  const { throttle } = setUp();
+  const inside = (index: number) => `2001:db8:7:${index.toString(16)}::1`;
+  assert.equal(failuresUntilRefused((index) => fail(throttle, `${index}@example.org`, inside(index))), 120);
+  assert.equal(fail(throttle, 'z@example.org', '2001:db8:8::1'), 0, 'another site');
+  for (let index = 0; index < 120; index += 1) throttle.countNewEmail(undefined, inside(index));
+  const next = () => throttle.countNewEmail(undefined, inside(120));
+  assert.throws(next, { code: 'too_many_requests', retryAfterSeconds: 3 });
+  throttle.countNewEmail(undefined, '2001:db8:8::1');
+});
+
 test('one address: 30 new e-mail addresses, then one per 10 seconds; sign-ins are not affected', () => {
   const { clock, throttle } = setUp();
-  for (let index = 0; index < 30; index += 1) throttle.countNewEmail('192.0.2.1');
-  assert.throws(() => throttle.countNewEmail('192.0.2.1'), { code: 'too_many_requests', retryAfterSeconds: 10 });
-  throttle.countNewEmail('192.0.2.2');
+  const ask = () => throttle.countNewEmail(undefined, '192.0.2.1');
+  for (let index = 0; index < 30; index += 1) ask();
+  assert.throws(ask, { code: 'too_many_requests', retryAfterSeconds: 10 });
+  throttle.countNewEmail(undefined, '192.0.2.2');
   clock.advance(10);
-  throttle.countNewEmail('192.0.2.1');
+  ask();
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5);
 });
 
-test('in total: 600 new e-mail addresses, then one per second', () => {
+test('in total: 600 new e-mail addresses of strangers, then one per second, and as many of users', () => {
   const { clock, throttle } = setUp();
-  const ask = (index: number): void => throttle.countNewEmail(`10.0.${index >> 8}.${index & 255}`);
-  for (let index = 0; index < 600; index += 1) ask(index);
-  assert.throws(() => ask(600), { code: 'too_many_requests', retryAfterSeconds: 1 });
+  const stranger = (index: number): void => throttle.countNewEmail(undefined, `10.0.${index >> 8}.${index & 255}`);
+  const user = (userId: number): void => throttle.countNewEmail(userId, '192.0.2.1');
+  for (const ask of [stranger, user]) {
+    for (let index = 0; index < 600; index += 1) ask(index);
+    assert.throws(() => ask(600), { code: 'too_many_requests', retryAfterSeconds: 1 });
+  }
   clock.advance(1);
-  ask(600);
+  stranger(600);
+  user(600);
 });
+
+test('one user: 30 new e-mail addresses from anywhere, then one per 10 seconds', () => {
+  const { throttle } = setUp();
+  for (let index = 0; index < 30; index += 1) throttle.countNewEmail(7, `192.0.2.${index}`);
+  assert.throws(() => throttle.countNewEmail(7, '192.0.2.99'), { retryAfterSeconds: 10 });
+  throttle.countNewEmail(8, '192.0.2.1');
+});
+
+test('where a stranger is refused, a known account that fails is told the same', () => {
+  const { clock, throttle } = setUp();
+  throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
+  assert.equal(throttle.signIn('a@example.org', '192.0.2.1').disguise, undefined);
+  for (let index = 0; index < 40; index += 1) fail(throttle, `${index}@example.org`, '192.0.2.1');
+  for (let index = 0; index < 10; index += 1) {
+    const stranger = fail(throttle, 'z@example.org', '192.0.2.1');
+    assert.ok(stranger > 0, 'the network has failed too often');
+    let known: CairnError | undefined;
+    try {
+      const { disguise, settle } = throttle.signIn('a@example.org', '192.0.2.1');
+      settle('failed');
+      known = disguise;
+    } catch (error) {
+      if (error instanceof CairnError) known = error;
+    }
+    assert.equal(known?.retryAfterSeconds, stranger, `attempt ${index}`);
+    assert.match(known.message, /too many attempts have failed/);
+    clock.advance(0.5);
+  }
+});
+
+test('guesses at the current password are counted by user, and apart from sign-ins', () => {
+  const { throttle } = setUp();
+  attack(throttle);
+  for (let index = 0; index < 5; index += 1) throttle.proof(7).settle('failed');
+  assert.throws(() => throttle.proof(7), { code: 'too_many_requests', retryAfterSeconds: 60 });
+  assert.deepEqual(throttle.proof(8).turn, { caller: 'user 8', isKnown: true });
+});
+
+/** Memory in use after a garbage collection. */
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().heapUsed;
+}
 
 test('many names need no more memory, and delay few others', () => {
   const { clock, throttle } = setUp();
-  const before = process.memoryUsage().arrayBuffers;
+  const before = heapUsed();
   for (let index = 0; index < 20_000; index += 1) {
-    throttle.attempt(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`).settle('failed');
+    throttle.signIn(`name ${index}`, `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`).settle('failed');
     clock.advance(0.2);
   }
-  assert.ok(process.memoryUsage().arrayBuffers - before < 100_000);
+  assert.ok(heapUsed() - before < 1_000_000, 'names whose failures are forgotten are dropped');
   let heldUp = 0;
   for (let index = 0; index < 1000; index += 1) {
     clock.advance(0.2);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { networkOf } from '../../src/base/network.ts';
+import { networkOf, siteOf } from '../../src/base/network.ts';
 
 test('RFC 5952 and others: the network of an address', () => {
   for (const [address, network] of [
@@ -18,4 +18,13 @@ test('RFC 5952 and others: the network of an address', () => {
     ['unknown', 'unknown'],
     ['', ''],
   ] as const) assert.equal(networkOf(address), network, address);
+});
+
+test('RFC 6177: the site of an address', () => {
+  for (const [address, site] of [
+    ['192.0.2.1', '192.0.2.1'],
+    ['2001:db8::1', '2001:db8:0'],
+    ['2001:db8:1:ff00::1', '2001:db8:1'],
+    ['unknown', 'unknown'],
+  ] as const) assert.equal(siteOf(address), site, address);
 });
