@@ -5,7 +5,7 @@ import { extname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { exitMeanings } from '../src/cli/command.ts';
+import { exitMeanings } from '../src/base/errors.ts';
 import { routeTable } from '../src/api/routes.ts';
 import { limits } from '../src/base/limits.ts';
 import { allCommands } from '../src/cli/commands.ts';

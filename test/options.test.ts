@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp, createLog, defineCollection, type AppOptions } from '../src/index.ts';
 import type { Shape } from '../src/schema/field.ts';
+import { temporaryDirectory } from './cli/spawn.ts';
 
 const declare = (fields: Shape, name = 'books', singular = 'book') => defineCollection({ name, singular, fields });
 
@@ -115,6 +118,12 @@ test('an administrator who breaks a rule is refused by the name of the field', a
     const message = new RegExp(`^Cannot make the administrator: ${field} must `);
     await assert.rejects(async () => createAny({ administrator }), { code: 'validation_failed', message });
   }
+});
+
+test('a secret that is too short is refused before a store is made', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  await assert.rejects(createApp({ directory, secret: 'short' }), { name: 'KeyRingError', exitCode: 78 });
+  assert.ok(!existsSync(directory));
 });
 
 test('the log needs no clock', () => {

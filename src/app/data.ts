@@ -163,6 +163,8 @@ function createKeys(
   random: Random,
   cluster?: ClusterNode,
 ): Keys {
+  // A secret that cannot be used is refused before a store is made.
+  const configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   let ring: KeyRing | undefined;
   return {
     ring() {
@@ -171,10 +173,7 @@ function createKeys(
     },
     async load() {
       if (cluster !== undefined) return (ring = await cluster.loadKeys());
-      const found =
-        secret === undefined
-          ? files && (await readKeyRing(files))
-          : keyRingOfSecret(secret, clock.now());
+      const found = configured ?? (files && (await readKeyRing(files)));
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {
         await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));

@@ -3,6 +3,7 @@ import { systemClock, systemRandom, type Clock, type Random } from '../base/syst
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import type { Hooks } from '../collections/hooks.ts';
 import {
+  isAllowed,
   members,
   settings,
   settingsOf,
@@ -78,7 +79,7 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
-  if (cluster !== undefined && (directory !== undefined || !members.accepts(cluster.members))) {
+  if (cluster !== undefined && (directory !== undefined || !isAllowed(members, cluster.members))) {
     throw new RangeError(
       `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`,
     );

@@ -16,14 +16,19 @@
  * different.
  */
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import { FatalError } from '../base/errors.ts';
 import { isJsonObject, parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/system.ts';
 import { hmacSha256, jwsHeader, type JwsKey } from './jws.ts';
 
 /** A ring file or a secret that cannot be used. The message never contains a secret. */
-export class KeyRingError extends Error {
+export class KeyRingError extends FatalError {
   override readonly name = 'KeyRingError';
+
+  constructor(message: string) {
+    super(78, message);
+  }
 }
 
 /** A secret, and the id (11 characters of base64url) and functions derived from it. */

@@ -90,6 +90,30 @@ export class CairnError extends Error {
 }
 
 /**
+ * The exit codes of the process, after sysexits.h, and what they mean. Scripts and service
+ * managers tell causes apart by them.
+ */
+export const exitMeanings = {
+  0: 'done',
+  64: 'a wrong option, value or argument: nothing was done',
+  70: 'a bug in Cairn',
+  74: 'a disk, a port or a file failed',
+  75: 'another process has the data directory, or the port; or the cluster went on without this node: start it again',
+  78: 'the data or the set-up cannot be used: an operator has to decide',
+} as const;
+export type ExitCode = keyof typeof exitMeanings;
+
+/** Ends the process. The message says what happened, to which thing, and what to do next. */
+export class FatalError extends Error {
+  readonly exitCode: ExitCode;
+
+  constructor(exitCode: ExitCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
+
+/**
  * A bug in Cairn or in the program that embeds it. Input and the machine never cause it.
  */
 export class InvariantError extends Error {

@@ -2,9 +2,8 @@ import { joinCluster, type ClusterNode } from '../app/cluster.ts';
 import { keyFile } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { serialiseKeyRing } from '../auth/keys.ts';
-import { invariant } from '../base/errors.ts';
 import { systemClock as clock, systemRandom as random } from '../base/system.ts';
-import type { Config } from '../config/config.ts';
+import type { ClusterOptions } from '../config/settings.ts';
 import { hasValue, isAt, put, range } from '../store/cluster/etcd.ts';
 import { findLog, metaOf, noCluster, openMs } from '../store/cluster/founding.ts';
 import { firstHead } from '../store/cluster/group-format.ts';
@@ -16,9 +15,8 @@ import type { Copy } from '../store/recovery/offline.ts';
 import { imageOf, type Image } from '../store/recovery/snapshot.ts';
 import { ClusterError } from '../store/store.ts';
 
-/** Reaches the cluster that the options of a server name. Does not make one. */
-export function openTools({ cluster, secret }: Config): ClusterTools {
-  invariant(cluster !== undefined, 'the options name a cluster');
+/** Reaches a cluster. Does not make one. */
+export function openTools(cluster: ClusterOptions, secret: string | undefined): ClusterTools {
   return new ClusterTools(joinCluster(cluster, completeOptions({ cluster, secret }), false));
 }
 

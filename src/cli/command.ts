@@ -1,32 +1,17 @@
 import { statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
+import type { ExitCode } from '../base/errors.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
-import { options, type Config, type Environment, type SecretName } from '../config/config.ts';
+import {
+  options,
+  readCluster,
+  readSecret,
+  type Environment,
+  type Given,
+  type SecretName,
+} from '../config/config.ts';
 import { UsageError, type Option } from '../config/settings.ts';
 import type { ClusterTools } from './cluster.ts';
-
-/**
- * Exit codes, after sysexits.h. Scripts and service managers tell causes apart by them.
- */
-export const exitCodes = {
-  done: 0,
-  usage: 64,
-  bug: 70,
-  io: 74,
-  busy: 75,
-  config: 78,
-} as const;
-export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
-
-/** The meaning of each exit code, for the help and the README. */
-export const exitMeanings: Readonly<Record<ExitCode, string>> = {
-  0: 'done',
-  64: 'a wrong option, value or argument: nothing was done',
-  70: 'a bug in Cairn',
-  74: 'a disk, a port or a file failed',
-  75: 'another process has the data directory, or the port; or the cluster went on without this node: start it again',
-  78: 'the data or the set-up cannot be used: an operator has to decide',
-};
 
 /** One command: its name, what it accepts, and what it does. */
 export interface Command {
@@ -62,33 +47,30 @@ export interface Call {
   readonly terminal: Terminal;
   /** One value for each operand that the command names. */
   readonly operands: readonly string[];
+  readonly given: Given;
   /** Reads one option. @throws UsageError */
   read<T>(option: Option<T>): T;
-  /** Reads all options and secrets of a server. @throws UsageError */
-  config(): Config;
 }
-
-const clusterOptions = [
-  options.cluster,
-  options.clusterPrefix,
-  options.clusterCa,
-  options.clusterCert,
-  options.clusterKey,
-  options.clusterUser,
-] as const;
 
 /** The options and secrets of a command that works on a cluster only. */
 export const clusterAccess = {
-  options: clusterOptions,
+  options: [
+    options.cluster,
+    options.clusterPrefix,
+    options.clusterCa,
+    options.clusterCert,
+    options.clusterKey,
+    options.clusterUser,
+  ],
   secrets: ['CAIRN_SECRET', 'CAIRN_CLUSTER_PASSWORD'],
-} as const;
+} as const satisfies Partial<Command>;
 
 /**
  * The options and secrets of a command that works on a data directory or on a cluster.
  */
 export const storeAccess = {
   ...clusterAccess,
-  options: [options.directory, ...clusterOptions],
+  options: [options.directory, ...clusterAccess.options],
 } as const;
 
 /** Returns the command whose name `words` begin with. */
@@ -103,9 +85,10 @@ export function findCommand(
  * Returns the cluster that the options name. Without `--cluster`, its code is not loaded.
  */
 export async function clusterOf(call: Call): Promise<ClusterTools | undefined> {
-  if (call.read(options.cluster) === undefined) return undefined;
-  const { openTools } = await import('./cluster.ts');
-  return openTools(call.config());
+  const cluster = readCluster(call.given);
+  if (cluster === undefined) return undefined;
+  const secret = readSecret('CAIRN_SECRET', call.given);
+  return (await import('./cluster.ts')).openTools(cluster, secret);
 }
 
 /**

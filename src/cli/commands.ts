@@ -1,15 +1,10 @@
 import { parseArgs } from 'node:util';
+import type { ExitCode } from '../base/errors.ts';
+import { nearest } from '../base/nearest.ts';
 import { version } from '../base/version.ts';
-import { readConfig, readOption, systemEnvironment } from '../config/config.ts';
-import { UsageError } from '../config/settings.ts';
-import {
-  exitCodes,
-  findCommand,
-  type Call,
-  type Command,
-  type ExitCode,
-  type Terminal,
-} from './command.ts';
+import { readOption, systemEnvironment } from '../config/config.ts';
+import { UsageError, type Option } from '../config/settings.ts';
+import { findCommand, type Call, type Command, type Terminal } from './command.ts';
 import { serve } from './serve.ts';
 
 /** Runs the command that the arguments of the process name. */
@@ -50,20 +45,23 @@ export async function run(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const [first = '-'] = words;
-  let call: Call | undefined;
   try {
     if (first === '--version') {
       terminal.out(`cairn ${version} on Node.js ${process.version}\n`);
     } else if (first === 'help' || words.includes('--help') || words.includes('-h')) {
       terminal.out((await import('./help.ts')).help(commands, words));
     } else {
-      call = parseCall(commands, first.startsWith('-') ? ['serve', ...words] : words, terminal);
-      return (await call.command.run(call)) ?? exitCodes.done;
+      const call = parseCall(
+        commands,
+        first.startsWith('-') ? ['serve', ...words] : words,
+        terminal,
+      );
+      return (await call.command.run(call)) ?? 0;
     }
-    return exitCodes.done;
+    return 0;
   } catch (error) {
     const { failureOf } = await import('./failure.ts');
-    const [code, message] = failureOf(error, call);
+    const [code, message] = failureOf(error);
     terminal.err(`${message}\n`);
     return code;
   }
@@ -81,37 +79,53 @@ function parseCall(
     throw new UsageError(`Cannot run cairn ${name}: no such command; see cairn --help`);
   }
   const { name, operands: wanted = [] } = command;
-  const { values, positionals } = parseWords(command, words.slice(name.split(' ').length));
-  if (positionals.length !== wanted.length) {
-    const takes = wanted.join(' ') || `no arguments, and got "${positionals[0]}"`;
+  const { flags, operands } = parseWords(command, words.slice(name.split(' ').length));
+  if (operands.length !== wanted.length) {
+    const takes = wanted.join(' ') || `no arguments, and got "${operands[0]}"`;
     throw new UsageError(`Cannot run cairn ${name}: it takes ${takes}`);
   }
-  const flags = new Map(Object.entries(values).map(([flag, value]) => [flag, String(value)]));
-  const { environment } = terminal;
-  return {
-    command,
-    terminal,
-    operands: positionals,
-    read: (option) => readOption(option, flags, environment),
-    config: () => readConfig(flags, environment),
-  };
+  const given = { flags, environment: terminal.environment };
+  const read = <T>(option: Option<T>): T => readOption(option, given);
+  // Also those that the command may never read.
+  for (const option of command.options) read(option);
+  return { command, terminal, operands, given, read };
 }
 
-/** @throws UsageError */
-function parseWords({ name, options }: Command, args: readonly string[]) {
-  const types = options.map((option) => [
-    option.name,
-    { type: option.placeholder === '' ? 'boolean' : 'string' },
+/** Tells the flags from the operands. Never quotes a value. @throws UsageError */
+function parseWords({ name, options }: Command, words: readonly string[]) {
+  const byName = new Map(options.map((option) => [option.name, option]));
+  const types = options.map(({ name, placeholder }) => [
+    name,
+    { type: placeholder === '' ? ('boolean' as const) : ('string' as const) },
   ]);
-  try {
-    return parseArgs({
-      args: [...args],
-      options: Object.fromEntries(types),
-      allowPositionals: true,
-    });
-  } catch (error) {
-    // The first line or sentence says what is wrong. The others explain the grammar of arguments.
-    const [problem] = error instanceof Error ? error.message.split(/\. |\.?\n/) : [];
-    throw new UsageError(`Cannot run cairn ${name}: ${problem}; see cairn ${name} --help`);
+  const { tokens } = parseArgs({
+    args: [...words],
+    options: Object.fromEntries(types),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const [flags, operands] = [new Map<string, string>(), new Array<string>()];
+  for (const token of tokens) {
+    if (token.kind === 'positional') operands.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { rawName, value, inlineValue } = token;
+    const option = byName.get(token.name);
+    if (option === undefined) {
+      const meant = nearest(token.name, byName.keys());
+      const hint = meant === undefined ? `see cairn ${name} --help` : `did you mean --${meant}?`;
+      throw new UsageError(`Cannot run cairn ${name}: it has no option ${rawName}; ${hint}`);
+    }
+    const isSwitch = option.placeholder === '';
+    if (isSwitch && value !== undefined) {
+      throw new UsageError(`Cannot use ${rawName}: it takes no value`);
+    }
+    // A value that looks like a flag is rather a forgotten value.
+    if (!isSwitch && (value === undefined || (inlineValue !== true && /^-./.test(value)))) {
+      const example = `${rawName}=${option.placeholder}`;
+      throw new UsageError(`Cannot use ${rawName}: it needs a value, as in ${example}`);
+    }
+    flags.set(token.name, value ?? 'true');
   }
+  return { flags, operands };
 }

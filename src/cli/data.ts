@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { options } from '../config/config.ts';
+import type { ExitCode } from '../base/errors.ts';
+import { options, readSecret } from '../config/config.ts';
 import { keyFile, openData, readKeyRing } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { UsageError } from '../config/settings.ts';
@@ -22,12 +23,10 @@ import {
   dataDirectory,
   declarationsOf,
   existingDirectory,
-  exitCodes,
   isWithin,
   storeAccess,
   type Call,
   type Command,
-  type ExitCode,
   type Terminal,
 } from './command.ts';
 import { checkDirectory, failure, ok, warning, type Finding } from './findings.ts';
@@ -91,11 +90,11 @@ const signInAgain =
 async function check(call: Call): Promise<ExitCode> {
   const { terminal } = call;
   const directory = dataDirectory(call);
-  const { secret } = call.config();
+  const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress?.(`checking ${directory}`);
   const held = await checkStore(new NodeFiles(directory), await tablesOf(call, directory));
   const findings = [
-    ...held.damage.map(({ message }) => failure(message)),
+    ...held.damage.map(({ problem }) => failure(problem)),
     ...held.notices.map(warning),
     ...counts(held).map(ok),
     ...checkDirectory(directory),
@@ -106,7 +105,7 @@ async function check(call: Call): Promise<ExitCode> {
     terminal.out(`To mend it: ${remedy}\n`);
   }
   const hasFailed = findings.some(({ level }) => level === 'failure');
-  return hasFailed ? exitCodes.config : exitCodes.done;
+  return hasFailed ? 78 : 0;
 }
 
 /**
@@ -139,12 +138,12 @@ async function repair(call: Call): Promise<ExitCode> {
     await tablesOf(call, source),
     { ...offlineOptions(terminal), credentials: endedByLoss },
   );
-  show(terminal, [...held.damage.map(({ message }) => warning(message)), ...counts(held).map(ok)]);
+  show(terminal, [...held.damage.map(({ problem }) => warning(problem)), ...counts(held).map(ok)]);
   if (held.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);
-  if (!held.isLossy) return exitCodes.done;
+  if (!held.isLossy) return 0;
   terminal.out(`Something is lost, as is said above. ${signInAgain}`);
-  return exitCodes.config;
+  return 78;
 }
 
 async function backup(call: Call): Promise<void> {

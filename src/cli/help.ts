@@ -1,6 +1,7 @@
+import { exitMeanings } from '../base/errors.ts';
 import { secrets } from '../config/config.ts';
 import type { Option } from '../config/settings.ts';
-import { exitMeanings, findCommand, type Command } from './command.ts';
+import { findCommand, type Command } from './command.ts';
 
 /**
  * Returns the help of the command that `words` name. Where they name none, lists the

@@ -74,7 +74,12 @@ async function rotate(files: Files): Promise<string> {
       kid = ring.keys[0].kid;
       await writeAll(file, Buffer.from(serialiseKeyRing(ring)), 0);
     });
-    await files.rename(temporary, keyFile);
+    try {
+      await files.rename(temporary, keyFile);
+    } catch (error) {
+      await files.remove(temporary);
+      throw error;
+    }
     await files.syncDirectory();
     return kid;
   } catch (error) {

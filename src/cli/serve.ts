@@ -1,9 +1,10 @@
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
+import { FatalError, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemRandom } from '../base/system.ts';
-import { options, unknownVariables, type Config } from '../config/config.ts';
+import { options, readConfig, unknownVariables, type Config } from '../config/config.ts';
 import { settingsOf } from '../config/settings.ts';
 import type { HttpServer, TlsTexts } from '../http/server.ts';
 import {
@@ -13,15 +14,8 @@ import {
   type Log,
   type Observer,
 } from '../observability/log.ts';
-import { ClusterError } from '../store/store.ts';
 import { forgetAdminPassword, keepAdminPassword } from './admin-password.ts';
-import {
-  declarationsOf,
-  exitCodes,
-  type Command,
-  type ExitCode,
-  type Terminal,
-} from './command.ts';
+import { declarationsOf, type Command, type Terminal } from './command.ts';
 
 /** The command that serves the API. */
 export const serve: Command = {
@@ -30,7 +24,7 @@ export const serve: Command = {
   options: Object.values(options),
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   async run({ terminal, ...call }) {
-    const config = call.config();
+    const config = readConfig(call.given);
     const log = openLog(config, terminal);
     const stop = waitForStop();
     const starting = start(config, log, terminal, stop.fail);
@@ -116,7 +110,7 @@ function passwordWatcher(directory: string, users: () => Users): Observer {
 
 /** @throws UsageError */
 async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
-  return tls && (await import('../config/certificate.ts')).readTls(tls);
+  return tls && (await import('../config/certificate.ts')).readTls(...tls);
 }
 
 function openLog(config: Config, { interactive, err }: Terminal): Log {
@@ -150,14 +144,16 @@ function waitForStop(): {
   const stopped = new Promise<Stop>((resolve) => (stop = resolve));
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const listener = (): void => {
-      stop([exitCodes.done, signal]);
+      stop([0, signal]);
       setTimeout(() => process.off(signal, listener), repeatedSignalMs).unref();
     };
     process.on(signal, listener);
   }
   const fail = (error: unknown): void => {
-    const code = error instanceof ClusterError ? error.exitCode : exitCodes.io;
-    stop([code, 'the store can write nothing any more']);
+    stop([
+      error instanceof FatalError ? error.exitCode : 74,
+      'the store can write nothing any more',
+    ]);
   };
   return { stopped, fail };
 }

@@ -5,17 +5,11 @@ import type { TlsTexts } from '../http/server.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { UsageError } from './settings.ts';
 
-/** The files that `--tls-cert` and `--tls-key` name. */
-export interface TlsFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
-
 /**
  * Reads a certificate and its key.
  * @throws UsageError where a file has something else, or the two do not fit
  */
-export function readTls({ certFile, keyFile }: TlsFiles): TlsTexts {
+export function readTls(certFile: string, keyFile: string): TlsTexts {
   try {
     const [cert, key] = [readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8')];
     if (key.includes('ENCRYPTED'))

@@ -4,13 +4,12 @@ import { nearest } from '../base/nearest.ts';
 import { isLoopback } from '../base/network.ts';
 import { ruleViolation } from '../schema/rules.ts';
 import { errorCode } from '../store/disk/files.ts';
-import type { TlsFiles } from './certificate.ts';
 import {
+  allSettings,
   choice,
   integer,
   members,
   option,
-  readTable,
   settings,
   text,
   UsageError,
@@ -18,25 +17,14 @@ import {
   type Option,
 } from './settings.ts';
 
-/** The options and secrets of a server, checked. The names are those of `AppOptions`. */
-export interface Config extends Omit<ServerOptions, 'tlsCert' | 'tlsKey' | ClusterOptionName> {
-  /** Absent: the data are in the directory. */
-  readonly cluster: ClusterOptions | undefined;
-  readonly tls: TlsFiles | undefined;
-  readonly secret: string | undefined;
-  readonly adminPassword: string | undefined;
-}
-
-/** The values of `options`. */
-type ServerOptions = { readonly [K in keyof typeof options]: (typeof options)[K]['default'] };
-
-type ClusterOptionName = keyof ServerOptions & `cluster${string}`;
-
 /** Variables by name, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The values of flags, by their names without dashes. */
-export type Flags = ReadonlyMap<string, string>;
+/** Where options are read: the flags, by their names without dashes, and the variables. */
+export interface Given {
+  readonly flags: ReadonlyMap<string, string>;
+  readonly environment: Environment;
+}
 
 /** The variables of the process. No other file reads them. */
 export const systemEnvironment: Environment = process.env;
@@ -47,52 +35,75 @@ const address = text('ADDRESS', 'an IP address or a host name', isAddress);
 const port = integer('PORT', 0, 65_535);
 const file = text('FILE');
 
+const cluster = option(
+  'cluster',
+  'members of the etcd in which several nodes share their data, instead of --data',
+  members,
+  undefined,
+);
+
+const inCluster = { needs: cluster };
+
 /** The options of a node of a cluster. */
-const clusterTable = {
-  cluster: option(
-    'cluster',
-    'members of the etcd in which several nodes share their data, instead of --data',
-    members,
-    undefined,
-  ),
+export const clusterOptions = {
+  cluster,
   clusterPrefix: option(
     'cluster-prefix',
     'beginning of all keys of the cluster in etcd',
     text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
     'cairn/',
+    inCluster,
   ),
   clusterMaxAge: option(
     'cluster-max-age',
     'how long a node serves reads while etcd does not answer, in seconds',
     integer('SECONDS', 1, 60),
     5,
+    inCluster,
   ),
   clusterSessions: option(
     'cluster-sessions',
     'confirmed asks etcd at each request with a cookie whether another node ended its session',
     choice(['recent', 'confirmed']),
     'recent',
+    inCluster,
   ),
   clusterCa: option(
     'cluster-ca',
     'certificates in PEM that vouch for the members',
     file,
     undefined,
+    inCluster,
   ),
   clusterCert: option(
     'cluster-cert',
     "this node's certificate for the members, in PEM",
     file,
     undefined,
+    inCluster,
   ),
-  clusterKey: option('cluster-key', 'the private key of --cluster-cert, in PEM', file, undefined),
+  clusterKey: option(
+    'cluster-key',
+    'the private key of --cluster-cert, in PEM',
+    file,
+    undefined,
+    inCluster,
+  ),
   clusterUser: option(
     'cluster-user',
     'user of etcd; the password is CAIRN_CLUSTER_PASSWORD',
     text('NAME'),
     undefined,
+    inCluster,
   ),
 };
+
+const opsPort = option(
+  'ops-port',
+  'port of the operations listener (/metrics, /livez, /readyz); without it there is none',
+  port,
+  undefined,
+);
 
 /** Every option of a server, by the name of its value. */
 export const options = {
@@ -116,7 +127,7 @@ export const options = {
     'form of the log; none leaves out security events too',
     choice(['pretty', 'json', 'none']),
     undefined,
-    'pretty on a terminal, else json',
+    { defaultText: 'pretty on a terminal, else json' },
   ),
   logLevel: option(
     'log-level',
@@ -124,16 +135,13 @@ export const options = {
     choice(['info', 'warn', 'error']),
     'info',
   ),
-  opsHost: option('ops-host', 'address of the operations listener', address, '127.0.0.1'),
-  opsPort: option(
-    'ops-port',
-    'port of the operations listener (/metrics, /livez, /readyz); without it there is none',
-    port,
-    undefined,
-  ),
+  opsHost: option('ops-host', 'address of the operations listener', address, '127.0.0.1', {
+    needs: opsPort,
+  }),
+  opsPort,
   tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', file, undefined),
   tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', file, undefined),
-  ...clusterTable,
+  ...clusterOptions,
   ...settings,
 };
 
@@ -151,88 +159,97 @@ export const secrets = {
 } as const;
 export type SecretName = keyof typeof secrets;
 
+/** The options and secrets of a server, checked. */
+export type Config = ReturnType<typeof readConfig>;
+
 /**
  * Reads all options and secrets of a server.
  * @throws UsageError that names the option and what is allowed
  */
-export function readConfig(flags: Flags, environment: Environment): Config {
-  const {
-    tlsCert,
-    tlsKey,
-    cluster,
-    clusterPrefix,
-    clusterMaxAge,
-    clusterSessions,
-    clusterCa,
-    clusterCert,
-    clusterKey,
-    clusterUser,
-    ...values
-  } = readTable<ServerOptions>(options, (option) => readOption(option, flags, environment));
-  if (values.auth === 'none' && !isLoopback(values.host)) {
+export function readConfig(given: Given) {
+  const read = <T>(option: Option<T>): T => readOption(option, given);
+  const config = {
+    ...allSettings((name) => read(settings[name])),
+    host: read(options.host),
+    port: read(options.port),
+    directory: read(options.directory),
+    collections: read(options.collections),
+    adminEmail: read(options.adminEmail),
+    log: read(options.log),
+    logLevel: read(options.logLevel),
+    opsHost: read(options.opsHost),
+    opsPort: read(options.opsPort),
+    tls: both('--tls-cert and --tls-key', read(options.tlsCert), read(options.tlsKey)),
+    cluster: readCluster(given),
+    secret: readSecret('CAIRN_SECRET', given),
+    adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', given),
+  };
+  if (config.auth === 'none' && !isLoopback(config.host)) {
     const hosts = '--host 127.0.0.1, ::1 or localhost';
     throw new UsageError(`Cannot use --auth: none is allowed only with ${hosts}`);
   }
-  const clusterPassword = readSecret('CAIRN_CLUSTER_PASSWORD', environment);
-  const [certFile, keyFile] = bothOrNone('--tls-cert and --tls-key', tlsCert, tlsKey);
-  const [cert, key] = bothOrNone('--cluster-cert and --cluster-key', clusterCert, clusterKey);
-  const [name, password] = bothOrNone(
-    '--cluster-user and CAIRN_CLUSTER_PASSWORD',
-    clusterUser,
-    clusterPassword,
-  );
-  return {
-    ...values,
-    cluster: cluster && {
-      members: cluster,
-      prefix: clusterPrefix,
-      maxAgeMs: clusterMaxAge * 1000,
-      sessions: clusterSessions,
-      tls: readClusterTls({ ca: clusterCa, cert, key }),
-      user: name === undefined ? undefined : { name, password },
-    },
-    tls: certFile === undefined ? undefined : { certFile, keyFile },
-    secret: readSecret('CAIRN_SECRET', environment, limits.keyBytesMin, limits.keyBytesMax),
-    adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', environment),
-  };
+  return config;
 }
 
-/** Reads the files that are given. @throws UsageError if one cannot be read */
-function readClusterTls(
-  files: Readonly<Record<string, string | undefined>>,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(files).flatMap(([part, file]) =>
-      file === undefined ? [] : [[part, readSecretFile(file, `--cluster-${part}`)] as const],
-    ),
-  );
+/** Reads the options of a node; `undefined` without `--cluster`. @throws UsageError */
+export function readCluster(given: Given): ClusterOptions | undefined {
+  const read = <T>(option: Option<T>): T => readOption(option, given);
+  const { clusterCert, clusterKey, clusterUser } = clusterOptions;
+  const members = read(clusterOptions.cluster);
+  const prefix = read(clusterOptions.clusterPrefix);
+  const maxAgeMs = read(clusterOptions.clusterMaxAge) * 1000;
+  const sessions = read(clusterOptions.clusterSessions);
+  const ca = read(clusterOptions.clusterCa);
+  const pair = both('--cluster-cert and --cluster-key', read(clusterCert), read(clusterKey));
+  const password = readSecret('CAIRN_CLUSTER_PASSWORD', given);
+  const account = both('--cluster-user and CAIRN_CLUSTER_PASSWORD', read(clusterUser), password);
+  if (members === undefined) return undefined;
+  const tls = {
+    ...(ca && { ca: readSecretFile(ca, '--cluster-ca') }),
+    ...(pair && {
+      cert: readSecretFile(pair[0], '--cluster-cert'),
+      key: readSecretFile(pair[1], '--cluster-key'),
+    }),
+  };
+  const user = account && { name: account[0], password: account[1] };
+  return { members, prefix, maxAgeMs, sessions, tls, user };
 }
 
 /**
- * Returns two values of which neither is of use alone.
+ * Returns two values of which neither is of use alone; `undefined` without them.
  * @throws UsageError if only one is given
  */
-function bothOrNone(
+function both(
   names: string,
   first: string | undefined,
   second: string | undefined,
-): readonly [string, string] | readonly [undefined, undefined] {
+): readonly [string, string] | undefined {
   if (first !== undefined && second !== undefined) return [first, second];
-  if (first === second) return [undefined, undefined];
+  if (first === second) return undefined;
   throw new UsageError(`Cannot use ${names}: each needs the other`);
 }
 
 /** Reads one option: its flag, else its variable, else its default. @throws UsageError */
-export function readOption<T>(option: Option<T>, flags: Flags, environment: Environment): T {
-  const { name, variable = '', parse } = option;
+export function readOption<T>(option: Option<T>, given: Given): T {
+  const { needs } = option;
+  const [text, source] = textOf(option, given);
+  if (text === undefined) return option.default;
+  const value = option.parse(text);
+  if (value === undefined) {
+    const shown = JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+    throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
+  }
+  if (needs === undefined || textOf(needs, given)[0] !== undefined) return value;
+  throw new UsageError(`Cannot use ${source}: it has no effect without --${needs.name}`);
+}
+
+/** Returns what is given for an option, and by what. An empty variable gives nothing. */
+function textOf(
+  { name, variable = '' }: Option<unknown>,
+  { flags, environment }: Given,
+): readonly [text: string | undefined, source: string] {
   const flag = flags.get(name);
-  const given = flag ?? (environment[variable] || undefined);
-  if (given === undefined) return option.default;
-  const value = parse === undefined ? given : parse(given);
-  if (option.accepts(value)) return value;
-  const source = flag === undefined ? variable : `--${name}`;
-  const shown = JSON.stringify(given.length > 60 ? `${given.slice(0, 60)}…` : given);
-  throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
+  return flag === undefined ? [environment[variable] || undefined, variable] : [flag, `--${name}`];
 }
 
 /** Returns a warning for each variable that is named like an option and is none. */
@@ -250,14 +267,9 @@ export function unknownVariables(environment: Environment): string[] {
 
 /**
  * Reads a secret, and never quotes it.
- * @throws UsageError if it is given twice, or the file or the length is wrong
+ * @throws UsageError if it is given twice, or the file or the length of a key is wrong
  */
-function readSecret(
-  name: SecretName,
-  environment: Environment,
-  bytesMin = 0,
-  bytesMax = Infinity,
-): string | undefined {
+export function readSecret(name: SecretName, { environment }: Given): string | undefined {
   const value = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
   const source = file === undefined ? name : `${name}_FILE`;
@@ -265,10 +277,12 @@ function readSecret(
     throw new UsageError(`Cannot use ${source}: ${name} is set as well`);
   }
   const secret = file === undefined ? value : readSecretFile(file, source);
+  const { keyBytesMin: min, keyBytesMax: max } = limits;
   const bytes = Buffer.byteLength(secret ?? '');
-  if (secret === undefined || (bytes >= bytesMin && bytes <= bytesMax)) return secret;
+  const isKey = secret !== undefined && name === 'CAIRN_SECRET';
+  if (!isKey || (bytes >= min && bytes <= max)) return secret;
   throw new UsageError(
-    `Cannot use ${source}: must have from ${bytesMin} to ${bytesMax} bytes, and has ${bytes}`,
+    `Cannot use ${source}: must have from ${min} to ${max} bytes, and has ${bytes}`,
   );
 }
 

@@ -1,5 +1,5 @@
-import { inspect } from 'node:util';
-import { invariant } from '../base/errors.ts';
+import { inspect, isDeepStrictEqual } from 'node:util';
+import { FatalError } from '../base/errors.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
 import type { EtcdOptions } from '../store/cluster/etcd.ts';
 
@@ -52,16 +52,12 @@ export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | unde
 
 /** A kind of value: how it is written, and which values are allowed. */
 export interface Kind<T> {
-  /**
-   * Stands for the value in the help, such as `PORT`. Empty for a switch, which has no
-   * value.
-   */
+  /** Stands for the value in the help, such as `PORT`. Empty for a switch, which has no value. */
   readonly placeholder: string;
   /** Which values are allowed, in words. */
   readonly allowed: string;
-  /** Converts a text to its value, allowed or not. Absent: the text is the value. */
-  readonly parse?: (text: string) => unknown;
-  readonly accepts: (value: unknown) => value is T;
+  /** Returns the value of a text; `undefined` where it is not allowed. */
+  readonly parse: (text: string) => T | undefined;
 }
 
 /** One option. Flag, variable, help, checks and the README's table follow from it. */
@@ -73,22 +69,22 @@ export interface Option<T> extends Kind<T> {
   /** One sentence without a full stop. */
   readonly help: string;
   readonly default: T;
-  /**
-   * The default as a person would type it, or what happens without the option; may be
-   * empty.
-   */
+  /** The default as a person would type it, or what happens without the option; may be empty. */
   readonly defaultText: string;
+  /** The option without which this one has no effect. */
+  readonly needs?: Option<unknown>;
 }
-
-/** Options, by the names that their values have in the program. */
-export type OptionTable<V> = { readonly [K in keyof V]: Option<V[K]> };
 
 /**
  * A wrong use of Cairn. The message is one line that names the option and what is
  * allowed.
  */
-export class UsageError extends Error {
+export class UsageError extends FatalError {
   override readonly name = 'UsageError';
+
+  constructor(message: string) {
+    super(64, message);
+  }
 }
 
 /** Declares an option. */
@@ -97,10 +93,11 @@ export function option<T>(
   help: string,
   kind: Kind<T>,
   fallback: T,
-  defaultText = String(fallback ?? ''),
+  more: Partial<Pick<Option<T>, 'defaultText' | 'needs'>> = {},
 ): Option<T> {
   const variable = `CAIRN_${name.replaceAll('-', '_').toUpperCase()}`;
-  return { ...kind, name, variable, help, default: fallback, defaultText };
+  const defaultText = String(fallback ?? '');
+  return { ...kind, name, variable, help, default: fallback, defaultText, ...more };
 }
 
 /** Returns the same option without an environment variable. */
@@ -108,16 +105,16 @@ export function flagOnly<T>(given: Option<T>): Option<T> {
   return { ...given, variable: undefined };
 }
 
-/**
- * Declares an option that is switched on by its flag, or by the value `true` of its
- * variable.
- */
+/** Declares an option that is switched on by its flag, or by the value `true` of its variable. */
 export function toggle(name: string, help: string): Option<boolean> {
-  const kind: Kind<boolean> = {
+  const values = new Map([
+    ['true', true],
+    ['false', false],
+  ]);
+  const kind = {
     placeholder: '',
     allowed: 'true or false',
-    parse: (text) => text === 'true' || (text === 'false' ? false : undefined),
-    accepts: (value) => typeof value === 'boolean',
+    parse: (text: string) => values.get(text),
   };
   return option(name, help, kind, false);
 }
@@ -128,9 +125,7 @@ export function text(
   allowed = 'a text that is not empty',
   isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line),
 ): Kind<string> {
-  const accepts = (value: unknown): value is string =>
-    typeof value === 'string' && isAllowed(value);
-  return { placeholder, allowed, accepts };
+  return { placeholder, allowed, parse: (line) => (isAllowed(line) ? line : undefined) };
 }
 
 /** One of some words. */
@@ -138,7 +133,7 @@ export function choice<const V extends string>(words: readonly V[]): Kind<V> {
   return {
     placeholder: words.join('|'),
     allowed: `one of ${words.join(', ')}`,
-    accepts: (value): value is V => words.some((word) => word === value),
+    parse: (text) => words.find((word) => word === text),
   };
 }
 
@@ -147,9 +142,10 @@ export function integer(placeholder: string, min: number, max: number): Kind<num
   return {
     placeholder,
     allowed: `a whole number from ${min} to ${max}`,
-    parse: (text) => (/^\d{1,15}$/.test(text) ? Number(text) : undefined),
-    accepts: (value): value is number =>
-      Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+    parse(text) {
+      const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+      return value >= min && value <= max ? value : undefined;
+    },
   };
 }
 
@@ -157,10 +153,21 @@ export function integer(placeholder: string, min: number, max: number): Kind<num
 function list(entry: Kind<string>): Kind<readonly string[]> {
   return {
     ...entry,
-    parse: (text) => text.split(',').map((part) => part.trim()),
-    accepts: (value): value is readonly string[] =>
-      Array.isArray(value) && value.every(entry.accepts) && new Set(value).size === value.length,
+    parse(text) {
+      const values = text.split(',').flatMap((part) => entry.parse(part.trim()) ?? []);
+      return new Set(values).size === text.split(',').length ? values : undefined;
+    },
   };
+}
+
+/** Whether a program may give this value: it is what the same value as a text stands for. */
+export function isAllowed(kind: Kind<unknown>, value: unknown): boolean {
+  return isDeepStrictEqual(kind.parse(textOf(value)), value);
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(textOf).join(',');
+  return typeof value === 'object' ? '' : String(value);
 }
 
 /** Whether a text is an origin as browsers send it: scheme, host, and no default port. */
@@ -182,7 +189,7 @@ export const members = list(
 );
 
 /** The options of the command line that `createApp` takes too. */
-export const settings: OptionTable<Settings> = {
+export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } = {
   registration: option(
     'registration',
     'who may create users: administrators only, or anyone',
@@ -233,7 +240,7 @@ export const settings: OptionTable<Settings> = {
     'most records that are kept, sessions apart; beyond it creations are refused (507)',
     integer('COUNT', 1, 1_000_000_000),
     undefined,
-    'as many as fit into memory',
+    { defaultText: 'as many as fit into memory' },
   ),
 };
 
@@ -242,27 +249,27 @@ export const settings: OptionTable<Settings> = {
  * @throws RangeError that names a setting and what is allowed
  */
 export function settingsOf(given: SomeSettings): Settings {
-  const values = new Map<string, unknown>(Object.entries(given));
-  const scryptCost = { ...settings.scryptCost, ...integer('', 1, 20) };
-  return readTable({ ...settings, scryptCost }, (option, name) => {
-    const value = values.get(name);
+  return allSettings((name) => {
+    const value = given[name];
+    const option = settings[name];
     if (value === undefined) return option.default;
-    if (option.accepts(value)) return value;
+    const kind = name === 'scryptCost' ? integer('', 1, 20) : option;
+    if (isDeepStrictEqual(value, option.default) || isAllowed(kind, value)) return value;
     throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${option.allowed}`);
   });
 }
 
-/** Reads the value of every option of a table. */
-export function readTable<V extends object>(
-  table: OptionTable<V>,
-  read: <T>(option: Option<T>, name: string) => T,
-): V {
-  const options: { readonly [name: string]: Option<unknown> } = { ...table };
-  const values = Object.fromEntries(
-    Object.entries(options).map(([name, option]) => [name, read(option, name)]),
-  );
-  const isComplete = (given: object): given is V =>
-    Object.keys(table).every((name) => name in given);
-  invariant(isComplete(values), 'every option of a table is read');
-  return values;
+/** Reads each setting by its name. */
+export function allSettings(read: <K extends keyof Settings>(name: K) => Settings[K]): Settings {
+  return {
+    registration: read('registration'),
+    auth: read('auth'),
+    corsOrigins: read('corsOrigins'),
+    trustedProxies: read('trustedProxies'),
+    basePath: read('basePath'),
+    passwordLengthMin: read('passwordLengthMin'),
+    scryptCost: read('scryptCost'),
+    requireIfMatch: read('requireIfMatch'),
+    recordsMax: read('recordsMax'),
+  };
 }

@@ -1,3 +1,4 @@
+import { FatalError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { refusals, type Refusal, type RefusalLabel } from './recovery/cases.ts';
 
@@ -5,13 +6,15 @@ import { refusals, type Refusal, type RefusalLabel } from './recovery/cases.ts';
  * The files are damaged or were changed, and an operator has to decide. Names file and
  * byte.
  */
-export class StoreDamageError extends Error {
+export class StoreDamageError extends FatalError {
   override readonly name = 'StoreDamageError';
   /** The case in `recovery/cases.ts`. */
   readonly label: RefusalLabel;
   readonly file: string;
   /** The byte at which the damage begins. */
   readonly offset: number;
+  /** Where the damage is, what was found, and the label. */
+  readonly problem: string;
   /** What the operator should do. */
   readonly remedy: string;
   /** Whether a repair loses something. */
@@ -19,8 +22,9 @@ export class StoreDamageError extends Error {
 
   constructor(label: RefusalLabel, file: string, offset = 0, detail = '') {
     const { found, remedy, isAccepted }: Refusal = refusals[label];
-    const problem = `${found}${detail && `: ${detail}`} [${label}]`;
-    super(`Cannot open the store: ${file}, byte ${offset}: ${problem}`);
+    const problem = `${file}, byte ${offset}: ${found}${detail && `: ${detail}`} [${label}]`;
+    super(78, `Cannot open the store: ${problem}; ${remedy}`);
+    this.problem = problem;
     this.label = label;
     this.file = file;
     this.offset = offset;
@@ -30,20 +34,17 @@ export class StoreDamageError extends Error {
 }
 
 /** Another process has the directory, or may have it. The message names the process. */
-export class LockedError extends Error {
+export class LockedError extends FatalError {
   override readonly name = 'LockedError';
+
+  constructor(message: string) {
+    super(75, message);
+  }
 }
 
 /** The log that several nodes share cannot be used. The message says why, and what to do. */
-export class ClusterError extends Error {
+export class ClusterError extends FatalError {
   override readonly name = 'ClusterError';
-  /** The exit code for the process; 75 where a new start helps. */
-  readonly exitCode: 74 | 75 | 78;
-
-  constructor(exitCode: 74 | 75 | 78, message: string) {
-    super(message);
-    this.exitCode = exitCode;
-  }
 }
 
 /** The members that every record has. */

@@ -77,14 +77,14 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
 
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
-  assert.match(out, /^failure {2}Cannot open the store: users\.json, byte \d+: its digest does not fit/m);
+  assert.match(out, /^failure {2}users\.json, byte \d+: its digest does not fit/m);
   assert.match(out, /^To mend it: `cairn repair`, which accepts the edit$/m);
   await assert.rejects(usersIn(directory), { name: 'StoreDamageError' });
 
   const target = join(temporaryDirectory(t), 'new');
   const repaired = await cairn(directory, 'repair', target);
   assert.equal(repaired.code, 0, repaired.out);
-  assert.match(repaired.out, /^warning {2}Cannot open the store: users\.json, .*\[S2\]$/m);
+  assert.match(repaired.out, /^warning {2}users\.json, .*\[S2\]$/m);
   assert.match(repaired.out, /^ok {7}users: 1 record$/m);
   assert.match(repaired.out, /^The store is repaired in \S+new; \S+ stays as it is$/m);
   assert.doesNotMatch(repaired.out, /sign in again/);
@@ -116,7 +116,7 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   const target = join(temporaryDirectory(t), 'new');
   const { code, out } = await cairn(directory, 'repair', target);
   assert.equal(code, 78);
-  assert.match(out, /^warning {2}Cannot open the store: users\.json, byte 0: a snapshot that is missing.* \[S5\]$/m);
+  assert.match(out, /^warning {2}users\.json, byte 0: a snapshot that is missing.* \[S5\]$/m);
   assert.match(out, /^Something is lost, .* Everybody has to sign in again: .* CAIRN_SECRET/m);
   assert.match((await cairn(target, 'check')).out, /^warning {2}There is no keys\.json beside the data/m);
   assert.deepEqual(await answersIn(target, credentials), [401, 401]);
@@ -131,7 +131,7 @@ test('what a newer version wrote is left to that version', async (t) => {
   writeFileSync(file, readFileSync(file, 'utf8').replace('"format":1', '"format":2'));
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
-  assert.match(out, /^failure {2}Cannot open the store: users\.json, byte 0: .*: it is 2, this version knows 1/m);
+  assert.match(out, /^failure {2}users\.json, byte 0: .*: it is 2, this version knows 1/m);
   assert.match(out, /^To mend it: start the newer version of Cairn that wrote it$/m);
   const target = join(temporaryDirectory(t), 'new');
   assert.deepEqual([(await cairn(directory, 'repair', target)).code, existsSync(target)], [78, false]);

@@ -151,7 +151,7 @@ test('a first start whose port is taken makes no administrator, so no password i
   const words = ['--data', data, '--scrypt-cost', '14', '--port'];
   const { code, err } = await refused(t, [...words, new URL(base).port], {});
   assert.equal(code, 75);
-  assert.match(err, /^Cannot use --port: .*\n$/, 'and no password is shown');
+  assert.match(err, /^Cannot go on: listen EADDRINUSE.*\n$/, 'and no password is shown');
   assert.ok(!existsSync(join(data, 'admin-password')));
   await cairn(t, [...words, '0'], {}).find(url);
   assert.ok(existsSync(join(data, 'admin-password')), 'the next start makes it');
@@ -229,11 +229,11 @@ test('what keeps a server from starting is one line and an exit code of its own'
   assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64, 64]);
   for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
   const told: readonly [index: number, message: RegExp][] = [
-    [1, /^Cannot use --port: listen EADDRINUSE.*; use another port/m],
-    [2, /^Cannot use --data: ENOTDIR.*; it has to be a directory$/m],
+    [1, /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m],
+    [2, /^Cannot go on: ENOTDIR.*; it has to be a directory$/m],
     [3, /; put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read\n$/],
-    [6, /^Cannot use --ops-port: listen EADDRINUSE.*; use another port/m],
-    [7, /^Cannot use --host: listen EADDRNOTAVAIL.*203\.0\.113\.1; use an address of this machine$/m],
+    [6, /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m],
+    [7, /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine$/m],
     [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
     [9, /^Cannot make the administrator: password must be at least 15 characters long\n$/],
     [10, /^Cannot use --admin-email "a@-b": must be an e-mail address\n$/],
@@ -289,7 +289,7 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
 test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {
   const { code, err } = await refused(t, ['--data', '/dev/null', '--port', '0']);
   assert.equal(code, 74);
-  assert.match(err, /^Cannot use --data: ENOTDIR: .*'\/dev\/null'; it has to be a directory\n$/);
+  assert.match(err, /^Cannot go on: ENOTDIR: .*'\/dev\/null'; it has to be a directory\n$/);
 });
 
 /** A directory whose snapshot says something that it cannot mean. */

@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
-import type { Command, ExitCode, Terminal } from '../../src/cli/command.ts';
+import type { ExitCode } from '../../src/base/errors.ts';
+import type { Command, Terminal } from '../../src/cli/command.ts';
 import { run } from '../../src/cli/commands.ts';
 import type { Environment } from '../../src/config/config.ts';
 

@@ -234,6 +234,20 @@ test('of rotations at the same time each key is kept, and who comes between is t
   assert.deepEqual(readdirSync(directory).filter((name) => name !== '.sync'), ['keys.json']);
 });
 
+test('a rotation whose key file cannot be put in place leaves nothing behind', async (t) => {
+  const directory = temporaryDirectory(t);
+  const ring = serialiseKeyRing(newKeyRing(systemRandom, systemClock.now()));
+  writeFileSync(join(directory, 'keys.json'), ring, { mode: 0o600 });
+  const refusal = Object.assign(new Error('EPERM: no, rename'), { code: 'EPERM', syscall: 'rename' });
+  const rename = t.mock.method(NodeFiles.prototype, 'rename', () => Promise.reject(refusal));
+  const failed = await cairn(directory, 'keys rotate');
+  assert.deepEqual(failed, { code: 74, out: '', err: 'Cannot go on: EPERM: no, rename\n' });
+  rename.mock.restore();
+  assert.deepEqual(readdirSync(directory).filter((name) => name !== '.sync'), ['keys.json']);
+  assert.equal(readFileSync(join(directory, 'keys.json'), 'utf8'), ring);
+  assert.equal((await cairn(directory, 'keys rotate')).code, 0);
+});
+
 test('each command tells its own options alone', async () => {
   const { out } = await runCommand(userCommands, ['user', 'list', '--help']);
   assert.deepEqual(out.match(/(?<=^ {0,4})--[\w-]+/gm), [

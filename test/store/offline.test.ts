@@ -93,7 +93,7 @@ async function repaired(content: Content): Promise<Repaired> {
   const report = await makeStore({ ...options, files: source, random: seededRandom(9) }).repairTo(target, credentials);
   assert.ok(report.damage.length > 0);
   assert.deepEqual(source.content(), content, 'the old directory stays as it was');
-  const told = report.damage.map(({ label, file, message }) => `${label} ${file}: ${message}`);
+  const told = report.damage.map(({ label, file, problem }) => `${label} ${file}: ${problem}`);
   const opened = await start(target.content());
   assert.deepEqual(opened.notices, []);
   return { ...opened, report, told };

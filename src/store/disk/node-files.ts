@@ -3,6 +3,7 @@ import { type FileHandle, link, mkdir, open, rename, statfs, unlink } from 'node
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { FatalError } from '../../base/errors.ts';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
 const {
@@ -56,10 +57,11 @@ export class NodeFiles implements Files {
     const { uid } = await this.#handle.stat();
     if (uid !== 0 && process.getuid?.() === 0) {
       await this.close();
-      const message =
+      throw new FatalError(
+        74,
         `Cannot use ${this.directory} as root: it belongs to another user, ` +
-        `who could not read what root writes; run the same command by sudo -u '#${uid}'`;
-      throw Object.assign(new Error(message), { code: 'EPERM', syscall: 'open' });
+          `who could not read what root writes; run the same command by sudo -u '#${uid}'`,
+      );
     }
     try {
       await this.#handle.sync();
@@ -95,8 +97,7 @@ export class NodeFiles implements Files {
     const handle = await open(path, flags, 0o600);
     if (mode === 'read' && !(await handle.stat()).isFile()) {
       await handle.close();
-      const error = new Error(`Cannot read ${path}: it is not a file`);
-      throw Object.assign(error, { code: 'EINVAL', syscall: 'open' });
+      throw new FatalError(74, `Cannot read ${path}: it is not a file`);
     }
     return {
       async read(buffer, position) {
