@@ -6,7 +6,7 @@ import {
   options, readConfig as readFrom, secrets, unknownVariables, type Config, type Environment,
 } from '../src/config/config.ts';
 import { UsageError, type Option } from '../src/config/settings.ts';
-import { temporaryDirectory } from './cli/spawn.ts';
+import { temporaryDirectory } from './.support/cli/spawn.ts';
 
 const none = new Map<string, string>();
 

@@ -13,10 +13,10 @@ import {
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
 import { limits } from '../src/base/limits.ts';
-import { cairn, temporaryDirectory } from './cli/spawn.ts';
-import { isLockedRun } from './support/locked.ts';
-import { RawClient } from './http/raw.ts';
-import { checkAnswer } from './support/contract.ts';
+import { cairn, temporaryDirectory } from './.support/cli/spawn.ts';
+import { isLockedRun } from './.support/locked.ts';
+import { RawClient } from './.support/http/raw.ts';
+import { checkAnswer } from './.support/contract.ts';
 
 const json = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields: json, body: '{"name":"Lamp","price":24.5}' };

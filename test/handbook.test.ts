@@ -12,8 +12,8 @@ import { allCommands } from '../src/cli/commands.ts';
 import { options, secrets } from '../src/config/config.ts';
 import { settings } from '../src/config/settings.ts';
 import { refusals } from '../src/store/recovery/cases.ts';
-import { temporaryDirectory } from './cli/spawn.ts';
-import { filesBelow, projectDirectory, tokensOf } from './source.ts';
+import { temporaryDirectory } from './.support/cli/spawn.ts';
+import { filesBelow, projectDirectory, tokensOf } from './.support/source.ts';
 
 /**
  * What README.md and src/README.md tell is held against the code. Blocks between `<!-- name -->` and `<!-- /name -->`

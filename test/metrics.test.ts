@@ -7,9 +7,9 @@ import { createApp } from '../src/app/app.ts';
 import { startOperations } from '../src/app/operations.ts';
 import { silentLog } from '../src/observability/log.ts';
 import { exposition, Metrics } from '../src/observability/metrics.ts';
-import { RawClient } from './http/raw.ts';
-import { parseExposition, sampleValue } from './prometheus.ts';
-import { isLockedRun } from './support/locked.ts';
+import { RawClient } from './.support/http/raw.ts';
+import { parseExposition, sampleValue } from './.support/prometheus.ts';
+import { isLockedRun } from './.support/locked.ts';
 
 const entry: RequestEntry = {
   id: 'a', method: 'GET', target: '/items/1', route: '/items/{id}', status: 200, durationMs: 0.7, bytes: 10, userId: 1,

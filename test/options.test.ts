@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp, createLog, defineCollection, type AppOptions } from '../src/index.ts';
 import type { Shape } from '../src/schema/field.ts';
-import { temporaryDirectory } from './cli/spawn.ts';
+import { temporaryDirectory } from './.support/cli/spawn.ts';
 
 const declare = (fields: Shape, name = 'books', singular = 'book') => defineCollection({ name, singular, fields });
 

@@ -6,8 +6,8 @@ import { silentLog, type LogDetails, type SecurityEvent } from '../../src/observ
 import type { SessionRecord } from '../../src/accounts/records.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { openTestApp } from '../.support/app.ts';
 
 test('a change of an e-mail address is logged as a security event, without the address', async (t) => {
   const events: [SecurityEvent, unknown][] = [];

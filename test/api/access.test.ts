@@ -5,8 +5,8 @@ import { test, type TestContext } from 'node:test';
 import { routeTable } from '../../src/api/routes.ts';
 import type { Route } from '../../src/api/route.ts';
 import { items } from '../../src/collections/items.ts';
-import { handbook } from '../source.ts';
-import { cookieIn, openTestApp } from '../support/app.ts';
+import { handbook } from '../.support/source.ts';
+import { cookieIn, openTestApp } from '../.support/app.ts';
 
 const secret = 'the secret that signs in these tests';
 const password = 'a password for everybody';

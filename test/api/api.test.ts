@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 test('an item is created, read, replaced, patched, listed and removed', async (t) => {
   const { as } = await openTestApp(t);

@@ -7,7 +7,7 @@ import { bind } from '../../src/api/route.ts';
 import { routeTable, signInRoutes } from '../../src/api/routes.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import type { JsonValue } from '../../src/base/json.ts';
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 const deep = (depth: number): string => `{"name":"a","price":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 test('at --records-max creations get 507; reads, changes, removals and sign-ins go on', async (t) => {
   // The members and the administrator are records, too.

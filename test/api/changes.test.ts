@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { limits } from '../../src/base/limits.ts';
 import { createApp, defineCollection, type App } from '../../src/index.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { openTestApp } from '../.support/app.ts';
 
 interface Event {
   readonly event: string;

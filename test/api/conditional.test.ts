@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import type { Change } from '../../src/collections/hooks.ts';
-import { openTestApp, type Answer, type Ask } from '../support/app.ts';
+import { openTestApp, type Answer, type Ask } from '../.support/app.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
 

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import type { Change } from '../../src/collections/hooks.ts';
 import { defineCollection } from '../../src/index.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { openTestApp } from '../.support/app.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
 const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { defineCollection } from '../../src/collections/collection.ts';
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 async function withItems(t: Parameters<typeof openTestApp>[0], prices: readonly number[]) {
   const opened = await openTestApp(t);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { CairnError, type Issue } from '../../src/base/errors.ts';
 import type { Change } from '../../src/collections/hooks.ts';
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 const lamps = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `Lamp ${index}`, price: index }));
 

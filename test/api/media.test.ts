@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 test('a patch is a merge patch by either name, and OPTIONS says so', async (t) => {
   const { ask, as } = await openTestApp(t);

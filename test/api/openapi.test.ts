@@ -8,9 +8,9 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/js
 import { allCommands } from '../../src/cli/commands.ts';
 import { settingsOf } from '../../src/config/settings.ts';
 import { version } from '../../src/base/version.ts';
-import { runCommand } from '../cli/terminal.ts';
-import { openTestApp } from '../support/app.ts';
-import { resolve, violations } from '../support/json-schema.ts';
+import { runCommand } from '../.support/cli/terminal.ts';
+import { openTestApp } from '../.support/app.ts';
+import { resolve, violations } from '../.support/json-schema.ts';
 
 const document = openApi(routeTable(undefined, settingsOf({})), version);
 

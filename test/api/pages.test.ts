@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { openTestApp } from '../support/app.ts';
+import { openTestApp } from '../.support/app.ts';
 
 test('the page is served to every caller, with its own policy and an entity tag', async (t) => {
   const { ask } = await openTestApp(t);

@@ -6,7 +6,7 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
 import { createLog } from '../../src/observability/log.ts';
-import { cookieIn, openTestApp, type Answer, type AskOptions } from '../support/app.ts';
+import { cookieIn, openTestApp, type Answer, type AskOptions } from '../.support/app.ts';
 
 /**
  * Plants a canary for every secret, uses and misuses each of them, and looks for them where none may be: in the log, in

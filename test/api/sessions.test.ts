@@ -6,10 +6,10 @@ import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createApp } from '../../src/app/app.ts';
 import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
-import { TestClock, testRandom } from '../auth/helpers.ts';
-import { RawClient } from '../http/raw.ts';
-import { generator } from '../random.ts';
-import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../support/app.ts';
+import { TestClock, testRandom } from '../.support/auth/helpers.ts';
+import { RawClient } from '../.support/http/raw.ts';
+import { generator } from '../.support/random.ts';
+import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../.support/app.ts';
 
 const day = 24 * 3600;
 

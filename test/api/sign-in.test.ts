@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { TestClock } from '../auth/helpers.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
-import { cookieIn, openTestApp, type TestAppOptions } from '../support/app.ts';
+import { TestClock } from '../.support/auth/helpers.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { cookieIn, openTestApp, type TestAppOptions } from '../.support/app.ts';
 
 async function setUp(t: TestContext, options: TestAppOptions = {}) {
   const clock = new TestClock();

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isLockedRun } from '../support/locked.ts';
-import { openTestApp } from '../support/app.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { openTestApp } from '../.support/app.ts';
 
 test('the status shows administrators the version, the records and the store', async (t) => {
   const { ask, token } = await openTestApp(t);

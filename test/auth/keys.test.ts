@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { keyRingOfSecret, newKeyRing, parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
-import { testRandom } from './helpers.ts';
+import { testRandom } from '../.support/auth/helpers.ts';
 
 const created = Date.UTC(2026, 0, 2);
 const hour = 3_600_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { passwordIssues } from '../../src/auth/password-rules.ts';
 import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
-import { TestClock, testRandom } from './helpers.ts';
+import { TestClock, testRandom } from '../.support/auth/helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
 const setUp = (scryptCost = 1) =>

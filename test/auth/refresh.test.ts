@@ -4,7 +4,7 @@ import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
 import {
   decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, successorOf,
 } from '../../src/auth/sessions.ts';
-import { testRandom } from './helpers.ts';
+import { testRandom } from '../.support/auth/helpers.ts';
 
 const rotatedAt = 1_000_000_000;
 const endsAfter = 14 * 24 * 3600_000;

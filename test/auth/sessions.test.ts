@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/sessions.ts';
-import { testRandom } from './helpers.ts';
+import { testRandom } from '../.support/auth/helpers.ts';
 
 const kind = 'cookie';
 const hour = 3600_000;

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Throttle } from '../../src/auth/throttle.ts';
 import { CairnError } from '../../src/base/errors.ts';
-import { TestClock } from './helpers.ts';
+import { TestClock } from '../.support/auth/helpers.ts';
 
 function setUp() {
   const clock = new TestClock();

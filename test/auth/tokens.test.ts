@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { keyRingOfSecret, newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
-import { TestClock, base64url, testRandom } from './helpers.ts';
+import { TestClock, base64url, testRandom } from '../.support/auth/helpers.ts';
 
 const secret = 'a secret of thirty-two bytes, 1!';
 const now = Math.floor(new TestClock().time / 1000);

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { mergePatch, parseJson, parseJsonBytes, pointerTo, type JsonValue } from '../../src/base/json.ts';
 import { limits } from '../../src/base/limits.ts';
-import { generator } from '../random.ts';
+import { generator } from '../.support/random.ts';
 
 /** What a text is refused for, or "accepted". */
 function refusalOf(text: string): string {

@@ -9,8 +9,8 @@ import { passwordFile, readPassword } from '../../src/cli/user.ts';
 import { options, type Environment } from '../../src/config/config.ts';
 import { flagOnly, toggle } from '../../src/config/settings.ts';
 import { version } from '../../src/base/version.ts';
-import { temporaryDirectory } from './spawn.ts';
-import { runCommand, type Outcome } from './terminal.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 
 const loud = flagOnly(toggle('loud', 'speak up'));
 

@@ -7,9 +7,9 @@ import { createApp, type App } from '../../src/app/app.ts';
 import { dataCommands } from '../../src/cli/data.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
-import { isLockedRun } from '../support/locked.ts';
-import { temporaryDirectory } from './spawn.ts';
-import { runCommand, type Outcome } from './terminal.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 
 function cairn(directory: string, ...words: readonly string[]): Promise<Outcome> {
   return runCommand(dataCommands, words, '', { CAIRN_DATA: directory });

@@ -3,8 +3,8 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { checkDirectory, checkFileSystem } from '../../src/cli/findings.ts';
-import { isLockedRun } from '../support/locked.ts';
-import { temporaryDirectory } from './spawn.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
 test('file systems that do not keep promises are told apart', () => {
   const nfs = 0x6969;

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serve } from '../../src/cli/serve.ts';
-import { greetedBy, makeCertificate } from '../http/certificates.ts';
-import { parseExposition, sampleValue } from '../prometheus.ts';
-import { isLockedRun } from '../support/locked.ts';
-import { cairn, cheap, run, source, temporaryDirectory } from './spawn.ts';
-import { runCommand } from './terminal.ts';
+import { greetedBy, makeCertificate } from '../.support/http/certificates.ts';
+import { parseExposition, sampleValue } from '../.support/prometheus.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { cairn, cheap, run, source, temporaryDirectory } from '../.support/cli/spawn.ts';
+import { runCommand } from '../.support/cli/terminal.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 const operations = /Operations are served at (http:\/\/127\.0\.0\.1:\d+)/;

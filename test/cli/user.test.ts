@@ -11,9 +11,9 @@ import { openData } from '../../src/app/data.ts';
 import { completeOptions } from '../../src/app/options.ts';
 import { DirectoryLock, systemMachine } from '../../src/store/disk/lock.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
-import { noticesOfDeniedSyncs } from '../support/locked.ts';
-import { temporaryDirectory } from './spawn.ts';
-import { runCommand, type Outcome } from './terminal.ts';
+import { noticesOfDeniedSyncs } from '../.support/locked.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 
 const password = 'correct horse battery';
 

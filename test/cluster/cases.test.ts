@@ -5,9 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   assertEqual, codeIs, fail, groupsIn, isAppend, noLeader, putsPointer,
   assertWatched, readsPart, refusedWith, spaceExceeded, startEtcd, until,
-} from './cases.ts';
-import { makeNode, SetClock, startNode, type Node } from './nodes.ts';
-import type { SmallEtcd } from './small-etcd.ts';
+} from '../.support/cluster/cases.ts';
+import { makeNode, SetClock, startNode, type Node } from '../.support/cluster/nodes.ts';
+import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
 /** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
 

@@ -5,10 +5,10 @@ import { test, type TestContext } from 'node:test';
 
 import { createApp } from '../../src/app/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
-import { runCommand, type Outcome } from '../cli/terminal.ts';
-import { fail, startEtcd } from './cases.ts';
-import type { SmallEtcd } from './small-etcd.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
+import { fail, startEtcd } from '../.support/cluster/cases.ts';
+import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
 const password = 'a password of the tests';
 

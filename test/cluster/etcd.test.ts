@@ -8,10 +8,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CairnError } from '../../src/base/errors.ts';
 import { Etcd, isAt, put, range, type EtcdOptions } from '../../src/store/cluster/etcd.ts';
 import { ClusterError } from '../../src/store/store.ts';
-import { temporaryDirectory } from '../cli/spawn.ts';
-import { makeCertificate } from '../http/certificates.ts';
-import { isLockedRun } from '../support/locked.ts';
-import { SmallEtcd, type Fault } from './small-etcd.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { makeCertificate } from '../.support/http/certificates.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { SmallEtcd, type Fault } from '../.support/cluster/small-etcd.ts';
 
 async function open(t: TestContext, members = 1, options: Partial<EtcdOptions> = {}) {
   const small = await SmallEtcd.start(members);

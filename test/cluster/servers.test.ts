@@ -7,8 +7,8 @@ import type { AppOptions } from '../../src/app/options.ts';
 import { silentLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
-import { noLeader, refusedWith, startEtcd, until } from './cases.ts';
-import type { SmallEtcd } from './small-etcd.ts';
+import { noLeader, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
+import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
 const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
 

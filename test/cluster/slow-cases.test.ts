@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { assertEqual, assertWatched, codeIs, groupsIn, isAppend, noLeader, startEtcd, until } from './cases.ts';
-import { startNode } from './nodes.ts';
+import {
+  assertEqual, assertWatched, codeIs, groupsIn, isAppend, noLeader, startEtcd, until,
+} from '../.support/cluster/cases.ts';
+import { startNode } from '../.support/cluster/nodes.ts';
 
 /** The cases of `shared-log.ts` in which seconds have to pass. */
 suite('slow cases', { concurrency: true }, () => {

@@ -1,6 +1,6 @@
 import { test } from 'node:test';
-import { conform } from './conformance.ts';
-import { SmallEtcd } from './small-etcd.ts';
+import { conform } from '../.support/cluster/conformance.ts';
+import { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
 test('the small etcd answers as etcd does', async (t) => {
   const etcd = await SmallEtcd.start();

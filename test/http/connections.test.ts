@@ -14,8 +14,8 @@ import { Exchanger } from '../../src/http/exchanger.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { refusal as refuse } from '../../src/api/replies.ts';
-import { createHandle, startListener, text, type Listener } from './listener.ts';
-import { RawClient, within } from './raw.ts';
+import { createHandle, startListener, text, type Listener } from '../.support/http/listener.ts';
+import { RawClient, within } from '../.support/http/raw.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const get = `GET /items/1 ${host}\r\n`;

@@ -6,7 +6,7 @@ import { createApp, type App } from '../../src/app/app.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { createLog } from '../../src/observability/log.ts';
-import { RawClient, type RawReply } from './raw.ts';
+import { RawClient, type RawReply } from '../.support/http/raw.ts';
 
 const email = 'admin@example.org';
 const password = 'administrator of the tests';

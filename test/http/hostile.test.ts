@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test';
 
 import { Fields } from '../../src/http/fields.ts';
 import { checkHead } from '../../src/http/head.ts';
-import type { Listener } from './listener.ts';
-import { startListener } from './listener.ts';
-import { RawClient } from './raw.ts';
+import type { Listener } from '../.support/http/listener.ts';
+import { startListener } from '../.support/http/listener.ts';
+import { RawClient } from '../.support/http/raw.ts';
 
 let listener: Listener;
 before(async () => {

@@ -7,9 +7,9 @@ import { text as readAll } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
-import { greetedBy, makeCertificate } from './certificates.ts';
-import { RawClient } from './raw.ts';
-import { createHandle, startListener, text } from './listener.ts';
+import { greetedBy, makeCertificate } from '../.support/http/certificates.ts';
+import { RawClient } from '../.support/http/raw.ts';
+import { createHandle, startListener, text } from '../.support/http/listener.ts';
 import { createApp } from '../../src/app/app.ts';
 import type { Handle } from '../../src/http/message.ts';
 

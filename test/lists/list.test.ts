@@ -9,7 +9,7 @@ import { readList, type List } from '../../src/lists/list.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
-import { generator, type Generator } from '../random.ts';
+import { generator, type Generator } from '../.support/random.ts';
 
 const shape = {
   id: idField,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { seeded } from './fixtures.ts';
-import { exploreCrashes, runWorkload } from './model.ts';
+import { seeded } from '../.support/store/fixtures.ts';
+import { exploreCrashes, runWorkload } from '../.support/store/model.ts';
 
 for (const seed of [1, 2, 3]) {
   it(`gives back every acknowledged commit, and whole ones only, after any crash (seed ${seed})`, async (t) => {

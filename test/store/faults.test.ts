@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { crashWhileFull } from './fault-crashes.ts';
-import { failEveryCall, faults } from './fault-runs.ts';
+import { crashWhileFull } from '../.support/store/fault-crashes.ts';
+import { failEveryCall, faults } from '../.support/store/fault-runs.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
-import { makeStore, notes, person, startStore, turns } from './fixtures.ts';
-import { SimulatedDisk } from './simulated-disk.ts';
+import { makeStore, notes, person, startStore, turns } from '../.support/store/fixtures.ts';
+import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 describe('a store whose n-th call fails, for every n', () => {
   for (const [name, fault] of Object.entries(faults)) {

@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { Blocks } from '../../src/store/memory/blocks.ts';
-import { testProgram } from '../cli/spawn.ts';
-import { projectDirectory } from '../source.ts';
+import { testProgram } from '../.support/cli/spawn.ts';
+import { projectDirectory } from '../.support/source.ts';
 
 test('128 MB of heap: records are refused before it runs out, and accepted again after removals', async () => {
-  const words = ['--max-old-space-size=128', ...testProgram('store/heap-filler')];
+  const words = ['--max-old-space-size=128', ...testProgram('.support/store/heap-filler')];
   const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
   const { refusal, filled, left, notices } = JSON.parse(stdout);
   assert.match(refusal, /^Cannot write: the records fill the memory of the server: remove records, or give Node\.js/);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { seeded } from './fixtures.ts';
-import { checkHistory } from './histories.ts';
+import { seeded } from '../.support/store/fixtures.ts';
+import { checkHistory } from '../.support/store/histories.ts';
 
 for (const faults of [false, true]) {
   const disk = faults ? 'a disk that is full now and then' : 'a good disk';

@@ -7,12 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { OpenFile, OpenMode } from '../../src/store/disk/files.ts';
 import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.ts';
 import { LockedError } from '../../src/store/store.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../.support/locked.ts';
 import {
   all, machineWith, makeStore, person, seeded, seededRandom, startStore, thisProcess, turns,
   type Opened, type TestMachine,
-} from './fixtures.ts';
-import { SimulatedDisk } from './simulated-disk.ts';
+} from '../.support/store/fixtures.ts';
+import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 const options = { spareBytes: 4000 };
 

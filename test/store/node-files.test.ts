@@ -19,8 +19,8 @@ import { test } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
 import { replaceFile } from '../../src/store/disk/files.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
-import { isLockedRun } from '../support/locked.ts';
-import { person, startStore } from './fixtures.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { person, startStore } from '../.support/store/fixtures.ts';
 
 test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
   const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));

@@ -17,12 +17,12 @@ import {
   textOf,
   write,
   type Content,
-} from './content.ts';
+} from '../.support/store/content.ts';
 import {
   all, machineWith, makeStore, person, seeded, seededRandom, startStore, steppingClock, type Opened,
-} from './fixtures.ts';
-import { crashStates, stateOf } from './model.ts';
-import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
+} from '../.support/store/fixtures.ts';
+import { crashStates, stateOf } from '../.support/store/model.ts';
+import { afterCrash, SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 const credentials = { collections: ['notes'], files: ['keys.json'] };
 const copying = (restores: boolean): CopyOptions => ({

@@ -6,8 +6,8 @@ import { encodeLine } from '../../src/store/journal/journal-format.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { StoreDamageError } from '../../src/store/store.ts';
-import { projectDirectory } from '../source.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { projectDirectory } from '../.support/source.ts';
+import { isLockedRun } from '../.support/locked.ts';
 import {
   damageAfterCrash,
   damageAfterStop,
@@ -24,10 +24,12 @@ import {
   textOf,
   write,
   type Content,
-} from './content.ts';
-import { machineWith, makeStore, notes, person, seededRandom, startStore, steppingClock } from './fixtures.ts';
-import { stateOf } from './model.ts';
-import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
+} from '../.support/store/content.ts';
+import {
+  machineWith, makeStore, notes, person, seededRandom, startStore, steppingClock,
+} from '../.support/store/fixtures.ts';
+import { stateOf } from '../.support/store/model.ts';
+import { afterCrash, SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 async function refused(content: Content, label: string, file: string | RegExp, offset?: number): Promise<void> {
   const disk = new SimulatedDisk(content);

@@ -9,9 +9,9 @@ import { limits } from '../../src/base/limits.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { UniqueKeyError, type Transaction } from '../../src/store/store.ts';
-import { sharedLog } from '../cluster/nodes.ts';
-import { SmallEtcd } from '../cluster/small-etcd.ts';
-import { noticesOfDeniedSyncs } from '../support/locked.ts';
+import { sharedLog } from '../.support/cluster/nodes.ts';
+import { SmallEtcd } from '../.support/cluster/small-etcd.ts';
+import { noticesOfDeniedSyncs } from '../.support/locked.ts';
 import {
   all,
   makeStore,
@@ -22,7 +22,7 @@ import {
   seededRandom,
   startStore,
   steppingClock,
-} from './fixtures.ts';
+} from '../.support/store/fixtures.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
 after(() => {

@@ -6,7 +6,7 @@ import { memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { UniqueKeyError, type PublishedChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
-import { all, notes, people, person, seededRandom, turns, type Note, type Person } from './fixtures.ts';
+import { all, notes, people, person, seededRandom, turns, type Note, type Person } from '../.support/store/fixtures.ts';
 
 interface Fake {
   readonly writer: Writer;

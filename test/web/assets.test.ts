@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
 import { contentSecurityPolicy, pageEndpoints } from '../../src/web/assets.ts';
-import { projectDirectory } from '../source.ts';
+import { projectDirectory } from '../.support/source.ts';
 
 const folder = join(projectDirectory, 'src', 'web');
 const read = (name: string): string => readFileSync(join(folder, name), 'utf8');

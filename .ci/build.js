@@ -1,0 +1,30 @@
+/**
+ * Compiles the source: `node .ci/build.js dist` for a package, `node .ci/build.js .test` with the tests. The folder is
+ * replaced at the end, so that a server that is being started from it finds all of the former one or all of this one.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+process.chdir(join(import.meta.dirname, '..'));
+
+const targets = {
+  dist: { project: 'tsconfig.json', flags: [], source: '.' },
+  '.test': { project: 'test/tsconfig.json', flags: ['--declaration', 'false', '--sourceMap'], source: 'src' },
+};
+
+const [folder] = process.argv.slice(2);
+const { project, flags, source } = targets[folder];
+const fresh = `${folder}.new`;
+rmSync(fresh, { recursive: true, force: true });
+
+const compiler = join('node_modules', 'typescript', 'bin', 'tsc');
+const words = [compiler, '-p', project, '--noEmit', 'false', ...flags, '--outDir', fresh];
+const { status } = spawnSync(process.execPath, words, { stdio: 'inherit' });
+if (status !== 0) process.exit(status ?? 1);
+
+const isAsset = (path) => !/[.](ts|json)$/.test(path);
+cpSync(join('src', 'web'), join(fresh, source, 'web'), { recursive: true, filter: isAsset });
+writeFileSync(join(fresh, 'package.json'), JSON.stringify({ type: 'module' }));
+rmSync(folder, { recursive: true, force: true });
+renameSync(fresh, folder);

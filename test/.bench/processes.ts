@@ -1,0 +1,107 @@
+import { spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { LoadOrder, LoadResult } from './load.ts';
+
+export const secret = 'the secret of the benchmark, 32 bytes or more';
+export const email = 'admin@example.org';
+export const password = 'the password of the benchmark';
+
+/** Where the system can: servers on one core, load on another. */
+const pinned = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0;
+const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
+
+/** What a bare server (`bare.js`) answers to everything. */
+export interface BareOrder {
+  readonly status: number;
+  readonly body: string;
+  /** Where bodies are appended to, and synced; absent: they are not even read. */
+  readonly log?: string;
+}
+
+/** A server process, and how to reach it. */
+export interface Server {
+  readonly port: number;
+  readonly process: ChildProcess;
+}
+
+function start(core: number, args: readonly string[], output: number | 'pipe', environment = {}): ChildProcess {
+  const command = pinned ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args];
+  const [name = '', ...rest] = command;
+  return spawn(name, rest, {
+    stdio: ['pipe', output, 'inherit'],
+    env: { ...process.env, ...environment },
+  });
+}
+
+/** Starts a bare server; `directory` takes its output. */
+export function startBare(directory: string, order: BareOrder): Promise<Server> {
+  const script = join(import.meta.dirname, 'bare.js');
+  return serverFrom(directory, (output) => start(0, [script, JSON.stringify(order)], output));
+}
+
+/** Starts the built Cairn on this data, with its log in a file and its figures being counted. */
+export function startCairn(directory: string, data: string, more: readonly string[] = []): Promise<Server> {
+  const main = join(import.meta.dirname, '../../dist/main.js');
+  const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', '--admin-email', email, ...more];
+  const environment = { CAIRN_SECRET: secret, CAIRN_ADMIN_PASSWORD: password };
+  return serverFrom(directory, (output) => start(0, [main, 'serve', ...options], output, environment));
+}
+
+/** The output is a file, as a log's often is; the port stands in the line that ends the start. */
+async function serverFrom(directory: string, begin: (output: number) => ChildProcess): Promise<Server> {
+  const path = join(directory, 'output.log');
+  const child = begin(openSync(path, 'w', 0o600));
+  for (;;) {
+    const port = / serves http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(path, 'utf8'))?.[1];
+    if (port !== undefined) return { port: Number(port), process: child };
+    if (child.exitCode !== null) throw new Error(`The server ended: ${readFileSync(path, 'utf8')}`);
+    await delay(1);
+  }
+}
+
+export async function stop({ process: child }: Server): Promise<void> {
+  child.kill('SIGTERM');
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+}
+
+/** Puts load on a server from another process. */
+export async function load(order: LoadOrder): Promise<LoadResult> {
+  const child = start(1, [...typescript, join(import.meta.dirname, 'load.ts')], 'pipe');
+  child.stdin?.end(JSON.stringify(order));
+  if (child.stdout === null) throw new Error('The load generator has no output');
+  return JSON.parse(await text(child.stdout));
+}
+
+/** One request on a connection of its own; resolves with the whole reply. */
+export async function ask(port: number, request: string): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  socket.end(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+  return await text(socket);
+}
+
+/** Milliseconds from the start of a process to its first reply. */
+export async function coldStart(begin: () => Promise<Server>, request: string): Promise<number> {
+  const startedMs = performance.now();
+  const server = await begin();
+  await ask(server.port, request);
+  const tookMs = performance.now() - startedMs;
+  await stop(server);
+  return tookMs;
+}
+
+/** Resident memory in MiB, where the system tells it. */
+export function residentMiB({ process: child }: Server): number {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
+  } catch {
+    return Number.NaN;
+  }
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { projectDirectory } from '../.support/source.ts';
+import { run as start } from '../.support/cli/spawn.ts';
+import { clone, pack, run } from './clone.ts';
+
+const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
+after(() => rmSync(work, { recursive: true }));
+
+const firstClone = clone(join(work, 'first'));
+mkdirSync(join(firstClone, 'dist'));
+writeFileSync(join(firstClone, 'dist', 'stale.js'), '// of a file that is no more');
+const first = pack(firstClone);
+
+test('the package holds JavaScript, declarations, source and README, and nothing else', () => {
+  const sources = readdirSync(join(projectDirectory, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.\w+$/.test(name)).map((name) => name.replaceAll('\\', '/'));
+  const built = sources.flatMap((name) => {
+    if (name.endsWith('.ts')) return [name.replace(/ts$/, 'js'), name.replace(/ts$/, 'd.ts')];
+    return /\.(md|json)$/.test(name) ? [] : [name];
+  });
+  const expected = new Set([
+    'package.json', 'README.md', 'dist/package.json',
+    ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
+  ]);
+  assert.deepEqual(first.names.filter((name) => !expected.has(name)), [], 'nothing else');
+  assert.deepEqual([...expected].filter((name) => !first.names.includes(name)), [], 'nothing is missing');
+});
+
+test('stopping "npm start" stops the server', { skip: process.platform === 'win32' && 'no signals' }, async (t) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    const data = join(work, `stopped-by-${signal}`);
+    const npm = start(t, ['start', '--silent', '--', '--port', '0', '--data', data, '--log', 'json'], undefined, 'npm');
+    await npm.find(/Cairn serves/);
+    npm.child.kill(signal);
+    assert.equal(await npm.ended, 0);
+    assert.ok(!readdirSync(data).includes('lock'), 'a clean stop');
+  }
+});
+
+test('the build serves page and API description wherever it is copied', async (t) => {
+  const alone = join(work, 'alone');
+  cpSync(join(firstClone, 'dist'), alone, { recursive: true });
+  const main = join(alone, 'main.js');
+  assert.match(run(work, process.execPath, main, '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
+  const server = start(t, [main, '--data', join(work, 'data'), '--port', '0', '--log', 'none']);
+  const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
+  const page = await (await fetch(origin)).text();
+  const files = Array.from(page.matchAll(/(?:src|href)="([^"]+)"/g), ([, path = '']) => path);
+  assert.ok(files.length > 1, page);
+  for (const path of ['openapi.json', ...files]) assert.equal((await fetch(new URL(path, origin))).status, 200, path);
+});
+
+test('two clones build the same package, byte for byte', () => {
+  const second = pack(clone(join(work, 'second')));
+  const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
+  assert.equal(digest(second.file), digest(first.file));
+});
+
+test('the installed package runs, can be imported, and its types hold under --strict', () => {
+  const directory = join(work, 'consumer');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');
+  run(directory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', first.file);
+  assert.match(run(directory, 'npx', '--no-install', 'cairn', '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
+  const bill: { components?: unknown[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
+  assert.equal(bill.components?.length, 1, 'Cairn is all that was installed');
+
+  symlinkSync(join(projectDirectory, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'junction');
+  writeFileSync(join(directory, 'use.ts'), consumer);
+  const compiler = join(projectDirectory, 'node_modules', 'typescript', 'bin', 'tsc');
+  const strict = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023'];
+  run(directory, process.execPath, compiler, ...strict, '--types', 'node', 'use.ts');
+  assert.equal(run(directory, process.execPath, 'use.js'), '200\n');
+});
+
+const consumer = `
+import { createApp } from 'cairn-api';
+const app = await createApp({});
+const reply = await app.inject({ target: '/livez' });
+console.log(reply.status);
+await app.close();
+`;

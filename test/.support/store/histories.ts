@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { CairnError } from '../../../src/base/errors.ts';
+import { UniqueKeyError } from '../../../src/store/store.ts';
+import { all, type Opened, type Person, person, startStore, turns } from './fixtures.ts';
+import { type Fault, SimulatedDisk } from './simulated-disk.ts';
+
+/** One transaction as its caller saw it. */
+interface Observed {
+  /** When the call was made and when it was answered, on one clock. */
+  readonly called: number;
+  answered: number;
+  /** The transaction's work again, on the model; returns what it should have seen. */
+  readonly replay: (model: Model) => unknown;
+  seen: unknown;
+  /** When its work ran, among all. */
+  order: number;
+  failed: boolean;
+}
+
+/**
+ * Many callers at once write, read and race for the same keys and revisions, on a disk that is full now and then.
+ * Afterwards those transactions that were answered well, in the order in which they ran, must have seen just what a
+ * plain map shows to one after the other, and that order must not contradict the order in which calls were answered.
+ */
+export async function checkHistory(
+  next: () => number,
+  { callers, calls, faults }: { readonly callers: number; readonly calls: number; readonly faults: boolean },
+): Promise<{ done: number; failed: number }> {
+  const disk = new SimulatedDisk();
+  const opened = await startStore({ files: disk, spareBytes: 16 });
+  if (faults) disk.fault = ({ operation }) => sometimesFull(operation, next);
+  const history: Observed[] = [];
+  // Slow enough for a group to gather while another is in flight.
+  disk.pause = (at) => (at === 'write' && next() < 0.7 ? turns(Math.floor(next() * 4)) : undefined);
+  let now = 0;
+  await Promise.all(
+    Array.from({ length: callers }, async () => {
+      for (let call = 0; call < calls; call += 1) {
+        const observed = step(opened, next, (now += 1));
+        await observed.done;
+        observed.entry.answered = now += 1;
+        history.push(observed.entry);
+        checkReads(opened);
+        if (next() < 0.3) await turns(1 + Math.floor(next() * 3));
+        if (next() < 0.02) await opened.store.checkpoint();
+        opened.clock.advance(100);
+      }
+    }),
+  );
+  const done = history.filter(({ failed }) => !failed).sort((a, b) => a.order - b.order);
+  const model = new Model();
+  let latestCall = 0;
+  for (const entry of done) {
+    assert.deepEqual(entry.seen, entry.replay(model));
+    assert.ok(entry.answered > latestCall, 'a transaction was answered before one that precedes it was called');
+    latestCall = Math.max(latestCall, entry.called);
+  }
+  assert.deepEqual(all(opened.people), [...model.records.values()]);
+  disk.fault = () => undefined;
+  await opened.store.close();
+  const again = await startStore({ files: disk, spareBytes: 16 });
+  assert.deepEqual(all(again.people), [...model.records.values()]);
+  return { done: done.length, failed: history.length - done.length };
+}
+
+function sometimesFull(operation: string, next: () => number): Fault | undefined {
+  return operation === 'write' && next() < 0.2 ? { code: 'ENOSPC', written: Math.floor(next() * 40) } : undefined;
+}
+
+/** Works that have run so far, over all histories. */
+let orders = 0;
+
+/** What is published agrees with its own indexes, at every moment. */
+function checkReads({ people }: Opened): void {
+  const records = all(people);
+  assert.equal(records.length, people.size);
+  for (const record of records.slice(-3)) {
+    assert.equal(people.get(record.id), record);
+    assert.equal(people.find('email', record.email), record);
+  }
+}
+
+function step(opened: Opened, next: () => number, called: number): { entry: Observed; done: Promise<void> } {
+  const { store, people } = opened;
+  const name = `n${Math.floor(next() * 30)}`;
+  const id = 1 + Math.floor(next() * 40);
+  const choice = next();
+  // What the caller read before, as `If-Match` would have it.
+  const revision = people.get(id)?.revision;
+  const work = (tx: Shown): unknown => {
+    const found = tx.get(id);
+    const taken = tx.find(person(name).email)?.id;
+    if (choice < 0.4) return [found?.name, taken, outcome(() => tx.insert(person(name)).revision)];
+    if (found === undefined) return [undefined, taken];
+    if (choice < 0.6) return [found.name, taken, outcome(() => tx.replace(id, person(name)).revision)];
+    if (choice < 0.8 && found.revision !== revision) return ['precondition failed', found.revision];
+    tx.remove(id);
+    return [found.name, taken];
+  };
+  const entry: Observed = {
+    called,
+    answered: 0,
+    replay: (model) => model.run(work),
+    seen: undefined,
+    order: 0,
+    failed: false,
+  };
+  const writing = store.write((tx) => {
+    entry.order = orders += 1;
+    entry.seen = work({
+      get: (each) => tx.get(people, each),
+      find: (email) => tx.find(people, 'email', email),
+      insert: (record) => tx.insert(people, record),
+      replace: (each, record) => tx.replace(people, each, record),
+      remove: (each) => tx.remove(people, each),
+    });
+  });
+  const done = writing.catch((error: unknown) => {
+    assert.ok(error instanceof CairnError && error.code === 'storage_full', String(error));
+    entry.failed = true;
+  });
+  return { entry, done };
+}
+
+/** What the store and the model both show to a transaction. */
+interface Shown {
+  get(id: number): Person | undefined;
+  find(email: string): Person | undefined;
+  insert(record: Omit<Person, 'id' | 'revision'>): Person;
+  replace(id: number, record: Omit<Person, 'id' | 'revision'>): Person;
+  remove(id: number): void;
+}
+
+/** The plain map that the store must look like. */
+class Model {
+  readonly records = new Map<number, Person>();
+  #lastId = 0;
+  #sequence = 0;
+
+  run(work: (shown: Shown) => unknown): unknown {
+    const revision = this.#sequence + 1;
+    const put = (id: number, record: Omit<Person, 'id' | 'revision'>): Person => {
+      const holder = [...this.records.values()].find(({ email }) => email === record.email);
+      if (holder !== undefined && holder.id !== id) throw new UniqueKeyError('people', 'email');
+      this.#sequence = revision;
+      this.#lastId = Math.max(this.#lastId, id);
+      const stored = { id, revision, ...record };
+      this.records.set(id, stored);
+      return stored;
+    };
+    return work({
+      get: (id) => this.records.get(id),
+      find: (email) => [...this.records.values()].find((record) => record.email === email),
+      insert: (record) => put(this.#lastId + 1, record),
+      replace: put,
+      remove: (id) => {
+        this.#sequence = revision;
+        this.records.delete(id);
+      },
+    });
+  }
+}
+
+function outcome<T>(work: () => T): T | string {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof UniqueKeyError) return 'taken';
+    throw error;
+  }
+}

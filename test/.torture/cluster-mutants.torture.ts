@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, suite, test } from 'node:test';
+
+import { projectDirectory } from '../.support/source.ts';
+
+/**
+ * Mistakes that the cases of the shared log must catch: the case, what the mistake is, the file,
+ * and the text that takes the place of another one there.
+ */
+const mutants: readonly (readonly [string, string, string, string, string])[] = [
+  [
+    'A2', 'the id of a group is not compared', 'cluster/shared-log.ts',
+    'if (String(groups[0]?.value)', "if (id === '' && String(groups[0]?.value)",
+  ],
+  [
+    'P1', 'the last group is not compared', 'cluster/shared-log.ts',
+    'const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head))',
+    'const head = isAt(groupKey(this.#prefix, this.#head.sequence + 1), 0)',
+  ],
+  [
+    'P1', 'the groups since the former snapshot are removed', 'cluster/checkpoints.ts',
+    'trimLog(this.#options, head.sequence + 1)',
+    'trimLog(this.#options, moment.head.sequence + 1)',
+  ],
+  [
+    'A4', 'an unknown outcome is answered as a failure', 'cluster/shared-log.ts',
+    "return { outcome: 'unknown', error };\n  }\n}",
+    "return { outcome: 'refused', error: new CairnError('storage_full', '') };\n  }\n}",
+  ],
+  [
+    'A3', 'refusals are answered without a confirmation', 'writer.ts',
+    'isEmpty ? this.#log.confirm()',
+    "isEmpty ? Promise.resolve({ outcome: 'won' } as const)",
+  ],
+  [
+    'W3', 'nothing looks for an event that the watch has lost', 'cluster/shared-log.ts',
+    'this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs',
+    'this.#isBehind || this.#confirmedAt === -Infinity',
+  ],
+];
+
+suite('the cases of the shared log', () => {
+  const copy = mkdtempSync(join(tmpdir(), 'cairn-mutants-'));
+  after(() => rmSync(copy, { recursive: true, force: true }));
+  for (const name of ['src', 'test', 'package.json', 'tsconfig.json']) {
+    cpSync(join(projectDirectory, name), join(copy, name), { recursive: true });
+  }
+  symlinkSync(join(projectDirectory, 'node_modules'), join(copy, 'node_modules'));
+
+  function run(pattern: string, timeout: number): number | null {
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
+    const flags = [...typescript, '--test', `--test-name-pattern=^${pattern}`, 'test/cluster/cases.test.ts'];
+    return spawnSync(process.execPath, flags, { cwd: copy, env, timeout }).status;
+  }
+
+  for (const [caughtBy, what, file, from, to] of mutants) {
+    test(`${caughtBy} catches that ${what}`, () => {
+      const path = join(copy, 'src', 'store', file);
+      const text = readFileSync(path, 'utf8');
+      assert.equal(text.split(from).length, 2, `${file} has not "${from}" once`);
+      assert.equal(run(caughtBy, 120_000), 0);
+      writeFileSync(path, text.replace(from, to));
+      try {
+        // A mistake can also make a case wait for ever.
+        assert.notEqual(run(caughtBy, 20_000), 0);
+      } finally {
+        writeFileSync(path, text);
+      }
+    });
+  }
+});

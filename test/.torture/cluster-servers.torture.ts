@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { noEtcd, RealEtcd } from '../.support/cluster/real-etcd.ts';
+import { cairn, loader, run, temporaryDirectory, type Running } from '../.support/cli/spawn.ts';
+import { projectDirectory } from '../.support/source.ts';
+
+/** Whole servers over a real etcd, as an operator runs them. */
+
+const password = 'correct horse battery';
+const environment = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: password, CAIRN_LOG_LEVEL: 'warn' };
+
+interface Server {
+  readonly running: Running;
+  readonly origin: string;
+}
+
+async function serve(t: TestContext, options: readonly string[]): Promise<Server> {
+  const data = temporaryDirectory(t);
+  const words = ['serve', '--port', '0', '--data', data, '--log', 'none', ...options];
+  const running = cairn(t, words, environment);
+  const [, origin = ''] = await running.find(/serves (http:\S+)/);
+  return { running, origin };
+}
+
+async function signIn(origin: string): Promise<string> {
+  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(`${origin}/tokens`, { method: 'POST', headers, body });
+  const { access_token } = Object(await response.json());
+  return `Bearer ${access_token}`;
+}
+
+async function addItem(origin: string, authorization: string, name: string): Promise<number> {
+  const headers = { authorization, 'content-type': 'application/json' };
+  const body = JSON.stringify({ name, price: 1 });
+  return (await fetch(`${origin}/items`, { method: 'POST', headers, body })).status;
+}
+
+async function namesAt(origin: string, authorization: string): Promise<string[]> {
+  const response = await fetch(`${origin}/items`, { headers: { authorization } });
+  const items: { name: string }[] = Object(await response.json());
+  return items.map(({ name }) => name).sort();
+}
+
+test('three nodes are each killed in turn under load, and a backup is restored to a new cluster', {
+  skip: noEtcd,
+}, async (t) => {
+  const etcd = await RealEtcd.start({ members: 3 });
+  t.after(() => etcd.stop());
+  const cluster = ['--cluster', etcd.addresses.join(',')];
+  const servers = await Promise.all([1, 2, 3].map(() => serve(t, cluster)));
+  const authorization = await signIn(servers[0]?.origin ?? '');
+  const acknowledged: string[] = [];
+  const failures: string[] = [];
+  let longestMs = 0;
+  let isGoing = true;
+  /** The index of the killed node; -1 where all are up. */
+  let down = -1;
+  const callers = servers.map(async (_, index) => {
+    for (let n = 0; isGoing; n += 1) {
+      if (down === index) {
+        await delay(20);
+        continue;
+      }
+      const name = `item ${index} ${n}`;
+      const { origin = '' } = servers[index] ?? {};
+      const started = performance.now();
+      const status = await addItem(origin, authorization, name).catch(() => 0);
+      if (down === index) continue;
+      longestMs = Math.max(longestMs, performance.now() - started);
+      if (status === 201) acknowledged.push(name);
+      else failures.push(`${name}: ${status}`);
+    }
+  });
+  for (const index of servers.keys()) {
+    await delay(1000);
+    down = index;
+    servers[index]?.running.child.kill('SIGKILL');
+    await delay(1000);
+    servers[index] = await serve(t, cluster);
+    down = -1;
+  }
+  await delay(1000);
+  isGoing = false;
+  await Promise.all(callers);
+  t.diagnostic(`${acknowledged.length} items; the longest answer took ${longestMs.toFixed(0)} ms`);
+  assert.deepEqual(failures, [], 'at the other nodes nothing fails');
+  const expected = [...acknowledged].sort();
+  for (const { origin } of servers) {
+    const names = new Set(await namesAt(origin, authorization));
+    assert.deepEqual(expected.filter((name) => !names.has(name)), []);
+  }
+  await restoreElsewhere(t, etcd, servers[0]?.origin ?? '', authorization);
+});
+
+async function restoreElsewhere(t: TestContext, etcd: RealEtcd, origin: string, authorization: string): Promise<void> {
+  const cluster = ['--cluster', etcd.addresses.join(',')];
+  const backup = join(temporaryDirectory(t), 'backup');
+  for (const words of [['backup', backup, ...cluster], ['restore', backup, ...cluster, '--cluster-prefix', 'new/']]) {
+    const command = cairn(t, words, environment);
+    assert.equal(await command.ended, 0, command.err);
+  }
+  const restored = await serve(t, [...cluster, '--cluster-prefix', 'new/']);
+  const again = await signIn(restored.origin);
+  assert.deepEqual(await namesAt(restored.origin, again), await namesAt(origin, authorization));
+  assert.equal(await addItem(restored.origin, again, 'after the restore'), 201);
+}
+
+test('the leader of etcd is killed: writes go on within seconds', { skip: noEtcd }, async (t) => {
+  const etcd = await RealEtcd.start({ members: 3 });
+  t.after(() => etcd.stop());
+  const { origin } = await serve(t, ['--cluster', etcd.addresses.join(',')]);
+  const authorization = await signIn(origin);
+  const outages: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    const leader = Math.max(0, await etcd.leader());
+    await etcd.kill(leader);
+    const killedAt = performance.now();
+    assert.equal(await addItem(origin, authorization, `round ${round}`), 201);
+    outages.push(performance.now() - killedAt);
+    etcd.launch(leader);
+    await delay(3000);
+  }
+  t.diagnostic(`writes were answered after ${outages.map((ms) => ms.toFixed(0)).join(', ')} ms`);
+  assert.ok(Math.max(...outages) < 5000);
+});
+
+test('the script of the README brings up a cluster to try out', { skip: noEtcd }, async (t) => {
+  const script = join(projectDirectory, 'test', 'cluster', 'try.ts');
+  const trial = run(t, [...loader, script], {});
+  const [, secret = ''] = await trial.find(/with the password (\S+);/);
+  await trial.find(/npx tsx src\/main.ts serve --cluster/);
+  const origins = [...trial.out.matchAll(/Cairn: (http:\S+)\//g)].map(([, origin = '']) => origin);
+  assert.equal(origins.length, 2);
+  const body = JSON.stringify({ email: 'admin@example.org', password: secret });
+  const headers = { 'content-type': 'application/json' };
+  for (const origin of origins) {
+    assert.equal((await fetch(`${origin}/tokens`, { method: 'POST', headers, body })).status, 201);
+  }
+  const [, pid] = /\(process (\d+)\)/.exec(trial.out) ?? [];
+  process.kill(Number(pid), 'SIGKILL');
+  trial.child.kill('SIGINT');
+  if (trial.child.exitCode === null) await once(trial.child, 'exit');
+  assert.equal(await trial.ended, 0);
+});

@@ -1,0 +1,98 @@
+/**
+ * Far more callers than the server can carry, each asking again at once whatever it was told: the server goes on
+ * answering health checks, does nearly as much useful work as at its best, and its memory stays bounded.
+ */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { RawClient } from '../.support/http/raw.ts';
+import type { CallersOrder, Counts } from './callers.ts';
+
+const host = 'HTTP/1.1\r\nHost: localhost\r\n';
+const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
+const administrator = ['--admin-email', credentials.email];
+const callersBy = [64, 256, 1024, 4096];
+const connectMs = 2000;
+const stepMs = 4000;
+const healthTimeoutMs = 5000;
+const memoryMiBMax = 400;
+
+/** Asks whether the server lives; how long the answer took, in milliseconds. */
+async function isAlive(client: RawClient): Promise<number> {
+  const askedMs = performance.now();
+  assert.equal((await client.send(`GET /livez ${host}\r\n`).reply()).status, 200);
+  return performance.now() - askedMs;
+}
+
+test('under overload health checks are answered, requests are served and memory stays bounded', async (context) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-overload-'));
+  const main = join(import.meta.dirname, '../../src/main.ts');
+  const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
+  const server = spawn(
+    process.execPath,
+    [...typescript, main, 'serve', '--port', '0', '--ops-port', '0', '--data', directory, ...administrator],
+    { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, CAIRN_ADMIN_PASSWORD: credentials.password } },
+  );
+  context.after(async () => {
+    server.kill('SIGTERM');
+    const [code] = await once(server, 'exit');
+    rmSync(directory, { recursive: true });
+    assert.equal(code, 0);
+  });
+  let output = '';
+  server.stdout.on('data', (chunk) => (output += String(chunk)));
+  while (!output.includes('Cairn serves')) await delay(20);
+  const port = Number(/Cairn serves http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
+  const operationsPort = Number(/Operations are served at http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
+  const body = JSON.stringify(credentials);
+  const signIn = `POST /tokens ${host}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const token = /"access_token":"([^"]+)/.exec((await new RawClient(port).send(signIn).reply()).body)?.[1] ?? '';
+  const item = '{"name":"thing","price":12.5}';
+  const request =
+    `POST /items ${host}Authorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${item.length}\r\n\r\n${item}`;
+
+  const done: number[] = [];
+  console.log('# callers  done/s  shed/s  other  broken  checks  slowest probe ms  held connection ms  memory MiB');
+  for (const callers of callersBy) {
+    const crowd = spawn(process.execPath, [...typescript, join(import.meta.dirname, 'callers.ts')], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const order: CallersOrder = { port, callers, request, connectMs, durationMs: stepMs };
+    crowd.stdin.end(JSON.stringify(order));
+    const report = text(crowd.stdout);
+    const held = new RawClient(port, healthTimeoutMs);
+    const slowestMs = { probe: 0, held: 0 };
+    let checks = 0;
+    while (crowd.exitCode === null) {
+      // A probe comes on a connection of its own each time, to the listener that no crowd reaches.
+      const probe = new RawClient(operationsPort, healthTimeoutMs);
+      slowestMs.probe = Math.max(slowestMs.probe, await isAlive(probe));
+      probe.socket.destroy();
+      slowestMs.held = Math.max(slowestMs.held, await isAlive(held));
+      checks += 1;
+      await delay(50);
+    }
+    held.socket.destroy();
+    const counts: Counts = JSON.parse(await report);
+    const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
+    const memoryMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+    const perSecond = (count: number): string => ((count * 1000) / stepMs).toFixed(0);
+    const cells = [callers, perSecond(counts.done), perSecond(counts.shed), counts.other, counts.broken, checks];
+    const tails = [slowestMs.probe, slowestMs.held, memoryMiB].map((value) => value.toFixed(0));
+    console.log(`# ${[...cells, ...tails].join('  ')}`);
+    assert.equal(counts.other, 0);
+    assert.ok(memoryMiB < memoryMiBMax, `${memoryMiB} MiB`);
+    done.push(counts.done);
+    await delay(500);
+  }
+  const best = Math.max(...done);
+  assert.ok(done.every((count) => count > best / 10), `work goes on under load: ${done.join(', ')}`);
+});
