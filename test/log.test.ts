@@ -170,9 +170,11 @@ test('a sink that fails is told of once, and gets what it did not take when it w
   });
   log.request(entry);
   t.mock.timers.tick(20);
+  await turn();
   for (let seconds = 0; seconds < 5; seconds += 1) {
     log.security('login_failed', { attempt: seconds });
     t.mock.timers.tick(1000);
+    await turn();
   }
   for (let i = 0; i < 20_000; i += 1) log.request(entry);
   assert.equal(taken.length, 10);
@@ -180,7 +182,9 @@ test('a sink that fails is told of once, and gets what it did not take when it w
   assert.ok(log.dropped > 0);
   room = Infinity;
   t.mock.timers.tick(1000);
+  await turn();
   t.mock.timers.tick(20);
+  await turn();
   const lines = taken.trimEnd().split('\n').map((line) => Object(JSON.parse(line)));
   assert.equal(lines.filter(({ kind }) => kind === 'request').length + log.dropped, 20_001);
   assert.equal(lines.filter(({ kind }) => kind === 'security').length, 5);
@@ -202,8 +206,10 @@ test('a sink that accepts a part is offered the rest a second later', async (t) 
   });
   for (let i = 0; i < 10; i += 1) log.request(entry);
   t.mock.timers.tick(20);
+  await turn();
   assert.equal(parts.length, 1);
   t.mock.timers.tick(1000);
+  await turn();
   assert.equal(parts.join('').trimEnd().split('\n').map((line) => Object(JSON.parse(line)).kind).length, 10);
 });
 
@@ -232,10 +238,29 @@ test('a sink that throws, takes nothing or calls back twice is one that fails, a
   });
   log.request(entry);
   t.mock.timers.tick(20);
+  await turn();
   assert.deepEqual([misdeeds.length, failures, taken], [2, ['closed'], '']);
-  for (let seconds = 0; seconds < 3; seconds += 1) t.mock.timers.tick(1000);
+  for (let seconds = 0; seconds < 3; seconds += 1) {
+    t.mock.timers.tick(1000);
+    await turn();
+  }
   assert.deepEqual([misdeeds.length, failures], [0, ['closed']], 'it is told once');
   assert.equal(taken, '":3}\n', 'what was not taken, once');
+});
+
+test('a batch that is long enough is written without waiting for more', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { stream, batches } = createSink();
+  const log = logTo(stream);
+  while (batches.length === 0) log.request(entry);
+  const [batch = ''] = batches;
+  assert.ok(batch.length > 32_000 && batch.length < 34_000, String(batch.length));
+  log.request(entry);
+  await turn();
+  assert.equal(batches.length, 1, 'and the next line is gathered again');
+  t.mock.timers.tick(20);
+  await turn();
+  assert.equal(batches.length, 2);
 });
 
 test('a stream that went away disturbs nothing', async () => {

@@ -6,7 +6,6 @@
  * Salt and hash are base64 without padding (RFC 4648 §4). Cairn makes 16 and 32 bytes.
  */
 import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -95,7 +94,7 @@ export class Passwords {
 
   /** Takes the time of `verify`, without its work. */
   async pretend(): Promise<void> {
-    await sleep(this.#hashMs);
+    await new Promise((resolve) => setTimeout(resolve, this.#hashMs));
   }
 
   /** Whether `phc` has a different cost than the configured one. */

@@ -5,6 +5,7 @@ import { version } from '../base/version.ts';
 import { readOption, systemEnvironment } from '../config/config.ts';
 import { UsageError, type Option } from '../config/settings.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
+import { writeError } from '../observability/log.ts';
 import { serve } from './serve.ts';
 
 /** Runs the command that the arguments of the process name. */
@@ -20,7 +21,7 @@ export async function main(): Promise<void> {
     environment: systemEnvironment,
     interactive: process.stdout.isTTY,
     out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    err: writeError,
   });
 }
 

@@ -1,4 +1,5 @@
 import { fstatSync, write } from 'node:fs';
+import { METHODS } from 'node:http';
 import { Writable } from 'node:stream';
 import type { AuditEvent } from '../accounts/audit.ts';
 import { systemClock, type Clock } from '../base/system.ts';
@@ -70,8 +71,7 @@ export const silentLog: Log = {
 export const errorLog: Log = {
   ...silentLog,
   message(level, message, details) {
-    if (level !== 'error') return;
-    process.stderr.write(`${JSON.stringify({ level, message, ...details })}\n`);
+    if (level === 'error') writeError(`${JSON.stringify({ level, message, ...details })}\n`);
   },
 };
 
@@ -84,8 +84,7 @@ export function logError(log: Log, message: string, error: unknown, id?: string)
 /** Creates a log that writes to a sink. */
 export function createLog(options: LogOptions): Log {
   const { format, level, clock = systemClock, sink, onError = ignore } = options;
-  const [encode, encodeRequest] =
-    format === 'json' ? [jsonLine, jsonRequest] : [prettyLine, prettyRequest];
+  const { line, request } = formats[format];
   const queue = new LineQueue(sink, onError, (lines) =>
     message('warn', 'Log lines were dropped, because the log was read too slowly', { lines }),
   );
@@ -96,18 +95,21 @@ export function createLog(options: LogOptions): Log {
     if (now !== lastMs) [lastMs, lastTime] = [now, new Date(now).toISOString()];
     return lastTime;
   };
-  const message: Log['message'] = (own, text, details = {}) => {
+  const message: Log['message'] = (own, text, details) => {
     if (severity[own] < severity[level]) return;
-    queue.add(encode(time(), own, 'message', text, details), own !== 'info');
+    const fields = { time: time(), level: own, kind: 'message', message: text, ...details };
+    queue.add(line(fields), own !== 'info');
   };
   return {
     request(entry) {
       const own = entry.status >= 500 ? 'error' : 'info';
-      if (severity[own] >= severity[level]) queue.add(encodeRequest(time(), own, entry), false);
+      if (severity[own] >= severity[level]) queue.add(request(time(), own, entry), false);
     },
     security(event, details) {
-      const own = event === 'refresh_token_reused' || event.startsWith('login_') ? 'warn' : 'info';
-      queue.add(encode(time(), own, 'security', event, details), true);
+      const isAlarm = event === 'refresh_token_reused' || event.startsWith('login_');
+      const own: LogLevel = isAlarm ? 'warn' : 'info';
+      const fields = { time: time(), level: own, kind: 'security', event, ...details };
+      queue.add(line(fields), true);
     },
     message,
     get dropped() {
@@ -119,55 +121,62 @@ export function createLog(options: LogOptions): Log {
 
 const severity: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2, notice: 3 };
 
+/** The fields of a line. */
+interface LineFields extends LogDetails {
+  readonly time: string;
+  readonly level: LogLevel;
+  readonly kind: string;
+}
+
+/** How lines are written: a message or a security event, and a request. */
+interface Format {
+  readonly line: (fields: LineFields) => string;
+  readonly request: (time: string, level: LogLevel, entry: RequestEntry) => string;
+}
+
+const formats: Readonly<Record<LogOptions['format'], Format>> = {
+  json: { line: (fields) => `${JSON.stringify(fields)}\n`, request: jsonRequest },
+  pretty: { line: prettyLine, request: prettyRequest },
+};
+
 /**
  * Returns the line of a request. It is put together by hand because every request needs
  * one. Routes and ids are Cairn's own and need no escapes.
  */
 function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
-  const method = plain.test(entry.method) ? `"${entry.method}"` : JSON.stringify(entry.method);
+  const { method } = entry;
+  const written = knownMethods.has(method) ? `"${method}"` : JSON.stringify(method);
   const route = entry.route === undefined ? 'null' : `"${entry.route}"`;
   return (
     `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}",` +
-    `"method":${method},"route":${route},"status":${entry.status},` +
-    `"durationMs":${entry.durationMs.toFixed(3)},"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`
+    `"method":${written},"route":${route},"status":${entry.status},` +
+    `"durationMs":${thousandths(entry.durationMs)},"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`
   );
+}
+
+const knownMethods: ReadonlySet<string> = new Set(METHODS);
+
+/** Rounds to three decimals, in less time than `toFixed`. */
+function thousandths(value: number): number {
+  return Math.round(value * 1000) / 1000;
 }
 
 function prettyRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const { id, method, target, route = '(no route)', status, durationMs, bytes, userId } = entry;
   // A person at a terminal wants to see a path that was not found. The query may hold secrets.
   const [path = ''] = target.slice(0, shownPathMax).split('?');
-  const place = status === 404 ? shown(path) : route;
-  const details = { ms: durationMs.toFixed(3), bytes, userId, id };
-  return prettyLine(time, level, 'message', `${status} ${shown(method)} ${place}`, details);
+  const message = `${status} ${shown(method)} ${status === 404 ? shown(path) : route}`;
+  const ms = thousandths(durationMs);
+  return prettyLine({ time, level, kind: 'request', message, ms, bytes, userId, id });
 }
 
 const shownPathMax = 200;
 
-type Kind = 'message' | 'security';
-
-function jsonLine(
-  time: string,
-  level: LogLevel,
-  kind: Kind,
-  text: string,
-  details: LogDetails,
-): string {
-  const name = kind === 'security' ? 'event' : 'message';
-  return `${JSON.stringify({ time, level, kind, [name]: text, ...details })}\n`;
-}
-
-function prettyLine(
-  time: string,
-  level: LogLevel,
-  kind: Kind,
-  text: string,
-  details: LogDetails,
-): string {
-  const pairs = Object.entries(details).flatMap(([name, value]) =>
-    value === undefined ? [] : [` ${name}=${shown(String(value))}`],
+function prettyLine({ time, level, kind, message, event, ...details }: LineFields): string {
+  const head = kind === 'security' ? `security ${event}` : escapeControls(String(message));
+  const pairs = Object.entries(details).map(([name, value]) =>
+    value === undefined ? '' : ` ${name}=${shown(String(value))}`,
   );
-  const head = kind === 'security' ? `security ${text}` : escapeControls(text);
   const alarm = level === 'warn' || level === 'error' ? `${level.toUpperCase()} ` : '';
   return `${time.slice(11, 23)} ${alarm}${head}${pairs.join('')}\n`;
 }
@@ -205,6 +214,8 @@ const keptMax = 16 * 1024 * 1024;
  * request itself.
  */
 const flushMs = 20;
+/** The text that is written without waiting for more: longer ones take more time a line. */
+const batchLength = 32 * 1024;
 const retryMs = 1000;
 
 /** Gathers lines, and writes them one batch at a time. */
@@ -216,10 +227,7 @@ class LineQueue {
   readonly #onDropped: (lines: number) => void;
   /** The lines for the next batch. */
   #waiting = '';
-  /** The part of the current batch that has not been written. */
-  #batch = Buffer.alloc(0);
   #isWriting = false;
-  #hasFailed = false;
   #droppedReported = 0;
   #timer: NodeJS.Timeout | undefined;
   #whenEmpty: (() => void) | undefined;
@@ -228,9 +236,7 @@ class LineQueue {
     this.#sink = sink;
     this.#onError = onError;
     this.#onDropped = onDropped;
-    // A stream also emits its errors as events, which end a process without a listener.
-    const isNew = sink instanceof Writable && !sink.listeners('error').includes(ignore);
-    if (isNew) sink.on('error', ignore);
+    if (sink instanceof Writable) tolerateErrors(sink);
   }
 
   /**
@@ -238,9 +244,12 @@ class LineQueue {
    * delay.
    */
   add(line: string, isKept: boolean): void {
-    if (this.#waiting.length > (isKept ? keptMax : waitingMax)) return void (this.dropped += 1);
+    if (this.#waiting.length > (isKept ? keptMax : waitingMax)) {
+      this.dropped += 1;
+      return;
+    }
     this.#waiting += line;
-    if (!this.#isWriting) this.#timer ??= setTimeout(this.#flush, isKept ? 0 : flushMs);
+    this.#schedule(isKept ? 0 : flushMs);
   }
 
   close(timeoutMs: number): Promise<void> {
@@ -250,53 +259,83 @@ class LineQueue {
         clearTimeout(timer);
         resolve();
       };
-      this.#flush();
+      if (!this.#isWriting) void this.#writeBatch();
     });
   }
 
-  readonly #flush = (): void => {
+  /** Writes the next batch when it is long enough, and at the latest after `delayMs`. */
+  #schedule(delayMs: number): void {
+    if (this.#isWriting) return;
+    if (this.#waiting.length >= batchLength) void this.#writeBatch();
+    else this.#timer ??= setTimeout(() => void this.#writeBatch(), delayMs);
+  }
+
+  async #writeBatch(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#isWriting) return;
-    if (this.#batch.length === 0) {
-      this.#batch = Buffer.from(this.#waiting);
-      this.#waiting = '';
-    }
-    if (this.#batch.length === 0) return this.#whenEmpty?.();
     this.#isWriting = true;
-    let isDone = false;
-    const done: Parameters<LogSink['write']>[1] = (error, accepted) => {
-      const bytes = accepted ?? (error ? 0 : this.#batch.length);
-      if (!isDone) this.#written(bytes, error ?? new Error('it accepted only a part'));
-      isDone = true;
-    };
-    try {
-      this.#sink.write(this.#batch, done);
-    } catch (error) {
-      done(error instanceof Error ? error : new Error(String(error)));
-    }
-  };
-
-  /**
-   * Continues after a write. Writes the bytes that the sink did not accept again after a
-   * second.
-   */
-  #written(accepted: number, error: Error): void {
+    const batch = Buffer.from(this.#waiting);
+    this.#waiting = '';
+    await this.#writeWhole(batch);
     this.#isWriting = false;
-    this.#batch = this.#batch.subarray(accepted);
-    const hadFailed = this.#hasFailed;
-    this.#hasFailed = this.#batch.length > 0;
-    if (this.#hasFailed) {
-      this.#timer = setTimeout(this.#flush, retryMs).unref();
-      if (!hadFailed) this.#onError(error);
-      return;
-    }
     const lines = this.dropped - this.#droppedReported;
     this.#droppedReported = this.dropped;
     if (lines > 0) this.#onDropped(lines);
-    if (this.#whenEmpty !== undefined) this.#flush();
-    else if (this.#waiting !== '') this.#timer ??= setTimeout(this.#flush, flushMs);
+    if (this.#waiting === '') this.#whenEmpty?.();
+    else if (this.#whenEmpty !== undefined) await this.#writeBatch();
+    else this.#schedule(flushMs);
   }
+
+  /** Writes all bytes, and tries again each second while the sink does not accept them. */
+  async #writeWhole(bytes: Buffer): Promise<void> {
+    for (let left = bytes, hasFailed = false; left.length > 0;) {
+      const { accepted, error } = await this.#offer(left);
+      left = left.subarray(accepted);
+      if (left.length === 0) return;
+      if (!hasFailed) this.#onError(error);
+      hasFailed = true;
+      await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+    }
+  }
+
+  #offer(bytes: Buffer): Promise<{ accepted: number; error: Error }> {
+    return new Promise((resolve) => {
+      const done: Parameters<LogSink['write']>[1] = (error, accepted) =>
+        resolve({
+          accepted: accepted ?? (error ? 0 : bytes.length),
+          error: error ?? new Error('it accepted only a part'),
+        });
+      try {
+        this.#sink.write(bytes, done);
+      } catch (error) {
+        done(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+  }
+}
+
+/** Keeps the errors of a stream, which its writers see, from ending the process. */
+function tolerateErrors(stream: Writable): void {
+  if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore);
+}
+
+let unwrittenErrors = 0;
+
+/**
+ * Writes text to standard error. Its reader may have gone, and its disk may be full: then the
+ * text is counted, and the next one that can be written is followed by the number.
+ */
+export function writeError(text: string): void {
+  tolerateErrors(process.stderr);
+  process.stderr.write(text, (error) => {
+    if (error) {
+      unwrittenErrors += 1;
+    } else if (unwrittenErrors > 0) {
+      const count = unwrittenErrors;
+      unwrittenErrors = 0;
+      writeError(`${count} earlier messages could not be written to standard error\n`);
+    }
+  });
 }
 
 /**
