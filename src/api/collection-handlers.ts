@@ -1,6 +1,6 @@
 import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
-import type { Principal } from '../auth/access.ts';
+import { authorize, type Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
 import type { Created, Origin } from '../collections/idempotency.ts';
 import { found, type Target } from '../collections/resource.ts';
@@ -54,7 +54,7 @@ export function collectionEndpoints<N extends object, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  const { name, fields } = collection;
+  const { name, fields, access } = collection;
   const { epoch } = options;
   const write = representationWriter(fields);
   const writeAll = (all: object): string =>
@@ -66,6 +66,8 @@ export function collectionEndpoints<N extends object, C>(
   }
 
   async function change(call: Call<C>): Promise<Reply> {
+    // The reply shows the record.
+    authorize(access.read, call.principal, call.id);
     const { record, renewed } = await resource.change(targetOf(call), call.body);
     const cookie = renewed === undefined ? [] : setSessionCookie(call.request, renewed.secret);
     return shown(200, entityTag(epoch(), record.revision), write(record), cookie);

@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test';
 
 import { routeTable } from '../../src/api/routes.ts';
 import type { Route } from '../../src/api/route.ts';
+import { defineCollection } from '../../src/collections/collection.ts';
 import { items } from '../../src/collections/items.ts';
 import { handbook } from '../.support/source.ts';
 import { cookieIn, openTestApp } from '../.support/app.ts';
@@ -164,4 +165,19 @@ test('who may do what is what the reference says, cell by cell', async (t) => {
     await manyRow(t),
   ];
   assert.deepEqual(shown?.split('\n'), expected);
+});
+
+test('a change shows no record to a caller who may not read it', async (t) => {
+  const secrets = defineCollection({
+    name: 'secrets', singular: 'secret', fields: { name: { kind: 'text' } },
+    access: { read: 'admin', replace: 'user', patch: 'user' },
+  });
+  const { as } = await openTestApp(t, { collections: [secrets] });
+  const [admin, member] = [await as('admin'), await as('member')];
+  await admin('POST', '/secrets', { json: { name: 'hidden' } });
+  for (const [method, json] of [['PATCH', {}], ['PUT', { name: 'seen' }]] as const) {
+    const answer = await member(method, '/secrets/1', { json });
+    assert.deepEqual([answer.status, answer.code], [403, 'insufficient_scope']);
+    assert.equal((await admin(method, '/secrets/1', { json })).status, 200);
+  }
 });

@@ -197,6 +197,20 @@ test('a stream ends when the session, the role or the user has ended', async (t)
   assert.equal(app.load().listeners, 0);
 });
 
+test('a token of a role that its user no longer has follows nothing', async (t) => {
+  const { app, admin, bearer } = await open(t);
+  await admin('PATCH', '/users/2', { json: { role: 'admin' } });
+  const fields = await bearer('member');
+  for (const [method, json] of [['PATCH', { role: 'member' }], ['DELETE', undefined]] as const) {
+    await admin(method, '/users/2', json === undefined ? {} : { json });
+    const former = follow(app, fields);
+    await until(() => former.text !== '', 'the stream begins');
+    await app.users.add({ name: 'Eve', email: `eve-${method}@example.org`, role: 'member' });
+    await until(() => former.hasEnded || seen(former).length > 0, 'the stream ends, or shows a user');
+    assert.deepEqual([former.hasEnded, seen(former)], [true, []]);
+  }
+});
+
 test('a stream ends when its token expires, and does not keep a session alive', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => now, elapsed: () => performance.now() };
