@@ -18,7 +18,7 @@ test('without flags and variables the defaults hold', () => {
     host: '127.0.0.1', port: 3000, directory: 'data', adminEmail: 'admin@localhost.localdomain',
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
-    basePath: '', passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, recordsMax: undefined,
+    basePath: '', passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false,
     collections: undefined, cluster: undefined,
   });
 });
@@ -41,7 +41,7 @@ test('the default of every option is itself allowed', () => {
 const allowed: readonly [flag: string, text: string][] = [
   ['port', '0'], ['port', '65535'], ['host', '::1'], ['host', 'a-b.example'],
   ['cors-origin', 'https://a.example, http://b.example:8080'],
-  ['base-path', '/api'], ['base-path', '/v1/my-api'], ['records-max', '1'],
+  ['base-path', '/api'], ['base-path', '/v1/my-api'],
   ['trust-proxy', '10.0.0.0/8,::1,fd00::/8'], ['password-min', '8'], ['scrypt-cost', '17'], ['auth', 'none'],
 ];
 const refused: readonly [flag: string, text: string][] = [
@@ -55,7 +55,6 @@ const refused: readonly [flag: string, text: string][] = [
   ['trust-proxy', 'proxy'], ['trust-proxy', '10.0.0.0/8/8'],
   ['trust-proxy', ''], ['password-min', '7'], ['scrypt-cost', '21'], ['require-if-match', 'yes'],
   ['admin-email', 'nobody'], ['base-path', 'api'], ['base-path', '/api/'], ['base-path', '/a b'], ['base-path', '//a'],
-  ['records-max', '0'], ['records-max', '1e6'],
 ];
 
 test('what is allowed is taken', () => {

@@ -104,7 +104,6 @@ export function openData(
     log: cluster?.log,
     clock,
     random,
-    recordsMax: settings.recordsMax,
     onFailure(error) {
       log.message('error', 'The store has failed', {
         reason: error instanceof Error ? error.message : '',

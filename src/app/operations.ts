@@ -13,7 +13,6 @@ import { createRequestIds } from '../http/request-ids.ts';
 import { startHttpServer, type HttpServer } from '../http/server.ts';
 import type { Log } from '../observability/log.ts';
 import { exposition, type Family, type Metrics, type Sample } from '../observability/metrics.ts';
-import type { ClusterStatus } from '../store/store.ts';
 import type { App } from './app.ts';
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
@@ -119,7 +118,7 @@ async function families({ app, metrics, log, directory }: Operated): Promise<Fam
 
 function appFamilies(app: App): Family[] {
   const { inFlight, connections, refused, listeners, dropped } = app.load();
-  const { collections, state: current, cluster, ...store } = app.store.status();
+  const { collections, state: current, figures = [], ...store } = app.store.status();
   const records = collections.map(({ name, records }): Sample => [
     `{collection="${name}"}`,
     records,
@@ -154,25 +153,6 @@ function appFamilies(app: App): Family[] {
       'Checkpoints that failed', store.checkpointFailures],
     ['gauge', 'cairn_store_checkpoint_seconds',
       'Duration of the last checkpoint', store.checkpointMs / 1000],
-    ...(cluster === undefined ? [] : clusterFamilies(cluster)),
-  ];
-}
-
-function clusterFamilies(cluster: ClusterStatus): Family[] {
-  const { ageMs, lostAppends, reruns, unansweredAppends, etcdBytes, etcdQuotaBytes } = cluster;
-  const known = (bytes: number) => (Number.isNaN(bytes) ? undefined : bytes);
-  const lost = 'Appends refused because another node was first';
-  // prettier-ignore
-  return [
-    ['gauge', 'cairn_cluster_age_seconds',
-      'Time since this node was last known to be up to date', ageMs / 1000],
-    ['counter', 'cairn_cluster_lost_appends_total', lost, lostAppends],
-    ['counter', 'cairn_cluster_reruns_total',
-      'Transactions that were run again after a lost append', reruns],
-    ['counter', 'cairn_cluster_unknown_appends_total',
-      'Appends that etcd did not answer within 5 s', unansweredAppends],
-    ['gauge', 'cairn_cluster_etcd_bytes', "Size of etcd's database", known(etcdBytes)],
-    ['gauge', 'cairn_cluster_etcd_quota_bytes',
-      "Largest size of etcd's database", known(etcdQuotaBytes)],
+    ...figures,
   ];
 }

@@ -28,10 +28,6 @@ export interface Settings {
   readonly scryptCost: number;
   /** Refuses PUT, PATCH and DELETE without `If-Match`. */
   readonly requireIfMatch: boolean;
-  /**
-   * The most records that are kept, sessions apart. Absent: as many as fit into memory.
-   */
-  readonly recordsMax: number | undefined;
 }
 
 /** The etcd in which the nodes of a cluster share their data. */
@@ -235,13 +231,6 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
     15,
   ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
-  recordsMax: option(
-    'records-max',
-    'most records that are kept, sessions apart; beyond it creations are refused (507)',
-    integer('COUNT', 1, 1_000_000_000),
-    undefined,
-    { defaultText: 'as many as fit into memory' },
-  ),
 };
 
 /**
@@ -270,6 +259,5 @@ export function allSettings(read: <K extends keyof Settings>(name: K) => Setting
     passwordLengthMin: read('passwordLengthMin'),
     scryptCost: read('scryptCost'),
     requireIfMatch: read('requireIfMatch'),
-    recordsMax: read('recordsMax'),
   };
 }

@@ -12,7 +12,7 @@ import {
   type Answer,
   type Group,
   type Log,
-  type LogEvents,
+  type LogClient,
 } from './log.ts';
 import type { AnyTable } from './memory/table.ts';
 import { recover, type Recovered } from './recovery/recovery.ts';
@@ -27,8 +27,8 @@ export interface FileLogOptions extends LockOptions {
   readonly spareBytes: number;
 }
 
-/** The shortest time between two checks whether a full disk has room again. */
-const roomCheckMs = 1000;
+/** How often the disk is asked for its free bytes. */
+const watchMs = 1000;
 /** The shortest time between two checkpoints on a full disk. They drop what was removed. */
 const fullCheckpointMs = 30_000;
 
@@ -39,10 +39,9 @@ export class FileLog implements Log {
   readonly #tables: Map<string, AnyTable>;
   readonly #target: Target;
   /** No other process appends to this log. */
-  readonly isDue = false;
   readonly isCurrent = true;
   isFull = false;
-  #events: LogEvents | undefined;
+  #client: LogClient | undefined;
   #lock: DirectoryLock | undefined;
   #journal: JournalFile | undefined;
   /** Earlier journals that are needed until the next checkpoint. */
@@ -54,7 +53,8 @@ export class FileLog implements Log {
   /** Size of the journals beyond which a checkpoint is due, and when the last one began. */
   #checkpointAt = 0;
   #checkpointedAt = -Infinity;
-  #roomCheckedAt = 0;
+  #checkpointing: Promise<void> | undefined;
+  #stopWatching: () => void = () => undefined;
   #failure: unknown;
   readonly #status = { ...noFigures, checkpointedAt: 0 };
 
@@ -68,8 +68,8 @@ export class FileLog implements Log {
     this.#target = { files: options.files, mark, unpublishedBytes: 0, guard };
   }
 
-  async open(events: LogEvents): Promise<{ epoch: string; sequence: number }> {
-    const { onNotice, random } = this.#options;
+  async open(client: LogClient): Promise<{ epoch: string; sequence: number }> {
+    const { onNotice, random, machine } = this.#options;
     try {
       this.#lock = await DirectoryLock.acquire(this.#options, () => this.#fail(lockLost()));
       if (!this.#files.syncsDirectories) {
@@ -87,7 +87,8 @@ export class FileLog implements Log {
       this.#noteSnapshots(sequence, isCurrent ? found.snapshotSizes : written.sizes);
       await this.#remove(journals.map(journalName));
       if (!closed) onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
-      this.#events = events;
+      this.#client = client;
+      this.#stopWatching = machine.every(watchMs, () => void this.#watchRoom());
       return { epoch, sequence };
     } catch (error) {
       await this.#lock?.release();
@@ -97,61 +98,26 @@ export class FileLog implements Log {
     }
   }
 
-  async ready(): Promise<[]> {
-    if (this.isFull) await this.#checkRoom();
-    return [];
+  async append(decide: () => Group): Promise<Answer> {
+    const answer = await this.#append(decide());
+    this.#checkpointIfDue();
+    return answer;
   }
 
-  async append({ first, commits }: Group): Promise<Answer> {
-    const started = this.#options.clock.elapsed();
-    try {
-      const line = groupBody(first, commits);
-      const isWritten = await this.#guard(() => this.#current.append(line, () => this.#extend()));
-      if (!isWritten) {
-        this.#setFull(true);
-        return { outcome: 'refused', error: storageFull() };
-      }
-      // A process that took the directory over meanwhile may not have seen the group.
-      this.#fence();
-    } catch (error) {
-      return { outcome: 'unknown', error };
-    }
-    this.#status.appendMs += this.#options.clock.elapsed() - started;
-    this.#sequence += commits.length;
-    return won;
-  }
-
-  async confirm(): Promise<Answer> {
-    return won;
-  }
-
-  get checkpointDue(): boolean {
-    if (this.#bytes > this.#checkpointAt) return true;
-    const elapsed = this.#options.clock.elapsed() - this.#checkpointedAt;
-    return this.isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
-  }
-
-  /** Where an error of the disk loses nothing, the checkpoint is put off with a notice. */
-  async checkpoint(between: <T>(work: () => Promise<T>) => Promise<T>): Promise<void> {
-    if (this.#through === this.#sequence) return;
-    const { clock, onNotice } = this.#options;
-    this.#checkpointedAt = clock.elapsed();
-    try {
-      const image = await between(() => this.#rotate());
-      this.#noteSnapshots(image.through, await writeSnapshots(this.#target, image));
-      await this.#remove(this.#older.splice(0).map(({ name }) => name));
-      this.#status.checkpoints += 1;
-    } catch (error) {
-      if (this.#failure !== undefined) throw error;
-      this.#checkpointAt = this.#bytes + limits.checkpointBytesMin;
-      onNotice(`a checkpoint was put off: ${reasonOf(error)}`, 'error');
-      this.#status.checkpointFailures += 1;
-    }
-    this.#status.checkpointMs = clock.elapsed() - this.#checkpointedAt;
+  checkpoint(): Promise<void> {
+    this.#checkpointing ??= this.#checkpoint().finally(() => {
+      this.#checkpointing = undefined;
+    });
+    return this.#checkpointing;
   }
 
   /** Leaves the snapshots as the data and a journal that says so, unless the log has failed. */
-  async close(): Promise<void> {
+  async close(answered: Promise<void>): Promise<void> {
+    await answered;
+    await this.#checkpointing?.catch(() => undefined);
+    this.#stopWatching();
+    // Nobody waits for a write any more, so a failure is only told.
+    this.#client = undefined;
     const last = this.#current;
     try {
       if (this.#failure === undefined) {
@@ -174,14 +140,63 @@ export class FileLog implements Log {
   }
 
   status() {
-    // Where a load balancer sends no writes to a full store, no write would find this out.
-    if (this.isFull) void this.#checkRoom();
     return { journalBytes: this.#bytes, ...this.#status };
+  }
+
+  #between<T>(work: () => Promise<T>): Promise<T> {
+    invariant(this.#client !== undefined, 'the log is used before it is open');
+    return this.#client.between(work);
   }
 
   get #current(): JournalFile {
     invariant(this.#journal !== undefined, 'the log is used before it is open');
     return this.#journal;
+  }
+
+  async #append({ first, commits }: Group): Promise<Answer> {
+    if (commits.length === 0) return won;
+    const started = this.#options.clock.elapsed();
+    try {
+      const line = groupBody(first, commits);
+      const isWritten = await this.#guard(() => this.#current.append(line, () => this.#extend()));
+      if (!isWritten) {
+        this.#setFull(true);
+        return { outcome: 'refused', error: storageFull() };
+      }
+      // A process that took the directory over meanwhile may not have seen the group.
+      this.#fence();
+    } catch (error) {
+      return { outcome: 'unknown', error };
+    }
+    this.#status.appendMs += this.#options.clock.elapsed() - started;
+    this.#sequence += commits.length;
+    return won;
+  }
+
+  #checkpointIfDue(): void {
+    const elapsed = this.#options.clock.elapsed() - this.#checkpointedAt;
+    const isWorthIt = this.isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
+    // A failure of the log is reported to the client.
+    if (isWorthIt || this.#bytes > this.#checkpointAt) this.checkpoint().catch(() => undefined);
+  }
+
+  /** Where an error of the disk loses nothing, the checkpoint is put off with a notice. */
+  async #checkpoint(): Promise<void> {
+    if (this.#through === this.#sequence) return;
+    const { clock, onNotice } = this.#options;
+    this.#checkpointedAt = clock.elapsed();
+    try {
+      const image = await this.#between(() => this.#rotate());
+      this.#noteSnapshots(image.through, await writeSnapshots(this.#target, image));
+      await this.#remove(this.#older.splice(0).map(({ name }) => name));
+      this.#status.checkpoints += 1;
+    } catch (error) {
+      if (this.#failure !== undefined) throw error;
+      this.#checkpointAt = this.#bytes + limits.checkpointBytesMin;
+      onNotice(`a checkpoint was put off: ${reasonOf(error)}`, 'error');
+      this.#status.checkpointFailures += 1;
+    }
+    this.#status.checkpointMs = clock.elapsed() - this.#checkpointedAt;
   }
 
   /** The size of all journals. */
@@ -240,11 +255,10 @@ export class FileLog implements Log {
     return free + this.#target.unpublishedBytes >= needed;
   }
 
-  async #checkRoom(): Promise<void> {
-    const now = this.#options.clock.elapsed();
-    if (now - this.#roomCheckedAt < roomCheckMs) return;
-    this.#roomCheckedAt = now;
-    if (await this.#hasRoom()) this.#setFull(false);
+  /** Finds out that there is little room before the journal needs it, or that there is room again. */
+  async #watchRoom(): Promise<void> {
+    // What a checkpoint has written so far is room for the next one.
+    if (this.#checkpointing === undefined) this.#setFull(!(await this.#hasRoom()));
   }
 
   /** Writes ahead of the journal's lines. Returns false where there is no room. */
@@ -254,7 +268,6 @@ export class FileLog implements Log {
   }
 
   #setFull(isFull: boolean): void {
-    this.#roomCheckedAt = this.#options.clock.elapsed();
     if (isFull === this.isFull) return;
     this.isFull = isFull;
     const { onNotice } = this.#options;
@@ -291,7 +304,7 @@ export class FileLog implements Log {
   #fail(error: unknown): void {
     if (this.#failure !== undefined) return;
     this.#failure = error;
-    this.#events?.onFailure(error);
+    this.#client?.onFailure(error);
   }
 
   async #remove(names: readonly string[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Random } from '../base/system.ts';
-import type { LogStatus } from './store.ts';
+import type { LogStatus, PublishedChange } from './store.ts';
 
 /**
  * Makes groups of commits durable, in one order. The writer knows no other part of the
@@ -10,63 +10,52 @@ import type { LogStatus } from './store.ts';
  */
 export interface Log {
   /** Fills the tables with the durable records, and prepares to append. Called first. */
-  open(events: LogEvents): Promise<{
+  open(client: LogClient): Promise<{
     /** Identifies this store among all others. A restore or a repair makes a new epoch. */
     readonly epoch: string;
     /** Sequence number of the last durable commit; 0 before the first. */
     readonly sequence: number;
   }>;
   /**
-   * Called before each batch is decided, repeatedly until it returns nothing. Waits until
-   * this process may write, or groups of other processes have arrived, and returns those.
-   * Never rejects.
+   * Makes the group durable that `decide` returns. A log that several processes share calls
+   * `decide` again after commits of others; it also finds out for an empty group that there
+   * are none. Called again only after it has answered. Never rejects.
    */
-  ready(): Promise<readonly ForeignGroup[]>;
-  /**
-   * Whether the writer should call `ready`, and then `confirm` if it still is, without a
-   * write.
-   */
-  readonly isDue: boolean;
-  /** Whether the last confirmation is recent enough for reads of the published records. */
-  readonly isCurrent: boolean;
-  /** Makes a group durable. Called again only after it has answered. Never rejects. */
-  append(group: Group): Promise<Answer>;
-  /**
-   * Finds out whether the last commit that this process knows is still the last one of
-   * the log. Then the results and refusals of a batch without changes are true. Never
-   * rejects.
-   */
-  confirm(): Promise<Answer>;
+  append(decide: () => Group): Promise<Answer>;
   /** Whether there is little room. Then the writer refuses transactions that grow. */
   readonly isFull: boolean;
-  /** Whether the log is long enough for a checkpoint. */
-  readonly checkpointDue: boolean;
+  /** Whether the published records are recent enough for reads. */
+  readonly isCurrent: boolean;
   /**
    * Writes all records as they are between two groups, so that earlier groups can be
-   * removed. `between` runs its work while no group is in flight. @throws where the log
-   * has failed
+   * removed. The log also does so by itself. @throws where the log has failed
    */
-  checkpoint(between: <T>(work: () => Promise<T>) => Promise<T>): Promise<void>;
+  checkpoint(): Promise<void>;
   /**
-   * Called last. Abandons an operation that has stalled; no other is in flight. Never
-   * rejects.
+   * Called last. `answered` settles when no write waits any more; a log that has stopped to
+   * answer abandons them. Never rejects.
    */
-  close(): Promise<void>;
-  /** Figures for the metrics. A full log then checks whether there is room again. */
+  close(answered: Promise<void>): Promise<void>;
+  /** Figures for the metrics. */
   status(): LogStatus;
 }
 
-/** Events of a log, which may come at any time. */
-export interface LogEvents {
+/** What a log asks of its writer, at any time. */
+export interface LogClient {
+  /** Runs work while no group is in flight. */
+  between<T>(work: () => Promise<T>): Promise<T>;
   /** Nothing can be appended any more. */
   onFailure(error: unknown): void;
   /**
-   * The operation in progress takes so long that its callers should be answered. It goes
-   * on.
+   * For a log that several processes share: tells of commits that another one appended.
+   * `apply` publishes their changes. What was decided before is dropped.
    */
-  onStalled(): void;
-  /** `isDue` has become true. */
-  onDue(): void;
+  follow(commits: number, apply: () => readonly PublishedChange[]): void;
+  /**
+   * Answers all callers, and refuses writes with `reason` from now on; `undefined` ends
+   * this. The group in flight goes on.
+   */
+  refuse(reason: CairnError | undefined): void;
 }
 
 /** Commits that become durable together. */
@@ -77,8 +66,8 @@ export interface Group {
   readonly commits: readonly string[];
 }
 
-/** A group that another process appended. */
-export interface ForeignGroup {
+/** A group that was read from a log. */
+export interface ReadGroup {
   readonly first: number;
   readonly commits: readonly JsonValue[];
 }
@@ -86,7 +75,6 @@ export interface ForeignGroup {
 /**
  * The outcome of an attempt.
  * - `won`: the group is durable, and follows the last commit that this process knew.
- * - `lost`: nothing was written, because other processes appended these groups before.
  * - `refused`: nothing was written, for this reason. The next group may be accepted.
  * - `unknown`: it is unknown whether the group was written. Nothing may be appended any
  *   more.
@@ -94,7 +82,6 @@ export interface ForeignGroup {
 export type Answer =
   | Won
   | { readonly outcome: 'refused'; readonly error: CairnError }
-  | { readonly outcome: 'lost'; readonly groups: readonly ForeignGroup[] }
   | { readonly outcome: 'unknown'; readonly error: unknown };
 
 export interface Won {
@@ -120,15 +107,14 @@ export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, c
 export function memoryLog(random: Random): Log {
   return {
     open: async () => ({ epoch: newEpoch(random), sequence: 0 }),
-    ready: async () => [],
-    isDue: false,
-    isCurrent: true,
-    append: async () => won,
-    confirm: async () => won,
+    async append(decide) {
+      decide();
+      return won;
+    },
     isFull: false,
-    checkpointDue: false,
+    isCurrent: true,
     checkpoint: async () => undefined,
-    close: async () => undefined,
+    close: (answered) => answered,
     status: () => ({ journalBytes: 0, ...noFigures }),
   };
 }

@@ -76,8 +76,7 @@ export interface CollectionDefinition<R extends StoredRecord> {
   readonly groups?: { readonly [index: string]: (record: R) => string | number | undefined };
   /**
    * True for records that serve others, such as sessions. A full store accepts commits to
-   * such collections, because users must sign in to remove anything. `recordsMax` does
-   * not count them.
+   * such collections, because users must sign in to remove anything.
    */
   readonly whenFull?: boolean;
 }
@@ -162,6 +161,8 @@ export interface PublishedChange {
   readonly id: number;
   /** `undefined` where the commit removed it. */
   readonly record: StoredRecord | undefined;
+  /** The record before the change; `undefined` where it is new. */
+  readonly before: StoredRecord | undefined;
   /** The commit's sequence number. */
   readonly sequence: number;
 }
@@ -220,22 +221,17 @@ export interface LogStatus {
   readonly checkpointMs: number;
   /** When the snapshots were last written, since the Unix epoch; `undefined` if unknown. */
   readonly checkpointedAt?: number | undefined;
-  /** Present where several nodes share the log. */
-  readonly cluster?: ClusterStatus;
+  /** Further figures of this kind of log, for the metrics. */
+  readonly figures?: readonly Figure[];
 }
 
-export interface ClusterStatus {
-  /** Time since the last confirmation. */
-  readonly ageMs: number;
-  /** Appends that lost against another node, and the commits that were decided again. */
-  readonly lostAppends: number;
-  readonly reruns: number;
-  /** Appends whose callers were told that the outcome is unknown. */
-  readonly unansweredAppends: number;
-  /** The size of etcd's database, and its largest size; NaN where they are unknown. */
-  readonly etcdBytes: number;
-  readonly etcdQuotaBytes: number;
-}
+/** A figure with its name and its explanation, as metrics show it. */
+export type Figure = readonly [
+  kind: 'gauge' | 'counter',
+  name: string,
+  help: string,
+  value: number,
+];
 
 export interface StoreStatus extends LogStatus {
   /** `full`: only removals are accepted. `failed`: nothing is, and the process should end. */

@@ -1,63 +1,71 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { Batches, type Batch, type Capacity, type Write } from './batches.ts';
-import type { ForeignGroup, Log } from './log.ts';
-import { countsOf, type AnyTable } from './memory/table.ts';
-import { applyChange, changesOf } from './memory/transaction.ts';
+import { storageFull, type Group, type Log, type LogClient } from './log.ts';
+import type { Heap } from './memory/heap.ts';
+import { countsOf, undo, type AnyTable, type Change } from './memory/table.ts';
+import { TableTransaction } from './memory/transaction.ts';
 import type { PublishedChange, StoreStatus, Transaction } from './store.ts';
 
-export interface WriterOptions extends Capacity {
+export interface WriterOptions {
   readonly log: Log;
   readonly tables: ReadonlyMap<string, AnyTable>;
+  readonly heap: Heap;
   /** Called once when nothing can be written any more. */
   readonly onFailure: (error: unknown) => void;
 }
 
+/** One call of `write`. Its work may run several times before it is answered. */
+interface Write {
+  readonly work: (transaction: Transaction) => unknown;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+  /** Answers with the result or the error of the last run. */
+  answer: () => void;
+  /** Whether the last run has changed anything. */
+  changes: boolean;
+}
+
+/** Transactions that were run one after the other, and what the successful ones changed. */
+interface Batch extends Group {
+  readonly writes: Write[];
+  readonly commits: string[];
+  readonly changes: Change[];
+}
+
 /**
  * The single writer. Transactions wait in a queue. When the log is free, the writer runs
- * them in order, on the published records and the changes of the batch so far, and
+ * them in order, on the published records and the changes of the batch so far, and the log
  * appends the changes as one group. When the group is durable, the writer publishes the
  * changes and answers all callers of the batch. It answers refusals only then, too,
  * because a refusal may depend on an earlier transaction of the batch. So no decision
- * depends on changes that may still fail, and a batch that lost against another process
- * can be run again.
+ * depends on changes that may still fail, and a batch can be dropped and run again.
  */
-export class Writer {
+export class Writer implements LogClient {
+  readonly #options: WriterOptions;
   readonly #log: Log;
-  readonly #tables: ReadonlyMap<string, AnyTable>;
-  readonly #batches: Batches;
-  readonly #onFailure: (error: unknown) => void;
   readonly #listeners: ((changes: readonly PublishedChange[]) => void)[] = [];
+  /** The writes that have not been run, in order. */
   readonly #waiting: Write[] = [];
-  /**
-   * The writes of the batch that is being appended; empty once their callers have been
-   * answered.
-   */
-  #inFlight: readonly Write[] = [];
-  /** Work that runs between two batches. */
+  /** The batch that was run and is being appended. */
+  #batch: Batch | undefined;
+  /** True while the work of a transaction runs. */
+  #isDeciding = false;
+  /** Work of the log that is done between two batches. */
   readonly #between: (() => Promise<void>)[] = [];
   /** Settles when nothing is left to do; `undefined` while there is nothing to do. */
   #running: Promise<void> | undefined;
-  #checkpointing: Promise<void> | undefined;
-  /** Makes the error for new writes, once all of them are refused. */
-  #refusal: (() => CairnError) | undefined;
-  #failed = false;
-  /** True while the log does not answer. */
-  #stalled = false;
-  #onStalled: () => void = () => undefined;
+  /** Why new writes are refused: for good, and until the log answers again. */
+  #refusal: CairnError | undefined;
+  #pause: CairnError | undefined;
+  #hasFailed = false;
   /** Known when the store has started. */
   #epoch: string | undefined;
-  #isClosed = false;
-  /** Sequence number of the last published commit. */
-  #sequence = 0;
-  #groups = 0;
-  #commits = 0;
+  /** Sequence number of the last published commit, and what was published since the start. */
+  readonly #published = { sequence: 0, groups: 0, commits: 0 };
 
-  constructor({ log, tables, onFailure, ...capacity }: WriterOptions) {
-    this.#log = log;
-    this.#tables = tables;
-    this.#batches = new Batches(tables, capacity);
-    this.#onFailure = onFailure;
+  constructor(options: WriterOptions) {
+    this.#options = options;
+    this.#log = options.log;
   }
 
   get epoch(): string {
@@ -65,40 +73,25 @@ export class Writer {
     return this.#epoch;
   }
 
-  get isCurrent(): boolean {
-    return this.#log.isCurrent;
-  }
-
   /** Opens the log and publishes its content. */
   async start(): Promise<void> {
-    const { epoch, sequence } = await this.#log.open({
-      onFailure: (error) => this.#fail(error),
-      onStalled: () => this.#stall(),
-      onDue: () => this.#epoch !== undefined && this.#schedule(),
-    });
-    this.#sequence = sequence;
-    try {
-      while (this.#log.isDue) await this.#commitBatch();
-    } catch (error) {
-      await this.#log.close();
-      throw error;
-    }
+    const { epoch, sequence } = await this.#log.open(this);
+    this.#published.sequence = sequence;
     this.#epoch = epoch;
   }
 
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
     // An error that is thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
-      if (this.#refusal !== undefined) throw this.#refusal();
-      if (this.#stalled) throw unavailable();
+      const refusal = this.#refusal ?? this.#pause;
+      if (refusal !== undefined) throw refusal;
       invariant(this.#epoch !== undefined, 'the store is used before it has started');
-      invariant(!this.#batches.isDeciding, 'a write is begun inside the work of another');
+      invariant(!this.#isDeciding, 'a write is begun inside the work of another');
       if (this.#waiting.length >= limits.waitingTransactionsMax) {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      const undecided = { outcome: undefined, answer: reject, changes: false };
-      this.#waiting.push({ work, resolve, reject, ...undecided });
+      this.#waiting.push({ work, resolve, reject, answer: () => undefined, changes: false });
       this.#schedule();
     });
   }
@@ -111,48 +104,48 @@ export class Writer {
     this.#listeners.push(listener);
   }
 
-  checkpoint(): Promise<void> {
-    const between = <T>(work: () => Promise<T>): Promise<T> => this.#runBetween(work);
-    this.#checkpointing ??= this.#log.checkpoint(between).finally(() => {
-      this.#checkpointing = undefined;
-    });
-    return this.#checkpointing;
-  }
-
-  /**
-   * Refuses new writes, answers those that wait, and closes the log. Abandons a stalled
-   * batch.
-   */
+  /** Refuses new writes, answers those that wait, and closes the log. */
   async close(): Promise<void> {
     if (this.#epoch === undefined) return;
-    this.#refusal ??= () => new CairnError('draining', 'Cannot write: the server is stopping');
-    const stalled = new Promise<void>((resolve) => (this.#onStalled = resolve));
-    const running = (async () => {
-      await this.#running;
-      await this.#checkpointing?.catch(() => undefined);
-    })();
-    if (!this.#stalled) await Promise.race([running, stalled]);
-    this.#isClosed = true;
-    await this.#log.close();
-    await running;
+    this.#refusal ??= new CairnError('draining', 'Cannot write: the server is stopping');
+    await this.#log.close(this.#running ?? Promise.resolve());
   }
 
   status(): StoreStatus {
+    const { log, tables } = this.#options;
     return {
-      state: this.#failed ? 'failed' : this.#log.isFull ? 'full' : 'writable',
-      sequence: this.#sequence,
-      groups: this.#groups,
-      commits: this.#commits,
-      collections: countsOf(this.#tables),
-      ...this.#log.status(),
+      state: this.#hasFailed ? 'failed' : log.isFull ? 'full' : 'writable',
+      ...this.#published,
+      collections: countsOf(tables),
+      ...log.status(),
     };
   }
 
-  #runBetween<T>(work: () => Promise<T>): Promise<T> {
+  between<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#between.push(() => work().then(resolve, reject));
       this.#schedule();
     });
+  }
+
+  follow(commits: number, apply: () => readonly PublishedChange[]): void {
+    this.#dropBatch();
+    this.#notePublished(commits, apply());
+  }
+
+  refuse(reason: CairnError | undefined): void {
+    this.#pause = reason;
+    if (reason !== undefined) this.#rejectAll(reason);
+  }
+
+  /** Refuses all writes from now on. Only the first call counts. */
+  onFailure(error: unknown): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    const message = 'Cannot write: the store has stopped after a failure';
+    this.#refusal = new CairnError('store_failed', message);
+    this.#rejectAll(this.#refusal, error);
+    this.#options.onFailure(error);
   }
 
   #schedule(): void {
@@ -160,111 +153,123 @@ export class Writer {
   }
 
   async #run(): Promise<void> {
-    // Requests that arrive in one turn of the loop share a batch.
-    await new Promise(setImmediate);
-    for (;;) {
+    do {
+      // Requests that arrive in one turn of the loop share a batch. Timers and sockets get
+      // their turn, also where a caller writes to memory again and again.
+      await new Promise(setImmediate);
       const between = this.#between.shift();
-      if (between === undefined && this.#waiting.length === 0 && !this.#isDue) break;
       try {
-        await (between === undefined ? this.#commitBatch() : between());
+        if (between !== undefined) await between();
+        else if (this.#waiting.length > 0) await this.#commitBatch();
       } catch (error) {
-        this.#fail(error);
+        this.onFailure(error);
       }
-    }
+    } while (this.#between.length + this.#waiting.length > 0);
     this.#running = undefined;
   }
 
-  get #isDue(): boolean {
-    return this.#log.isDue && this.#refusal === undefined;
-  }
-
   async #commitBatch(): Promise<void> {
-    for (;;) {
-      const groups = await this.#log.ready();
-      if (groups.length === 0) break;
-      for (const group of groups) this.#follow(group);
+    const answer = await this.#log.append(() => this.#decide());
+    if (answer.outcome === 'unknown') throw answer.error;
+    // After a failure, the callers have been told that nobody knows the outcome.
+    if (this.#batch === undefined || this.#hasFailed) return;
+    const { writes, commits, changes } = this.#batch;
+    if (answer.outcome === 'refused') {
+      this.#dropBatch();
+      for (const { reject, changes } of writes) if (changes) reject(answer.error);
+      this.#waiting.splice(0, writes.length, ...writes.filter(({ changes }) => !changes));
+      return;
     }
-    this.#stalled = false;
-    if (this.#waiting.length === 0 && !this.#isDue) return;
-    const batch = this.#batches.decide(this.#waiting, this.#sequence + 1, this.#log.isFull);
-    this.#inFlight = batch.writes;
-    const isEmpty = batch.commits.length === 0;
-    const answer = await (isEmpty ? this.#log.confirm() : this.#log.append(batch));
-    this.#stalled = false;
-    this.#batches.clear();
-    // The store failed meanwhile, and the callers have been told so.
-    if (this.#failed) return;
-    switch (answer.outcome) {
-      case 'won':
-        this.#publish(batch);
-        for (const { answer, outcome } of this.#inFlight) answer(outcome);
-        break;
-      case 'lost':
-        for (const group of answer.groups) this.#follow(group);
-        this.#waiting.unshift(...this.#inFlight);
-        break;
-      case 'refused':
-        for (const { changes, reject } of this.#inFlight) if (changes) reject(answer.error);
-        this.#waiting.unshift(...this.#inFlight.filter(({ changes }) => !changes));
-        break;
-      case 'unknown':
-        throw answer.error;
-    }
-    this.#inFlight = [];
-    const isStarted = this.#epoch !== undefined;
-    if (isStarted && this.#log.checkpointDue) this.checkpoint().catch(() => undefined);
-  }
-
-  #publish({ commits, changes }: Batch): void {
+    this.#batch = undefined;
     for (const { collection, id, record, sequence } of changes) {
-      collection.publish(id, record, sequence);
+      collection.publishPending(id, record, sequence);
     }
-    this.#published(commits.length, changes);
+    this.#notePublished(commits.length, changes);
+    for (const write of writes) write.answer();
   }
 
-  /** Publishes a group that another process has appended. */
-  #follow(group: ForeignGroup): void {
-    const last = this.#sequence;
-    invariant(group.first === last + 1, `the log goes on with ${group.first} after ${last}`);
-    const changes = Array.from(changesOf(group), ([change, sequence]) => {
-      const applied = applyChange(change, sequence, this.#tables);
-      if (typeof applied === 'object') return applied;
-      throw new Error(`Cannot apply commit ${sequence} of the log: ${applied}`);
-    });
-    this.#published(group.commits.length, changes);
+  /** Runs waiting transactions, until the batch is as large as it may be. */
+  #decide(): Batch {
+    this.#dropBatch();
+    const first = this.#published.sequence + 1;
+    const batch: Batch = { first, writes: [], commits: [], changes: [] };
+    const { writes, commits, changes } = (this.#batch = batch);
+    let bytes = 0;
+    for (const write of this.#waiting) {
+      if (writes.length === limits.groupTransactionsMax) break;
+      const transaction = new TableTransaction(first + commits.length);
+      this.#runWork(write, transaction);
+      if (write.changes) {
+        const { encoded } = transaction;
+        const size = Buffer.byteLength(encoded);
+        if (bytes > 0 && bytes + size > limits.groupBytesMax) {
+          // It begins the next batch, and is run again there.
+          undo(transaction.changes);
+          break;
+        }
+        bytes += size;
+        commits.push(encoded);
+        changes.push(...transaction.changes);
+      }
+      writes.push(write);
+    }
+    this.#waiting.splice(0, writes.length);
+    return batch;
   }
 
-  #published(commits: number, changes: readonly PublishedChange[]): void {
-    this.#sequence += commits;
+  /** Runs one transaction, and undoes what a refused one has changed. */
+  #runWork(write: Write, transaction: TableTransaction): void {
+    this.#isDeciding = true;
+    try {
+      const result = write.work(transaction);
+      const isSynchronous = !(result instanceof Promise);
+      invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
+      if (transaction.grows) this.#checkRoom();
+      write.answer = () => write.resolve(result);
+      write.changes = transaction.changes.length > 0;
+    } catch (error) {
+      undo(transaction.changes);
+      write.answer = () => write.reject(error);
+      write.changes = false;
+    } finally {
+      this.#isDeciding = false;
+      transaction.isOpen = false;
+    }
+  }
+
+  /** @throws CairnError `storage_full` */
+  #checkRoom(): void {
+    const { log, heap } = this.#options;
+    if (log.isFull) throw storageFull();
+    if (!heap.isFull) return;
+    throw storageFull(
+      'the records fill the memory of the server: ' +
+        'remove records, or give Node.js more memory by --max-old-space-size',
+    );
+  }
+
+  /** Undoes the batch, whose writes wait again. */
+  #dropBatch(): void {
+    if (this.#batch === undefined) return;
+    undo(this.#batch.changes);
+    this.#waiting.unshift(...this.#batch.writes);
+    this.#batch = undefined;
+  }
+
+  #notePublished(commits: number, changes: readonly PublishedChange[]): void {
     if (commits === 0) return;
-    this.#commits += commits;
-    this.#groups += 1;
+    this.#published.sequence += commits;
+    this.#published.commits += commits;
+    this.#published.groups += 1;
     for (const listener of this.#listeners) listener(changes);
   }
 
-  /**
-   * Refuses all writes from now on. Nobody can tell whether those in flight were written.
-   * Only the first call counts.
-   */
-  #fail(error: unknown): void {
-    if (this.#failed) return;
-    this.#failed = true;
-    const message = 'Cannot write: the store has stopped after a failure';
-    const refusal = () => new CairnError('store_failed', message);
-    this.#refusal = refusal;
-    for (const { reject } of this.#inFlight) reject(outcomeUnknown(error));
-    for (const { reject } of this.#waiting.splice(0)) reject(refusal());
-    if (!this.#isClosed) this.#onFailure(error);
-  }
-
-  /** Answers all callers, since the log does not. The batch in flight goes on without them. */
-  #stall(): void {
-    this.#stalled = true;
-    for (const { changes, reject } of this.#inFlight)
-      reject(changes ? outcomeUnknown() : unavailable());
-    for (const { reject } of this.#waiting.splice(0)) reject(unavailable());
-    this.#inFlight = [];
-    this.#onStalled();
+  /** Answers all callers, where the outcome of the batch in flight is not known. */
+  #rejectAll(reason: CairnError, cause?: unknown): void {
+    for (const { reject, changes } of this.#batch?.writes.splice(0) ?? []) {
+      reject(changes ? outcomeUnknown(cause) : reason);
+    }
+    for (const { reject } of this.#waiting.splice(0)) reject(reason);
   }
 }
 
@@ -273,9 +278,4 @@ function outcomeUnknown(cause?: unknown): CairnError {
     'Cannot tell whether this was written: ' +
     'the log failed, or does not answer. Read before you retry';
   return new CairnError('outcome_unknown', message, { cause });
-}
-
-function unavailable(): CairnError {
-  const message = 'Cannot reach the log of the store';
-  return new CairnError('store_unavailable', message, { retryAfterSeconds: 2 });
 }

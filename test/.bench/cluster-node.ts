@@ -6,7 +6,7 @@ import { systemClock as clock, systemRandom as random } from '../../src/base/sys
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { sharedLog } from '../.support/cluster/nodes.ts';
+import { figure, sharedLog } from '../.support/cluster/nodes.ts';
 
 export interface BenchOrder {
   /** Addresses of etcd; absent: the journal in `directory`. */
@@ -93,6 +93,7 @@ await store.close();
 process.exit(0);
 
 function figures() {
-  const { groups, cluster } = store.status();
-  return { groups, lostAppends: cluster?.lostAppends ?? 0, reruns: cluster?.reruns ?? 0 };
+  const { groups } = store.status();
+  const count = (name: string): number => (members === undefined ? 0 : figure(store, name));
+  return { groups, lostAppends: count('lost_appends_total'), reruns: count('reruns_total') };
 }

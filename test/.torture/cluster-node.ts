@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { ClusterError, type Transaction } from '../../src/store/store.ts';
-import { makeNode } from '../.support/cluster/nodes.ts';
+import { figure, makeNode } from '../.support/cluster/nodes.ts';
 import { generator, type Generator } from '../.support/random.ts';
 import { hashOf, type Ended, type Kind, type Started } from './cluster-judge.ts';
 
@@ -89,9 +89,15 @@ await node.close();
 process.exit(0);
 
 function report(state: NodeReport['state']): void {
-  const { sequence, cluster } = node.store.status();
-  const { reruns = 0, lostAppends: lost = 0, unansweredAppends: unanswered = 0 } = cluster ?? {};
-  const told: NodeReport = { state, sequence, hash: hashOf(node.things), reruns, lost, unanswered };
+  const { sequence } = node.store.status();
+  const told: NodeReport = {
+    state,
+    sequence,
+    hash: hashOf(node.things),
+    reruns: figure(node.store, 'reruns_total'),
+    lost: figure(node.store, 'lost_appends_total'),
+    unanswered: figure(node.store, 'unknown_appends_total'),
+  };
   process.stdout.write(`${JSON.stringify(told)}\n`);
 }
 

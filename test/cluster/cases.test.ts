@@ -6,7 +6,7 @@ import {
   assertEqual, codeIs, fail, groupsIn, isAppend, noLeader, putsPointer,
   assertWatched, readsPart, refusedWith, spaceExceeded, startEtcd, until,
 } from '../.support/cluster/cases.ts';
-import { makeNode, SetClock, startNode, type Node } from '../.support/cluster/nodes.ts';
+import { figure, makeNode, SetClock, startNode, type Node } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
 /** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
@@ -120,8 +120,8 @@ test('A1, A3: the loser of a race applies the other group, and decides again', a
   });
   assert.deepEqual([await added, seen], [{ id: 3, revision: 3, name: 'c' }, [['a'], ['a', 'b']]]);
   assert.deepEqual(two.names(), ['a', 'b', 'c']);
-  assert.deepEqual(two.store.status().cluster?.lostAppends, 1);
-  assert.deepEqual(two.store.status().cluster?.reruns, 1);
+  assert.deepEqual(figure(two.store, 'lost_appends_total'), 1);
+  assert.deepEqual(figure(two.store, 'reruns_total'), 1);
   await assertEqual(t, etcd, one, two);
 });
 
@@ -491,7 +491,7 @@ test('P2: nodes that write at the same time take turns', async (t) => {
     }
   })));
   const total = counts.reduce((sum, count) => sum + count);
-  const reruns = nodes.reduce((sum, { store }) => sum + (store.status().cluster?.reruns ?? 0), 0);
+  const reruns = nodes.reduce((sum, { store }) => sum + figure(store, 'reruns_total'), 0);
   assert.ok(reruns / total < 0.5, `${reruns} of ${total} were run again`);
   assert.ok(Math.min(...counts) > total / 6, `shares: ${counts}`);
   await assertEqual(t, etcd, ...nodes);

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { CairnError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
-import type { Answer, ForeignGroup, Group, Log, LogEvents } from '../../src/store/log.ts';
+import type { Answer, Group, Log, LogClient, ReadGroup } from '../../src/store/log.ts';
 import { memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
+import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
 import { UniqueKeyError, type PublishedChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
 import { all, notes, people, person, seededRandom, turns, type Note, type Person } from '../.support/store/fixtures.ts';
+
+/** What a log may answer here; `lost` are the groups of others that came first. */
+type FakeAnswer = Answer | { outcome: 'lost'; groups: readonly ReadGroup[] };
 
 interface Fake {
   readonly writer: Writer;
@@ -17,23 +22,25 @@ interface Fake {
   /** How often the log was asked to confirm. */
   confirmed: number;
   /** What the log answers next; without one, it has won. */
-  readonly answers: (Answer | Promise<Answer>)[];
+  readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
   isFull: boolean;
   readonly heap: { isFull: boolean };
-  /** What the log has received by itself. */
-  readonly arrived: ForeignGroup[];
-  isDue: boolean;
-  /** Lets `ready` answer. */
+  /** What the log has received by itself. It is applied before the next batch. */
+  readonly arrived: ReadGroup[];
+  /** Lets the log decide. */
   turn: Promise<void>;
-  readonly events: LogEvents;
+  /** Settles the promise for which a log that is closed waits. */
+  giveUp: () => void;
+  readonly client: LogClient;
 }
 
 /** A writer on a log that answers as it is told. */
-async function fakeLog(recordsMax = Infinity): Promise<Fake> {
+async function fakeLog(): Promise<Fake> {
   const tables = { people: new Table(people), notes: new Table(notes) };
+  const byName = new Map(Object.entries(tables));
   const failures: unknown[] = [];
-  let told: LogEvents | undefined;
-  const fake: Omit<Fake, 'writer' | 'events'> = {
+  const givenUp = new Promise<void>((resolve) => queueMicrotask(() => (fake.giveUp = resolve)));
+  const fake: Omit<Fake, 'writer' | 'client'> = {
     ...tables,
     groups: [],
     failures,
@@ -42,51 +49,60 @@ async function fakeLog(recordsMax = Infinity): Promise<Fake> {
     isFull: false,
     heap: { isFull: false },
     arrived: [],
-    isDue: false,
     turn: Promise.resolve(),
+    giveUp: () => undefined,
+  };
+  let client: LogClient | undefined;
+  const follow = (groups: readonly ReadGroup[]): void => {
+    for (const group of groups) {
+      client?.follow(group.commits.length, () => Array.from(changesOf(group), ([change, sequence]) => {
+        const applied = applyChange(change, sequence, byName);
+        if ('problem' in applied) throw new Error(applied.problem);
+        return applied;
+      }));
+    }
   };
   const memory = memoryLog(seededRandom(1));
   const log: Log = {
     ...memory,
-    open(events) {
-      told = events;
-      return memory.open(events);
+    open(given) {
+      client = given;
+      return memory.open(given);
     },
-    async ready() {
-      await fake.turn;
-      return fake.arrived.splice(0);
-    },
-    get isDue() {
-      return fake.isDue;
-    },
-    append: async (group) => {
-      const answer = await (fake.answers.shift() ?? won);
-      if (answer.outcome === 'won') fake.groups.push(group);
-      return answer;
-    },
-    confirm: async () => {
-      fake.confirmed += 1;
-      fake.isDue = false;
-      return fake.answers.shift() ?? won;
+    append: async (decide) => {
+      for (;;) {
+        await fake.turn;
+        try {
+          follow(fake.arrived.splice(0));
+          const group = decide();
+          if (group.commits.length === 0) fake.confirmed += 1;
+          const answer = await (fake.answers.shift() ?? won);
+          if (answer.outcome === 'won' && group.commits.length > 0) fake.groups.push(group);
+          if (answer.outcome !== 'lost') return answer;
+          follow(answer.groups);
+        } catch (error) {
+          return { outcome: 'unknown', error };
+        }
+      }
     },
     get isFull() {
       return fake.isFull;
     },
+    close: (answered) => Promise.race([answered, givenUp]),
   };
-  const byName = new Map(Object.entries(tables));
   const onFailure = (error: unknown): void => void failures.push(error);
-  const writer = new Writer({ log, tables: byName, heap: fake.heap, recordsMax, onFailure });
+  const writer = new Writer({ log, tables: byName, heap: fake.heap, onFailure });
   await writer.start();
-  assert.ok(told);
-  return Object.assign(fake, { writer, events: told });
+  assert.ok(client);
+  return Object.assign(fake, { writer, client });
 }
 
-const foreign = (first: number, ...names: string[]): ForeignGroup => ({
+const foreign = (first: number, ...names: string[]): ReadGroup => ({
   first,
   commits: names.map((name, at) => [['people', { id: first + at, revision: first + at, ...person(name) }]]),
 });
 
-const lost = (...groups: ForeignGroup[]): Answer => ({ outcome: 'lost', groups });
+const lost = (...groups: ReadGroup[]): FakeAnswer => ({ outcome: 'lost', groups });
 
 describe('a writer whose log is shared with other processes', () => {
   it('applies what came before, and runs the batch again on top of it', async () => {
@@ -172,15 +188,16 @@ describe('a writer whose log is shared with other processes', () => {
   it('fails where a group cannot be applied', async () => {
     const { writer, people, answers, failures } = await fakeLog();
     answers.push(lost({ first: 1, commits: [[['strangers', 1]]] }));
-    await assert.rejects(writer.write((tx) => tx.insert(people, person('ann'))), { code: 'outcome_unknown' });
-    assert.match(String(failures), /Cannot apply commit 1 of the log/);
+    // Nothing of this was written, since another group was first.
+    await assert.rejects(writer.write((tx) => tx.insert(people, person('ann'))), { code: 'store_failed' });
+    assert.match(String(failures), /it names a collection that the manifest does not list/);
   });
 });
 
 describe('a writer whose log does not answer', () => {
   /** An answer that a test gives later. */
-  function later(fake: Fake): (answer: Answer) => void {
-    let give: (answer: Answer) => void = () => undefined;
+  function later(fake: Fake): (answer: FakeAnswer) => void {
+    let give: (answer: FakeAnswer) => void = () => undefined;
     fake.answers.push(new Promise((resolve) => (give = resolve)));
     return (answer) => give(answer);
   }
@@ -188,12 +205,14 @@ describe('a writer whose log does not answer', () => {
   const insert = ({ writer, people }: Fake, name: string): Promise<Person> =>
     writer.write((tx) => tx.insert(people, person(name)));
 
+  const unavailable = new CairnError('store_unavailable', 'Cannot reach the log', { retryAfterSeconds: 2 });
+
   async function stall(fake: Fake): Promise<void> {
     const inFlight = assert.rejects(insert(fake, 'ann'), { code: 'outcome_unknown' });
     const reading = assert.rejects(fake.writer.write(() => undefined), { code: 'store_unavailable' });
     await turns(3);
     const waiting = assert.rejects(insert(fake, 'bob'), { code: 'store_unavailable', retryAfterSeconds: 2 });
-    fake.events.onStalled();
+    fake.client.refuse(unavailable);
     await Promise.all([inFlight, reading, waiting]);
     await assert.rejects(insert(fake, 'cat'), { code: 'store_unavailable' });
   }
@@ -204,6 +223,8 @@ describe('a writer whose log does not answer', () => {
     await stall(fake);
     answer(won);
     await turns(2);
+    await assert.rejects(insert(fake, 'cat'), { code: 'store_unavailable' });
+    fake.client.refuse(undefined);
     assert.deepEqual(all(fake.people).map(({ name }) => name), ['ann']);
     assert.equal((await insert(fake, 'dan')).id, 2);
     assert.deepEqual(fake.failures, []);
@@ -214,6 +235,7 @@ describe('a writer whose log does not answer', () => {
     const answer = later(fake);
     await stall(fake);
     answer(lost(foreign(1, 'far')));
+    fake.client.refuse(undefined);
     await turns(2);
     assert.equal((await insert(fake, 'dan')).id, 2);
     assert.deepEqual(all(fake.people).map(({ name }) => name), ['far', 'dan']);
@@ -226,28 +248,36 @@ describe('a writer whose log does not answer', () => {
     await turns(3);
     const closed = fake.writer.close();
     await turns(3);
-    fake.events.onStalled();
-    await written;
+    fake.client.refuse(unavailable);
+    fake.giveUp();
+    await Promise.all([written, closed]);
+    answer({ outcome: 'refused', error: unavailable });
     await turns(3);
-    answer({ outcome: 'unknown', error: new Error('closed') });
-    await closed;
-    assert.deepEqual(fake.failures, []);
+    assert.deepEqual([fake.failures, fake.people.size], [[], 0]);
   });
 });
 
 describe('a writer whose log receives groups by itself', () => {
-  it('publishes them between two batches, though nothing waits, and confirms only what is still due', async () => {
+  it('publishes them between two batches, and not while one is in flight', async () => {
     const fake = await fakeLog();
-    fake.isDue = true;
-    fake.arrived.push(foreign(1, 'far'));
-    fake.events.onDue();
+    let answer: (answer: Answer) => void = () => undefined;
+    fake.answers.push(new Promise((resolve) => (answer = resolve)));
+    const writing = fake.writer.write((tx) => tx.insert(fake.people, person('ann')));
+    await turns(3);
+    const followed = fake.client.between(async () => {
+      const [group] = [foreign(2, 'far')];
+      fake.client.follow(1, () => Array.from(changesOf(group), ([change, sequence]) => {
+        const applied = applyChange(change, sequence, new Map([['people', fake.people]]));
+        assert.ok('id' in applied);
+        return applied;
+      }));
+    });
     await turns(5);
-    assert.deepEqual([all(fake.people).length, fake.confirmed], [1, 1]);
-    fake.arrived.push(foreign(2, 'away'));
-    fake.events.onDue();
-    await turns(5);
-    assert.deepEqual([all(fake.people).length, fake.confirmed], [1, 1], 'the log was not due');
-    assert.equal((await fake.writer.write((tx) => tx.get(fake.people, 2)))?.name, 'away');
+    assert.equal(fake.people.size, 0);
+    answer(won);
+    await Promise.all([writing, followed]);
+    assert.deepEqual(all(fake.people).map(({ name }) => name), ['ann', 'far']);
+    assert.equal(fake.writer.status().sequence, 2);
   });
 
   it('decides a batch when its turn has come, with all that waits by then', async () => {
@@ -311,25 +341,6 @@ describe('a writer', () => {
     assert.equal((await insert('dan')).id, 4);
   });
 
-  it('keeps at most as many records as it is told, also within one batch', async () => {
-    const { writer, people, notes, groups } = await fakeLog(3);
-    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.insert(people, person(name)));
-    const message = 'Cannot write: the server keeps at most 3 records: remove some first';
-    const full = { code: 'storage_full', message };
-    const outcomes = await Promise.allSettled(['ann', 'bob', 'cat', 'dan', 'eve'].map(insert));
-    assert.equal(outcomes.map(({ status }) => status[0]).join(''), 'fffrr');
-    assert.equal(groups.length, 1);
-    await assert.rejects(writer.write((tx) => tx.insert(notes, { person: 1, text: 'x' })), full);
-    await writer.write((tx) => tx.replace(people, 1, person('Ann')));
-    const swap = (removed: number): Promise<Note> => writer.write((tx) => {
-      tx.remove(people, removed);
-      return tx.insert(notes, { person: removed, text: 'gone' });
-    });
-    await Promise.all([swap(1), assert.rejects(insert('dan'), full), swap(2)]);
-    await Promise.all([writer.write((tx) => tx.remove(people, 3)), insert('dan')]);
-    assert.deepEqual([people.size, notes.size], [1, 2]);
-  });
-
   it('tells the batch in flight that its outcome is unknown, and what waits that nothing was written', async () => {
     const { writer, people, answers, failures } = await fakeLog();
     let fail: (answer: Answer) => void = () => undefined;
@@ -376,6 +387,76 @@ describe('a writer', () => {
     assert.deepEqual(runs, [1, 2, 3, 3]);
     assert.deepEqual(written.map(({ id, revision }) => [id, revision]), [[1, 1], [2, 2], [3, 3]]);
     assert.deepEqual(groups.map(({ commits }) => commits.length), [2, 1]);
+  });
+
+  it('undoes of a refused transaction what it did itself, however much came before it', async () => {
+    const { writer, people, notes } = await fakeLog();
+    for (const name of ['ann', 'bob', 'cat']) await writer.write((tx) => tx.insert(people, person(name)));
+    let puts = 0;
+    const { putPending } = people;
+    people.putPending = (id, record) => {
+      puts += 1;
+      putPending.call(people, id, record);
+    };
+    const bulk = writer.write((tx) => {
+      for (let n = 0; n < 1000; n += 1) tx.insert(people, person(`p${n}`));
+    });
+    const refused = Array.from({ length: 100 }, () => writer.write((tx) => {
+      tx.replace(people, 1, person('Ann'));
+      tx.remove(people, 2);
+      tx.insert(notes, { person: 1, text: 'x' });
+      tx.insert(people, person('cat'));
+    }));
+    const outcomes = await Promise.allSettled([bulk, ...refused]);
+    assert.equal(outcomes.filter(({ status }) => status === 'rejected').length, 100);
+    assert.equal(puts, 1000 + 100 * 2 * 2, 'each of its two changes was made and undone');
+    assert.equal((await writer.write((tx) => tx.insert(notes, { person: 1, text: 'y' }))).id, 1);
+    assert.equal((await writer.write((tx) => tx.insert(people, person('bob2')))).id, 1004);
+    assert.deepEqual(people.members('role', 'member').slice(0, 2).map(({ name }) => name), ['ann', 'bob']);
+    assert.equal(people.find('email', person('p999').email)?.id, 1003);
+  });
+
+  it('shows others only what is published, and a transaction what it and those before it did', async () => {
+    const { writer, people, answers } = await fakeLog();
+    await writer.write((tx) => tx.insert(people, person('ann')));
+    let answer: (answer: Answer) => void = () => undefined;
+    answers.push(new Promise((resolve) => (answer = resolve)));
+    const find = (name: string): number | undefined => people.find('email', person(name).email)?.id;
+    const moving = writer.write((tx) => {
+      tx.replace(people, 1, { ...person('bob'), role: 'admin' });
+      assert.equal(tx.find(people, 'email', person('ann').email), undefined);
+      tx.replace(people, 1, { ...person('cat'), role: 'guest' });
+      assert.equal(tx.find(people, 'email', person('bob').email), undefined);
+      assert.deepEqual(tx.members(people, 'role', 'member'), []);
+      assert.equal(tx.find(people, 'email', person('cat').email)?.id, 1);
+      assert.equal(tx.insert(people, person('ann')).id, 2, 'the key is free');
+      tx.remove(people, 2);
+    });
+    await turns(3);
+    assert.deepEqual([find('ann'), find('bob'), find('cat')], [1, undefined, undefined]);
+    assert.deepEqual([people.members('role', 'member').length, people.members('role', 'guest').length], [1, 0]);
+    answer(won);
+    await moving;
+    assert.deepEqual([find('ann'), find('bob'), find('cat')], [undefined, undefined, 1]);
+    assert.deepEqual([people.members('role', 'member').length, people.members('role', 'guest').length], [0, 1]);
+    assert.equal((await writer.write((tx) => tx.insert(people, person('ann')))).id, 3);
+  });
+
+  it('in memory leaves timers their turn, however many writes follow each other', async () => {
+    const tables = new Map([['people', new Table(people)]]);
+    const [table] = tables.values();
+    assert.ok(table);
+    const log = memoryLog(seededRandom(1));
+    const writer = new Writer({ log, tables, heap: { isFull: false }, onFailure: () => assert.fail() });
+    await writer.start();
+    let isOver = false;
+    setTimeout(() => (isOver = true), 1);
+    let writes = 0;
+    while (!isOver && writes < 100_000) {
+      await writer.write((tx) => tx.insert(table, person(`p${writes}`)));
+      writes += 1;
+    }
+    assert.ok(isOver, `${writes} writes kept a timer waiting`);
   });
 
   it('takes 1,000 records in one transaction as one commit', async () => {

@@ -174,16 +174,6 @@ export class Etcd {
     }
   }
 
-  /** Asks a member for the size of its database; NaN for what it does not say. */
-  async size(): Promise<{ readonly etcdBytes: number; readonly etcdQuotaBytes: number }> {
-    const metrics = await text(await this.#send('/metrics', ''));
-    const figure = (name: string) => Number(metrics.split(`\n${name} `)[1]?.split('\n')[0]);
-    return {
-      etcdBytes: figure('etcd_mvcc_db_total_size_in_bytes'),
-      etcdQuotaBytes: figure('etcd_server_quota_backend_bytes'),
-    };
-  }
-
   /**
    * Calls `onPut` with the keys below `prefix` that are put from `revision` on. Goes on until
    * etcd or a silence ends it. @throws Error
@@ -240,11 +230,11 @@ export class Etcd {
     return this.#token;
   }
 
-  #send(path: string, token: string, body?: object): Promise<IncomingMessage> {
+  #send(path: string, token: string, body: object): Promise<IncomingMessage> {
     const url = new URL(path, this.address);
     const options = {
       ...this.#options.tls,
-      method: body === undefined ? 'GET' : 'POST',
+      method: 'POST',
       timeout: attemptMs,
       signal: this.#closing.signal,
       headers: {
@@ -256,7 +246,7 @@ export class Etcd {
       const request = (url.protocol === 'https:' ? https : http).request(url, options, resolve);
       const end = () => request.destroy(new Error(`${url.host} is silent`));
       request.on('error', reject).on('timeout', end);
-      request.end(body && JSON.stringify(body));
+      request.end(JSON.stringify(body));
     });
   }
 }

@@ -5,7 +5,7 @@
  *   log/0000000000000120   {"id":"5f0c…-120","sequence":120,"commits":[[…],[…]],"crc":"89abcdef"}
  */
 import { decodeLine, encodeLine, groupBody } from '../journal/journal-format.ts';
-import type { ForeignGroup, Group } from '../log.ts';
+import type { Group, ReadGroup } from '../log.ts';
 
 /** Describes the last group of a log. */
 export interface Head {
@@ -44,7 +44,7 @@ export function encodeGroup(
 export function decodeGroup(
   line: Buffer,
   head: Head,
-): (ForeignGroup & { readonly next: Head }) | undefined {
+): (ReadGroup & { readonly next: Head }) | undefined {
   const decoded = decodeLine(line, head.chain);
   const { id, sequence: first, commits } = decoded?.value ?? {};
   if (decoded === undefined || first !== head.sequence + 1) return undefined;

@@ -25,18 +25,12 @@
  *   C1    a collection that is not registered      kept and written to snapshots
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CairnError } from '../../base/errors.ts';
-import {
-  won,
-  type Answer,
-  type ForeignGroup,
-  type Group,
-  type Log,
-  type LogEvents,
-} from '../log.ts';
+import { CairnError, invariant } from '../../base/errors.ts';
+import { won, type Answer, type Group, type Log, type LogClient, type ReadGroup } from '../log.ts';
 import { isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
+import { applyChange, changesOf } from '../memory/transaction.ts';
 import { viewsOf } from '../recovery/snapshot.ts';
-import { ClusterError, type ClusterStatus } from '../store.ts';
+import { ClusterError, type Figure, type PublishedChange } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import {
   endOf,
@@ -63,9 +57,8 @@ export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
 
 /** The time without an answer after which callers are told that the outcome is unknown. */
 const stalledMs = 5000;
-/** How often a node that writes nothing confirms, and after how many times it asks etcd's size. */
+/** How often a node that writes nothing confirms. */
 const confirmMs = 500;
-const ticksPerSize = 20;
 /** The pause before a new watch. */
 const watchPauseMs = 20;
 /** How many groups are read at a time. The number doubles while the groups are small. */
@@ -73,7 +66,10 @@ const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
 /** How many groups of the watch are kept during a request; others are read afterwards. */
 const groupsKeptMax = 64;
 
-/** One node's end of the log in etcd. */
+/** What the log answered; `lost`: other nodes were first, and their groups have been applied. */
+type SharedAnswer = Answer | { readonly outcome: 'lost' };
+
+/** A node's end of the log in etcd. */
 export class SharedLog implements Log {
   readonly isFull = false;
   readonly #options: SharedLogOptions;
@@ -81,15 +77,14 @@ export class SharedLog implements Log {
   readonly #tables: Map<string, AnyTable>;
   readonly #turns: Turns;
   readonly #checkpoints: Checkpoints;
-  #events: LogEvents | undefined;
+  #client: LogClient | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #ticks = 0;
   /** The revisions of etcd that last wrote these keys. */
   #metaRevision = 0;
   #keysRevision = 0;
-  /** The last group that the writer has. */
+  /** The last group that is applied here. */
   #head = firstHead;
-  /** The groups that the watch has brought and `ready` has not returned yet. */
+  /** The groups that the watch has brought and that have not been applied. */
   #arrived: readonly KeyValue[] = [];
   /** The revision of etcd up to which no group is missing here, and that of the last known group. */
   #seenRevision = 0;
@@ -100,7 +95,11 @@ export class SharedLog implements Log {
   #appendMs = 0;
   #readLimit = groupsPerRead.least;
   readonly #counts = { lostAppends: 0, reruns: 0, unansweredAppends: 0 };
-  #size = { etcdBytes: NaN, etcdQuotaBytes: NaN };
+  #isKeepingUp = false;
+  #isStalled = false;
+  #isClosed = false;
+  #onStalled: () => void = () => undefined;
+  #checkpointing: Promise<void> | undefined;
 
   /** The tables are empty until the log is open. */
   constructor(options: SharedLogOptions, tables: Map<string, AnyTable>) {
@@ -111,36 +110,122 @@ export class SharedLog implements Log {
     this.#checkpoints = new Checkpoints(options);
   }
 
-  /** Loads the snapshot. The groups after it come like those of other nodes. */
-  async open(events: LogEvents): Promise<{ epoch: string; sequence: number }> {
+  /** Loads the snapshot, and applies the groups after it like those of other nodes. */
+  async open(client: LogClient): Promise<{ epoch: string; sequence: number }> {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
     this.#metaRevision = metaRevision;
     this.#checkpoints.snapshot = snapshot;
     this.#head = snapshot.head;
-    this.#events = events;
-    this.#timer = setInterval(() => this.#tick(), confirmMs);
+    this.#client = client;
+    try {
+      const answer = await this.#confirm();
+      if (answer.outcome !== 'won') throw answer.error;
+    } catch (error) {
+      this.#options.etcd.close();
+      throw error;
+    }
+    this.#timer = setInterval(() => this.#keepUp(), confirmMs);
     void this.#watch();
     return { epoch, sequence: this.#head.sequence };
   }
 
-  async ready(): Promise<readonly ForeignGroup[]> {
-    await this.#turns.wait(() => this.#isBehind);
-    const groups = this.#follow(this.#arrived);
-    this.#arrived = [];
-    if (groups.length > 0 || !this.#isBehind) return groups;
-    const answer = await this.confirm();
-    return answer.outcome === 'lost' ? answer.groups : [];
-  }
-
-  get isDue(): boolean {
-    return this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs;
+  async append(decide: () => Group): Promise<Answer> {
+    try {
+      for (;;) {
+        await this.#applyArrived();
+        const answer = await this.#appendOnce(decide());
+        if (answer.outcome !== 'lost') return answer;
+      }
+    } catch (error) {
+      return { outcome: 'unknown', error };
+    } finally {
+      this.#checkpointIfDue();
+    }
   }
 
   get isCurrent(): boolean {
     return this.#since(this.#confirmedAt) <= this.#options.maxAgeMs;
   }
 
-  async append(group: Group): Promise<Answer> {
+  checkpoint(): Promise<void> {
+    const view = async () => ({ head: this.#head, views: viewsOf(this.#tables.values()) });
+    const isSame = isAt(`${this.#prefix}meta`, this.#metaRevision);
+    const between = () => this.#owner.between(view);
+    this.#checkpointing ??= this.#checkpoints.write(between, isSame).finally(() => {
+      this.#checkpointing = undefined;
+    });
+    return this.#checkpointing;
+  }
+
+  /** Abandons a request that has stalled. */
+  async close(answered: Promise<void>): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    const stalled = new Promise<void>((resolve) => (this.#onStalled = resolve));
+    const finished = answered.then(() => this.#checkpointing).catch(() => undefined);
+    if (!this.#isStalled) await Promise.race([finished, stalled]);
+    this.#isClosed = true;
+    this.#options.etcd.close();
+    await finished;
+  }
+
+  status() {
+    const { lostAppends, reruns, unansweredAppends } = this.#counts;
+    const ageMs = this.#since(this.#confirmedAt);
+    // prettier-ignore
+    const figures: Figure[] = [
+      ['gauge', 'cairn_cluster_age_seconds',
+        'Time since this node was last known to be up to date', ageMs / 1000],
+      ['counter', 'cairn_cluster_lost_appends_total',
+        'Appends refused because another node was first', lostAppends],
+      ['counter', 'cairn_cluster_reruns_total',
+        'Transactions that were run again after a lost append', reruns],
+      ['counter', 'cairn_cluster_unknown_appends_total',
+        'Appends that etcd did not answer within 5 s', unansweredAppends],
+    ];
+    const journalBytes = this.#checkpoints.logBytes(this.#head);
+    return { journalBytes, appendMs: this.#appendMs, ...this.#checkpoints.counts, figures };
+  }
+
+  get #owner(): LogClient {
+    invariant(this.#client !== undefined, 'the log is used before it is open');
+    return this.#client;
+  }
+
+  get #isBehind(): boolean {
+    return this.#heardRevision > this.#seenRevision;
+  }
+
+  get #isDue(): boolean {
+    return this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs;
+  }
+
+  #since(time: number): number {
+    return this.#options.clock.elapsed() - time;
+  }
+
+  /** Waits until this node may write, and applies the groups of others that have arrived. */
+  async #applyArrived(): Promise<void> {
+    for (;;) {
+      await this.#turns.wait(() => this.#isBehind);
+      const arrived = this.#arrived;
+      this.#arrived = [];
+      if (this.#follow(arrived) > 0) continue;
+      // The watch has lost a group.
+      if (!this.#isBehind || (await this.#ask({ success: [] })).outcome !== 'lost') return;
+    }
+  }
+
+  /** Makes sure that all groups of the log have been applied. */
+  async #confirm(): Promise<Answer> {
+    for (;;) {
+      const answer = await this.#ask({ success: [] });
+      if (answer.outcome !== 'lost') return answer;
+    }
+  }
+
+  async #appendOnce(group: Group): Promise<SharedAnswer> {
+    if (group.commits.length === 0) return this.#ask({ success: [] });
     const { line, next } = encodeGroup(group, this.#head, this.#turns.name);
     const turns = `${this.#prefix}turns/`;
     const waiting = [range(turns, endOf(turns)), remove(turns, endOf(turns))];
@@ -159,44 +244,28 @@ export class SharedLog implements Log {
     return answer;
   }
 
-  confirm(): Promise<Answer> {
-    return this.#ask({ success: [] });
+  /** Applies what has arrived, and confirms where it is time, though nobody writes. */
+  #keepUp(): void {
+    if (this.#isKeepingUp || !this.#isDue) return;
+    this.#isKeepingUp = true;
+    const keepUp = async (): Promise<void> => {
+      await this.#applyArrived();
+      const answer = this.#isDue ? await this.#confirm() : won;
+      if (answer.outcome === 'unknown') throw answer.error;
+      this.#checkpointIfDue();
+    };
+    this.#owner
+      .between(keepUp)
+      .catch((error: unknown) => this.#owner.onFailure(error))
+      .finally(() => (this.#isKeepingUp = false));
   }
 
-  get checkpointDue(): boolean {
-    return this.#checkpoints.isDue(this.#head);
-  }
-
-  checkpoint(between: <T>(work: () => Promise<T>) => Promise<T>): Promise<void> {
-    const view = async () => ({ head: this.#head, views: viewsOf(this.#tables.values()) });
-    const isSame = isAt(`${this.#prefix}meta`, this.#metaRevision);
-    return this.#checkpoints.write(() => between(view), isSame);
-  }
-
-  /** Abandons the requests in flight. */
-  async close(): Promise<void> {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    this.#options.etcd.close();
-  }
-
-  status() {
-    const ageMs = this.#since(this.#confirmedAt);
-    const cluster: ClusterStatus = { ageMs, ...this.#counts, ...this.#size };
-    const journalBytes = this.#checkpoints.logBytes(this.#head);
-    return { journalBytes, appendMs: this.#appendMs, ...this.#checkpoints.counts, cluster };
-  }
-
-  get #isBehind(): boolean {
-    return this.#heardRevision > this.#seenRevision;
-  }
-
-  #since(time: number): number {
-    return this.#options.clock.elapsed() - time;
+  #checkpointIfDue(): void {
+    if (this.#checkpoints.isDue(this.#head)) void this.checkpoint();
   }
 
   /** Does `success` if the log ends here; `id` is that of the group that this writes. */
-  async #ask({ success, failure = [] }: Txn, id?: string): Promise<Answer> {
+  async #ask({ success, failure = [] }: Txn, id?: string): Promise<SharedAnswer> {
     const meta = `${this.#prefix}meta`;
     const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head));
     const next = groupKey(this.#prefix, this.#head.sequence + 1);
@@ -214,20 +283,28 @@ export class SharedLog implements Log {
       });
       return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
     } catch (error) {
-      if (!(error instanceof ClusterError)) return { outcome: 'unknown', error };
-      // The cases A6 and A9.
-      const code = error.message.includes('too large') ? 'content_too_large' : 'storage_full';
-      const refusal = new CairnError(code, 'Cannot write: etcd has no room for the records');
-      return { outcome: 'refused', error: refusal };
+      if (error instanceof ClusterError) {
+        // The cases A6 and A9.
+        const code = error.message.includes('too large') ? 'content_too_large' : 'storage_full';
+        const refusal = new CairnError(code, 'Cannot write: etcd has no room for the records');
+        return { outcome: 'refused', error: refusal };
+      }
+      // After a close, all callers have been answered.
+      if (this.#isClosed) return { outcome: 'refused', error: unavailable() };
+      return { outcome: 'unknown', error };
     } finally {
       clearTimeout(stalled);
+      if (this.#isStalled) this.#owner.refuse(undefined);
+      this.#isStalled = false;
     }
   }
 
   #stall(id: string | undefined): void {
     if (id !== undefined) this.#counts.unansweredAppends += 1;
     this.#options.onNotice('etcd does not answer: no write succeeds until it does', 'error');
-    this.#events?.onStalled();
+    this.#isStalled = true;
+    this.#owner.refuse(unavailable());
+    this.#onStalled();
   }
 
   #win({ found, revision }: TxnAnswer): Answer {
@@ -245,33 +322,41 @@ export class SharedLog implements Log {
   }
 
   /** The cases A2 to A4, and F1. */
-  #lose({ found, revision }: TxnAnswer, id: string | undefined): Answer {
+  #lose({ found, revision }: TxnAnswer, id: string | undefined): SharedAnswer {
     const [[meta] = [], groups = []] = found;
     if (meta?.revision !== this.#metaRevision) return this.#left('has a new epoch or format');
     if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return won;
-    const foreign = this.#follow(groups);
-    if (foreign.length === 0) {
+    if (this.#follow(groups) === 0) {
       return this.#left('goes on with a group that does not follow the last one here');
     }
     if (groups.length < this.#readLimit) this.#seenRevision = revision;
     const { least, most, smallBytes } = groupsPerRead;
     const bytes = groups.reduce((sum, { value }) => sum + value.length, 0);
     this.#readLimit = bytes < smallBytes ? Math.min(most, 2 * this.#readLimit) : least;
-    return { outcome: 'lost', groups: foreign };
+    return { outcome: 'lost' };
   }
 
-  /** Returns the groups that follow the last one here, and ignores others. */
-  #follow(groups: readonly KeyValue[]): ForeignGroup[] {
-    return groups.flatMap(({ value, revision }) => {
+  /** Applies the groups that follow the last one here, and ignores others. Returns how many. */
+  #follow(groups: readonly KeyValue[]): number {
+    let count = 0;
+    for (const { value, revision } of groups) {
       const group = decodeGroup(value, this.#head);
-      if (group === undefined) return [];
-      for (const change of group.commits.flat()) {
-        const name = Array.isArray(change) && change[0];
-        if (typeof name === 'string' && isCollectionName(name)) tableOf(this.#tables, name);
-      }
+      if (group === undefined) continue;
+      this.#owner.follow(group.commits.length, () => this.#apply(group));
       this.#seenRevision = revision;
       this.#advance(group.next);
-      return [group];
+      count += 1;
+    }
+    return count;
+  }
+
+  #apply(group: ReadGroup): PublishedChange[] {
+    return Array.from(changesOf(group), ([change, sequence]) => {
+      const name = Array.isArray(change) && change[0];
+      if (typeof name === 'string' && isCollectionName(name)) tableOf(this.#tables, name);
+      const applied = applyChange(change, sequence, this.#tables);
+      if (!('problem' in applied)) return applied;
+      throw new Error(`Cannot apply commit ${sequence} of the log: ${applied.problem}`);
     });
   }
 
@@ -280,22 +365,12 @@ export class SharedLog implements Log {
     this.#turns.advance(head.id);
   }
 
-  #tick(): void {
-    if (this.isDue) this.#events?.onDue();
-    this.#ticks = (this.#ticks + 1) % ticksPerSize;
-    if (this.#ticks !== 1) return;
-    this.#options.etcd.size().then(
-      (size) => (this.#size = size),
-      () => undefined,
-    );
-  }
-
   /** Listens for groups. A confirmation finds what the watch loses. */
   async #watch(): Promise<void> {
     const hear = (groups: readonly KeyValue[]): void => {
       this.#arrived = [...this.#arrived, ...groups].slice(-groupsKeptMax);
       this.#heardRevision = groups.at(-1)?.revision ?? this.#heardRevision;
-      if (this.#isBehind) this.#events?.onDue();
+      if (this.#isBehind) this.#keepUp();
     };
     const log = `${this.#prefix}log/`;
     while (this.#timer !== undefined) {
@@ -312,4 +387,9 @@ export class SharedLog implements Log {
         : new ClusterError(75, `Cannot go on: the log in etcd ${problem}; start the node again`);
     return { outcome: 'unknown', error };
   }
+}
+
+function unavailable(): CairnError {
+  const message = 'Cannot reach the log of the store';
+  return new CairnError('store_unavailable', message, { retryAfterSeconds: 2 });
 }

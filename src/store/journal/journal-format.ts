@@ -32,7 +32,7 @@
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { readLines, type Files, type Line } from '../disk/files.ts';
-import type { ForeignGroup } from '../log.ts';
+import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
 import { StoreDamageError } from '../store.ts';
 
@@ -182,7 +182,7 @@ export async function openJournal(files: Files, number: number): Promise<Journal
 }
 
 /** A group, and the byte at which its line begins. */
-export interface JournalGroup extends ForeignGroup {
+export interface JournalGroup extends ReadGroup {
   readonly offset: number;
 }
 

@@ -25,24 +25,14 @@ export class RecordIndex<R> {
     return typeof ids === 'object' ? ids.size : ids === undefined ? 0 : 1;
   }
 
-  /** Follows a record from one version to the next; `undefined` stands for no record. */
-  move(id: number, before: R | undefined, after: R | undefined): void {
-    const from = before && this.keyOf(before);
-    const to = after && this.keyOf(after);
-    if (from === to) return;
-    if (from !== undefined) this.#remove(id, from);
-    if (to === undefined) return;
-    const ids = this.#ids.get(to);
-    if (ids === undefined) this.#ids.set(to, id);
-    else if (typeof ids === 'number') this.#ids.set(to, new Set([ids, id]));
-    else ids.add(id);
+  add(id: number, key: Key): void {
+    const ids = this.#ids.get(key);
+    if (ids === undefined) this.#ids.set(key, id);
+    else if (typeof ids === 'object') ids.add(id);
+    else if (ids !== id) this.#ids.set(key, new Set([ids, id]));
   }
 
-  clear(): void {
-    this.#ids.clear();
-  }
-
-  #remove(id: number, key: Key): void {
+  remove(id: number, key: Key): void {
     const ids = this.#ids.get(key);
     if (typeof ids === 'object') ids.delete(id);
     if (ids === id || (typeof ids === 'object' && ids.size === 0)) this.#ids.delete(key);

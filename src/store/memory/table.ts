@@ -4,56 +4,62 @@ import {
   UniqueKeyError,
   type Collection,
   type CollectionDefinition,
+  type PublishedChange,
   type StoredRecord,
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { RecordIndex, type Key, type KeyOf } from './record-index.ts';
 
-const misfit = 'it does not fit the declaration of';
+/** A table, whatever the type of its records is. */
+export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
 
-/** Whether a problem that `load` returned may be one of the declaration instead of the file. */
-export const isMisfit = (problem: string): boolean => problem.startsWith(misfit);
+/** A change of one record that a transaction makes. */
+export interface Change extends PublishedChange {
+  readonly collection: AnyTable;
+  /** The id that the next new record would have had. */
+  readonly nextId: number;
+}
 
-/** The part of a table that does not depend on the type of its records. */
-export type AnyTable = Readonly<
-  Pick<Table<StoredRecord>, 'name' | 'size' | 'revision' | 'nextId' | 'isOrdinary'>
-> &
-  Pick<
-    Table<StoredRecord>,
-    'get' | 'view' | 'publish' | 'load' | 'unload' | 'advance' | 'fresh'
-  > & { readonly batch: Pick<Layer<StoredRecord>, 'put' | 'clear'> };
+/** Why a table does not take a record, as the end of a sentence. */
+export interface Misfit {
+  readonly problem: string;
+  /** Present where the declaration may be wrong instead of the record. */
+  readonly isOfDeclaration?: true;
+}
 
-/** One collection as it is published, and over it the changes that are not published yet. */
+/**
+ * One collection. Beside the published records it has the pending ones: the changes of the
+ * batch that is being decided or appended. The indexes hold the keys of both.
+ */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
-  readonly indexes: ReadonlyMap<string, RecordIndex<R>>;
+  /** Whether a full store refuses transactions that add to it. */
+  readonly isOrdinary: boolean;
   revision = 0;
   nextId = 1;
-  /** The changes of the current batch of transactions. */
-  readonly batch: Layer<R>;
   readonly #definition: CollectionDefinition<R>;
-  readonly #unique: readonly (readonly [index: string, keyOf: KeyOf<R>])[];
+  readonly #indexes: ReadonlyMap<string, RecordIndex<R>>;
+  readonly #unique: ReadonlyMap<string, KeyOf<R>>;
   readonly #blocks = new Blocks<R>();
+  /** The pending records by id; `undefined` where the batch removes the record. */
+  readonly #pending = new Map<number, R | undefined>();
+  /** The id that the next new record gets, after those of the batch. */
+  #nextPendingId = 1;
 
   constructor(definition: CollectionDefinition<R>) {
-    const { name, unique = {}, groups } = definition;
+    const { name, unique = {}, groups, whenFull = false } = definition;
     this.name = name;
+    this.isOrdinary = !whenFull;
     this.#definition = definition;
-    this.#unique = Object.entries(unique);
+    this.#unique = new Map(Object.entries(unique));
     const indexes = Object.entries({ ...groups, ...unique });
-    this.indexes = new Map(indexes.map(([index, keyOf]) => [index, new RecordIndex(keyOf)]));
-    this.batch = new Layer<R>(this);
+    this.#indexes = new Map(indexes.map(([index, keyOf]) => [index, new RecordIndex(keyOf)]));
   }
 
   /** Another table of the same collection, without records. */
   fresh(): AnyTable {
     return new Table(this.#definition);
-  }
-
-  /** Whether a full store refuses transactions that add to it. */
-  get isOrdinary(): boolean {
-    return this.#definition.whenFull !== true;
   }
 
   get size(): number {
@@ -66,12 +72,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   find(index: string, key: string): R | undefined {
-    const [id] = this.ids(index, key);
-    return id === undefined ? undefined : this.get(id);
+    const [found] = this.#recordsWith(index, key, 'published');
+    return found;
   }
 
   members(index: string, key: Key): R[] {
-    return recordsOf(this, index, key);
+    return [...this.#recordsWith(index, key, 'published')].sort(byId);
   }
 
   latest(count: number): R[] {
@@ -82,56 +88,103 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return { size: this.size, revision: this.revision, blocks: this.#blocks.view() };
   }
 
-  ids(index: string, key: Key): Iterable<number> {
-    return this.#index(index).ids(key);
+  /** The record as the batch leaves it. */
+  getPending(id: number): R | undefined {
+    const pending = this.#pending.get(id);
+    return pending !== undefined || this.#pending.has(id) ? pending : this.get(id);
   }
 
+  /** The record that has had this key for the longest time, as the batch leaves it. */
+  findPending(index: string, key: Key): R | undefined {
+    const [found] = this.#recordsWith(index, key, 'pending');
+    return found;
+  }
+
+  membersPending(index: string, key: Key): R[] {
+    return [...this.#recordsWith(index, key, 'pending')].sort(byId);
+  }
+
+  /** How many records have this key, published or pending. Changed records may count twice. */
   countAtMost(index: string, key: Key): number {
     return this.#index(index).count(key);
   }
 
-  /** The unique index in which another record, published or not, has the key of this one. */
+  /** The id that the next new record gets. */
+  get nextPendingId(): number {
+    return Math.max(this.#nextPendingId, this.nextId);
+  }
+
+  /** Puts a pending record, or removes it where `record` is `undefined`. */
+  putPending(id: number, record: R | undefined): void {
+    const [published, before] = [this.get(id), this.getPending(id)];
+    for (const index of this.#indexes.values()) {
+      const keyOf = (version: R | undefined) => version && index.keyOf(version);
+      const [kept, from, to] = [keyOf(published), keyOf(before), keyOf(record)];
+      if (from === to) continue;
+      if (from !== undefined && from !== kept) index.remove(id, from);
+      if (to !== undefined && to !== kept) index.add(id, to);
+    }
+    if (record === published) this.#pending.delete(id);
+    else this.#pending.set(id, record);
+    this.#nextPendingId = Math.max(this.#nextPendingId, id + 1);
+  }
+
+  /** Takes back the last pending change of a record. */
+  undo(id: number, before: R | undefined, nextId: number): void {
+    this.putPending(id, before);
+    this.#nextPendingId = nextId;
+  }
+
+  /** Publishes a pending change. Those that a later one of the batch replaced leave no record. */
+  publishPending(id: number, record: R | undefined, sequence: number): void {
+    if (this.getPending(id) === record) {
+      this.#pending.delete(id);
+      this.#publish(id, record);
+    }
+    this.advance(sequence, id + 1);
+  }
+
+  /** The unique index in which another record, published or pending, has the key of this one. */
   conflict(id: number, record: R): string | undefined {
     for (const [index, keyOf] of this.#unique) {
       const key = keyOf(record);
       if (key === undefined) continue;
-      for (const holder of this.batch.ids(index, key)) if (holder !== id) return index;
+      for (const holder of this.#recordsWith(index, key, 'pending')) {
+        if (holder.id !== id) return index;
+      }
     }
     return undefined;
   }
 
-  /** Publishes the new version of a record; `undefined` removes the record. */
-  publish(id: number, record: R | undefined, sequence: number): void {
-    const before = this.indexes.size === 0 ? undefined : this.get(id);
-    for (const index of this.indexes.values()) index.move(id, before, record);
-    this.#blocks.set(id, record);
-    this.advance(sequence, id + 1);
-  }
-
   /**
-   * Publishes a record that was read from a file or a log. Returns the problem, as the
-   * end of a sentence, where there is one.
+   * Publishes a record that was read from a file or a log. Nothing is pending. Returns the
+   * problem where there is one.
    */
-  load(stored: JsonObject): string | undefined {
-    if (!isStored(stored)) return 'its id or revision is not a positive integer, or too large';
+  load(stored: JsonObject): Misfit | undefined {
+    if (!isStored(stored)) {
+      return { problem: 'its id or revision is not a positive integer, or too large' };
+    }
     const { id } = stored;
     const record = this.#definition.parse(stored);
     if (typeof record !== 'object') {
-      return `${misfit} ${this.name}${record === undefined ? '' : `: record ${id} ${record}`}`;
+      const reason = record === undefined ? '' : `: record ${id} ${record}`;
+      const problem = `it does not fit the declaration of ${this.name}${reason}`;
+      return { problem, isOfDeclaration: true };
     }
     const taken = this.conflict(id, record);
-    if (taken !== undefined) return new UniqueKeyError(this.name, taken).message;
-    this.publish(id, record, 0);
+    if (taken !== undefined) return { problem: new UniqueKeyError(this.name, taken).message };
+    this.#publish(id, record);
+    this.advance(0, id + 1);
     return undefined;
   }
 
   /**
-   * Removes a record that the journal removes. Returns the problem where there is no such
-   * record.
+   * Removes a record that a log removes. Nothing is pending. Returns the problem where
+   * there is no such record.
    */
-  unload(id: number): string | undefined {
-    if (this.get(id) === undefined) return 'it removes a record that is not there';
-    this.publish(id, undefined, 0);
+  unload(id: number): Misfit | undefined {
+    if (this.get(id) === undefined) return { problem: 'it removes a record that is not there' };
+    this.#publish(id, undefined);
     return undefined;
   }
 
@@ -141,72 +194,45 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     if (nextId > this.nextId) this.nextId = nextId;
   }
 
+  #publish(id: number, record: R | undefined): void {
+    const before = this.#indexes.size === 0 ? undefined : this.get(id);
+    for (const index of this.#indexes.values()) {
+      const from = before && index.keyOf(before);
+      const to = record && index.keyOf(record);
+      if (from !== undefined && from !== to) index.remove(id, from);
+      if (to !== undefined && from !== to) index.add(id, to);
+    }
+    this.#blocks.set(id, record);
+  }
+
+  /** The records with this key, in the order in which they got it. */
+  *#recordsWith(
+    name: string,
+    key: Key,
+    version: 'published' | 'pending',
+  ): Generator<R, void, undefined> {
+    const index = this.#index(name);
+    for (const id of index.ids(key)) {
+      const record = version === 'pending' ? this.getPending(id) : this.get(id);
+      if (record === undefined) continue;
+      if (!this.#pending.has(id) || index.keyOf(record) === key) yield record;
+    }
+  }
+
   #index(name: string): RecordIndex<R> {
-    const found = this.indexes.get(name);
+    const found = this.#indexes.get(name);
     invariant(found !== undefined, `the collection ${this.name} has no index ${name}`);
     return found;
   }
 }
 
-/** The changes of one batch, laid over a table until they are published. */
-export class Layer<R extends StoredRecord> {
-  readonly #table: Table<R>;
-  /** Indexes of the changed records. */
-  readonly #indexes: ReadonlyMap<string, RecordIndex<R>>;
-  /** The changed records by id; `undefined` where the record is removed. */
-  readonly #changes = new Map<number, R | undefined>();
-  #nextId = 0;
+const byId = (a: StoredRecord, b: StoredRecord): number => a.id - b.id;
 
-  constructor(table: Table<R>) {
-    this.#table = table;
-    this.#indexes = new Map(
-      Array.from(table.indexes, ([name, { keyOf }]) => [name, new RecordIndex(keyOf)]),
-    );
+/** Takes pending changes back, the last one first. */
+export function undo(changes: readonly Change[]): void {
+  for (const { collection, id, before, nextId } of changes.toReversed()) {
+    collection.undo(id, before, nextId);
   }
-
-  /** The id that the next new record gets. */
-  get nextId(): number {
-    return Math.max(this.#nextId, this.#table.nextId);
-  }
-
-  get(id: number): R | undefined {
-    return this.#changes.has(id) ? this.#changes.get(id) : this.#table.get(id);
-  }
-
-  /** The ids of the records with this key in the index, in the order in which they got it. */
-  *ids(index: string, key: Key): Generator<number, void, undefined> {
-    for (const id of this.#table.ids(index, key)) if (!this.#changes.has(id)) yield id;
-    yield* this.#indexes.get(index)?.ids(key) ?? [];
-  }
-
-  /** How many records have this key in the index. Changed records may count twice. */
-  countAtMost(index: string, key: Key): number {
-    return this.#table.countAtMost(index, key) + (this.#indexes.get(index)?.count(key) ?? 0);
-  }
-
-  /** Puts a record, or removes it where `record` is `undefined`. */
-  put(id: number, record: R | undefined): void {
-    for (const index of this.#indexes.values()) index.move(id, this.#changes.get(id), record);
-    this.#changes.set(id, record);
-    this.#nextId = Math.max(this.#nextId, id + 1);
-  }
-
-  clear(): void {
-    if (this.#changes.size === 0) return;
-    this.#changes.clear();
-    this.#nextId = 0;
-    for (const index of this.#indexes.values()) index.clear();
-  }
-}
-
-/** The records with this key, by ascending id. */
-export function recordsOf<R extends StoredRecord>(
-  records: Pick<Layer<R>, 'get'> & { ids(index: string, key: Key): Iterable<number> },
-  index: string,
-  key: Key,
-): R[] {
-  const ids = [...records.ids(index, key)].sort((a, b) => a - b);
-  return ids.flatMap((id) => records.get(id) ?? []);
 }
 
 /** The table of this name. Adds one where the program does not know the collection. */

@@ -1,6 +1,6 @@
 import { CairnError, invariant } from '../../base/errors.ts';
 import { isJsonObject, type JsonValue } from '../../base/json.ts';
-import type { ForeignGroup } from '../log.ts';
+import type { ReadGroup } from '../log.ts';
 import {
   UniqueKeyError,
   type Collection,
@@ -10,12 +10,7 @@ import {
   type Unstored,
 } from '../store.ts';
 import type { Key } from './record-index.ts';
-import { isCount, recordsOf, Table, type AnyTable } from './table.ts';
-
-/** A change of one record, before it is published. */
-export interface Change extends PublishedChange {
-  readonly collection: AnyTable;
-}
+import { isCount, Table, type AnyTable, type Change, type Misfit } from './table.ts';
 
 /**
  * One run of a transaction's work, on the published records and the changes of its batch
@@ -26,14 +21,8 @@ export class TableTransaction implements Transaction {
   readonly changes: Change[] = [];
   /** False once the work has returned. Then the transaction refuses to be used. */
   isOpen = true;
-  /** Records that it adds to ordinary collections; negative where it removes more. */
-  added = 0;
   readonly #sequence: number;
   #encoded = '';
-  #inserts = false;
-  #removes = false;
-  /** Whether it changes an ordinary collection, which is one without `whenFull`. */
-  #isOrdinary = false;
 
   /** `sequence` is that of the commit, and becomes the revision of every record it writes. */
   constructor(sequence: number) {
@@ -47,12 +36,14 @@ export class TableTransaction implements Transaction {
 
   /** Whether a full store refuses it. Removals are accepted, and so are special collections. */
   get grows(): boolean {
-    const shrinks = this.#removes && !this.#inserts;
-    return this.#isOrdinary && !shrinks;
+    const removes = this.changes.some(({ record }) => record === undefined);
+    const inserts = this.changes.some(({ before }) => before === undefined);
+    const isOrdinary = this.changes.some(({ collection }) => collection.isOrdinary);
+    return isOrdinary && (inserts || !removes);
   }
 
   get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined {
-    return this.#table(collection).batch.get(id);
+    return this.#table(collection).getPending(id);
   }
 
   find<R extends StoredRecord>(
@@ -64,7 +55,7 @@ export class TableTransaction implements Transaction {
   }
 
   members<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): R[] {
-    return recordsOf(this.#table(collection).batch, index, key);
+    return this.#table(collection).membersPending(index, key);
   }
 
   oldest<R extends StoredRecord>(
@@ -72,63 +63,47 @@ export class TableTransaction implements Transaction {
     index: string,
     key: Key,
   ): R | undefined {
-    const { batch } = this.#table(collection);
-    for (const id of batch.ids(index, key)) return batch.get(id);
-    return undefined;
+    return this.#table(collection).findPending(index, key);
   }
 
   countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): number {
-    return this.#table(collection).batch.countAtMost(index, key);
+    return this.#table(collection).countAtMost(index, key);
   }
 
   insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
-    const { nextId } = this.#table(collection).batch;
-    if (!isCount(nextId + 1)) {
+    const id = this.#table(collection).nextPendingId;
+    if (!isCount(id + 1)) {
       const message = `Cannot write to ${collection.name}: it has no more ids to give`;
       throw new CairnError('storage_full', message);
     }
-    return this.#put(collection, nextId, record, 1);
+    return this.#put(collection, id, record);
   }
 
   replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
     const known = this.get(collection, id) !== undefined;
     invariant(known, `there is no record ${id} in ${collection.name} to replace`);
-    return this.#put(collection, id, record, 0);
+    return this.#put(collection, id, record);
   }
 
   remove<R extends StoredRecord>(collection: Collection<R>, id: number): void {
     if (this.get(collection, id) === undefined) return;
-    this.#change(this.#table(collection), id, undefined, -1);
+    this.#change(this.#table(collection), id, undefined);
   }
 
-  #put<R extends StoredRecord>(
-    collection: Collection<R>,
-    id: number,
-    record: Unstored<R>,
-    added: number,
-  ): R {
+  #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
     const table = this.#table(collection);
     const stored = complete<R>(id, this.#sequence, record);
     const taken = table.conflict(id, stored);
     if (taken !== undefined) throw new UniqueKeyError(table.name, taken);
-    this.#change(table, id, stored, added);
+    this.#change(table, id, stored);
     return stored;
   }
 
-  #change<R extends StoredRecord>(
-    table: Table<R>,
-    id: number,
-    record: R | undefined,
-    added: number,
-  ): void {
-    table.batch.put(id, record);
-    this.changes.push({ collection: table, id, record, sequence: this.#sequence });
-    this.#inserts ||= added > 0;
-    this.#removes ||= added < 0;
-    if (table.isOrdinary) {
-      this.#isOrdinary = true;
-      this.added += added;
-    }
+  #change<R extends StoredRecord>(table: Table<R>, id: number, record: R | undefined): void {
+    const [before, nextId] = [table.getPending(id), table.nextPendingId];
+    table.putPending(id, record);
+    const sequence = this.#sequence;
+    this.changes.push({ collection: table, id, record, before, nextId, sequence });
     const separator = this.#encoded === '' ? '[' : ',';
     this.#encoded += `${separator}["${table.name}",${JSON.stringify(record ?? id)}]`;
   }
@@ -162,24 +137,27 @@ export function applyChange(
   change: JsonValue,
   sequence: number,
   tables: ReadonlyMap<string, AnyTable>,
-): PublishedChange | string {
-  if (!Array.isArray(change)) return 'a change is not a pair';
+): PublishedChange | Misfit {
+  if (!Array.isArray(change)) return { problem: 'a change is not a pair' };
   const [name, value] = change;
   const table = typeof name === 'string' ? tables.get(name) : undefined;
-  if (table === undefined) return 'it names a collection that the manifest does not list';
+  if (table === undefined) {
+    return { problem: 'it names a collection that the manifest does not list' };
+  }
   const record = isJsonObject(value) ? value : undefined;
   const id = record?.['id'] ?? value;
-  if (!isCount(id)) return 'a change is neither a record nor an id';
+  if (!isCount(id)) return { problem: 'a change is neither a record nor an id' };
   if (record !== undefined && record['revision'] !== sequence) {
-    return 'a record does not have the revision of its commit';
+    return { problem: 'a record does not have the revision of its commit' };
   }
-  const problem = record === undefined ? table.unload(id) : table.load(record);
+  const before = table.get(id);
+  const misfit = record === undefined ? table.unload(id) : table.load(record);
   table.advance(sequence, id + 1);
-  return problem ?? { collection: table, id, record: table.get(id), sequence };
+  return misfit ?? { collection: table, id, record: table.get(id), before, sequence };
 }
 
 /** The changes of a group, each with the sequence number of its commit. */
-export function* changesOf(group: ForeignGroup): Generator<[change: JsonValue, sequence: number]> {
+export function* changesOf(group: ReadGroup): Generator<[change: JsonValue, sequence: number]> {
   for (const [at, commit] of group.commits.entries()) {
     for (const change of Array.isArray(commit) ? commit : [commit]) {
       yield [change, group.first + at];

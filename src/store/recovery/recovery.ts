@@ -6,8 +6,8 @@ import {
   type Journal,
   type Report,
 } from '../journal/journal-format.ts';
-import { isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
-import type { ForeignGroup } from '../log.ts';
+import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
+import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import { StoreDamageError } from '../store.ts';
 import type { RefusalLabel } from './cases.ts';
@@ -157,8 +157,8 @@ async function replay(
         report(new StoreDamageError('J3', name, offset, 'a snapshot ends within this group'));
       }
       replayed += commits.length;
-      for (const problem of replayGroup(group, tables, snapshots)) {
-        const label = isMisfit(problem) ? 'D1' : 'J5';
+      for (const { problem, isOfDeclaration } of replayGroup(group, tables, snapshots)) {
+        const label = isOfDeclaration ? 'D1' : 'J5';
         report(new StoreDamageError(label, name, offset, problem));
       }
     }
@@ -177,14 +177,14 @@ async function replay(
 
 /** Applies the changes that the snapshots do not hold. Yields what is wrong with them. */
 function* replayGroup(
-  group: ForeignGroup,
+  group: ReadGroup,
   tables: ReadonlyMap<string, AnyTable>,
   snapshots: ReadonlyMap<string, Snapshot>,
-): Generator<string> {
+): Generator<Misfit> {
   for (const [change, sequence] of changesOf(group)) {
     const name = Array.isArray(change) ? String(change[0]) : '';
     if (sequence <= (snapshots.get(name)?.through ?? 0)) continue;
     const applied = applyChange(change, sequence, tables);
-    if (typeof applied === 'string') yield applied;
+    if ('problem' in applied) yield applied;
   }
 }

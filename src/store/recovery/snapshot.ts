@@ -27,7 +27,7 @@ import {
   type Files,
 } from '../disk/files.ts';
 import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
-import { isCount, isMisfit, tableOf, type AnyTable } from '../memory/table.ts';
+import { isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import { StoreDamageError, type StoredRecord, type View } from '../store.ts';
 
 const snapshotFormat = 1;
@@ -228,18 +228,18 @@ async function salvageSnapshot(
 ): Promise<Header | undefined> {
   const name = snapshotName(table.name);
   let isLossy = false;
-  const lose = (offset: number, problem: string): void => {
+  const lose = (offset: number, { problem, isOfDeclaration }: Misfit): void => {
     isLossy = true;
-    report(new StoreDamageError(isMisfit(problem) ? 'D1' : 'S1', name, offset, problem));
+    report(new StoreDamageError(isOfDeclaration ? 'D1' : 'S1', name, offset, problem));
   };
   const { head, entries } = await readEntries(files, name, lose);
   const header = parseHeader(head, table.name);
-  if (header === undefined) lose(0, 'it is no header');
+  if (header === undefined) lose(0, { problem: 'it is no header' });
   for (const { offset, record } of entries) {
     // A record that was added by hand needs no revision of its own.
     const stored = record && { id: 0, revision: header?.through ?? 0, ...record };
-    const problem = stored === undefined ? 'it is no record' : loadOnce(stored, table);
-    if (problem !== undefined) lose(offset, problem);
+    const misfit = stored === undefined ? { problem: 'it is no record' } : loadOnce(stored, table);
+    if (misfit !== undefined) lose(offset, misfit);
   }
   table.advance(header?.revision ?? 0, header?.nextId ?? 0);
   if (!isLossy) report(new StoreDamageError('S2', name));
@@ -247,10 +247,10 @@ async function salvageSnapshot(
 }
 
 /** Loads a record, unless another one has its id. Returns the problem, if there is one. */
-function loadOnce(stored: JsonObject, table: AnyTable): string | undefined {
+function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
   const { id } = stored;
   const isTaken = isCount(id) && table.get(id) !== undefined;
-  return isTaken ? `another record has the id ${id}` : table.load(stored);
+  return isTaken ? { problem: `another record has the id ${id}` } : table.load(stored);
 }
 
 /**
@@ -260,14 +260,14 @@ function loadOnce(stored: JsonObject, table: AnyTable): string | undefined {
 async function readEntries(
   files: Files,
   name: string,
-  lose: (offset: number, problem: string) => void,
+  lose: (offset: number, misfit: Misfit) => void,
 ): Promise<{ head: JsonObject | undefined; entries: Entry[] }> {
   const entries: Entry[] = [];
   let head: JsonObject | undefined;
   let hasFooter = false;
   for await (const { offset, bytes } of readLines(files, name)) {
     if (offset === 0) refuseNewer(name, bytes, snapshotFormat);
-    if (!isUtf8(bytes)) lose(offset, 'it has bytes that are not UTF-8');
+    if (!isUtf8(bytes)) lose(offset, { problem: 'it has bytes that are not UTF-8' });
     const line = bytes.toString().trim();
     if (offset === 0 && line.endsWith('[')) head = parseObject(`${line}]}`);
     else if (line.startsWith('],"count":')) hasFooter = true;
@@ -281,7 +281,7 @@ async function readEntries(
   const whole = parseObject(hasMark ? bytes.subarray(3) : bytes);
   const records = whole?.['records'];
   if (!Array.isArray(records)) {
-    if (!hasFooter) lose(bytes.length, 'its last line is missing');
+    if (!hasFooter) lose(bytes.length, { problem: 'its last line is missing' });
     return { head, entries };
   }
   const entryOf = (value: JsonValue): Entry => ({

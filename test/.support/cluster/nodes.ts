@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 
 import { systemClock, systemRandom, type Clock } from '../../../src/base/system.ts';
@@ -100,4 +101,11 @@ export class SetClock implements Clock {
   elapsed(): number {
     return performance.now() + this.offsetMs;
   }
+}
+
+/** A figure of a node's log, which the metrics show as `cairn_cluster_…`. */
+export function figure(store: Pick<OpenStore, 'status'>, name: string): number {
+  const found = store.status().figures?.find(([, each]) => each === `cairn_cluster_${name}`);
+  assert.ok(found !== undefined, name);
+  return found[3];
 }

@@ -196,7 +196,6 @@ export class SmallEtcd {
     };
     try {
       if (path === '/version') return send(200, { etcdserver: '3.5.99', etcdcluster: '3.5.0' });
-      if (path === '/metrics') return this.#sendMetrics(response);
       const body = (await json(request)) as Json;
       this.requests.push({ member, path, body });
       if (path === '/v3/watch') return this.#watch(member, body, response, request);
@@ -216,11 +215,6 @@ export class SmallEtcd {
       const { status, code, message } = error;
       send(status, { error: message, code, message });
     }
-  }
-
-  #sendMetrics(response: ServerResponse): void {
-    const quota = Number.isFinite(this.quota) ? this.quota : 2 ** 31;
-    response.end(`\netcd_mvcc_db_total_size_in_bytes ${this.bytes}\netcd_server_quota_backend_bytes ${quota}\n`);
   }
 
   #answer(path: string, body: Json, request: IncomingMessage): Json {

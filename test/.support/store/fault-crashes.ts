@@ -45,6 +45,7 @@ export async function crashWhileFull(seed: number, steps: number): Promise<{ ref
     }
     await turns(10);
     opened.clock.advance(1500);
+    await opened.tick();
   }
   let states = 0;
   for (let length = started; length <= disk.operations.length; length += 1) {

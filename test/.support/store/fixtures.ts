@@ -115,6 +115,8 @@ export interface Opened {
   readonly notices: string[];
   readonly failures: unknown[];
   readonly clock: ReturnType<typeof steppingClock>;
+  /** Does what happens periodically, such as asking for room on the disk. */
+  readonly tick: () => Promise<void>;
 }
 
 /** A store with the two collections of these tests, not yet started. */
@@ -122,10 +124,11 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
   const notices: string[] = [];
   const failures: unknown[] = [];
   const clock = steppingClock();
+  const machine = machineWith();
   const options = {
     clock,
     random: seededRandom(1),
-    machine: machineWith(),
+    machine,
     onNotice: (notice: string) => void notices.push(notice),
     onFailure: (error: unknown) => void failures.push(error),
     onProgress: () => undefined,
@@ -143,6 +146,10 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
     notices,
     failures,
     clock,
+    tick: async () => {
+      machine.renew();
+      await turns(5);
+    },
   };
 }
 
