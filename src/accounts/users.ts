@@ -2,8 +2,8 @@ import { localAdministrator, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
-import type { Wrote } from '../collections/hooks.ts';
-import type { Created, Origin } from '../collections/idempotency.ts';
+import type { RecordWriter } from '../collections/hooks.ts';
+import type { Created, CreationRequest } from '../collections/idempotency.ts';
 import { acceptNew, draft, validationFailed, type Draft } from '../schema/check.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/representation.ts';
@@ -43,6 +43,7 @@ export interface ChangedUser {
 
 /** The users, and changes of them and their sessions. Callers are authorized before. */
 export class Users {
+  readonly fields = userFields;
   readonly records: Collection<UserRecord>;
   readonly #parts: AccountParts;
   readonly #sessions: Sessions;
@@ -92,7 +93,7 @@ export class Users {
   async create(
     principal: Principal,
     input: NewUser,
-    { address = '', attempt }: Origin = {},
+    { address = '', keyed }: CreationRequest = {},
   ): Promise<Created<UserRecord>> {
     const { throttle, keys } = this.#parts;
     await checkActorFirst(principal, this.#parts);
@@ -100,7 +101,7 @@ export class Users {
     const { name, email, role } = input;
     const recall = (first: StoredRecord): UserRecord => ({ ...first, name, email, role });
     return await this.#insert(principal, input, address, (transaction, insert) =>
-      keys.once(transaction, attempt, insert, recall),
+      keys.once(transaction, keyed, insert, recall),
     );
   }
 
@@ -127,7 +128,7 @@ export class Users {
       : undefined;
     const { password } = asked;
     const newHash = password && (await passwords.hash(password, turnOf(principal.userId)));
-    const { before, after, renewed } = await this.#writeAs(principal, (transaction, wrote) => {
+    const { before, after, renewed } = await this.#writeAs(principal, (transaction, writer) => {
       const before = found(transaction.get(this.records, userId));
       const input = before === seen ? asked : draft.against(before);
       precondition.check(before.revision);
@@ -139,8 +140,7 @@ export class Users {
       const secrets = newHash && { passwordHash: newHash, signedOutAt: clock.now() };
       const isSame = newHash === undefined && looksSame(userFields, before, input);
       const changed = { ...before, name, email, role, ...secrets };
-      const after = isSame ? before : transaction.replace(this.records, userId, changed);
-      if (!isSame) wrote({ before, after });
+      const after = isSame ? before : writer.replace(this, before, changed);
       return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
     this.#auditChange(before, after, { userId, by: principal.userId, address });
@@ -149,14 +149,13 @@ export class Users {
 
   /** @throws CairnError in the order that `Precondition` documents; also `last_admin` */
   async remove({ principal, id: userId, precondition, address }: Target): Promise<void> {
-    await this.#writeAs(principal, (transaction, wrote) => {
+    await this.#writeAs(principal, (transaction, writer) => {
       const before = found(transaction.get(this.records, userId));
       precondition.demand();
       precondition.check(before.revision);
       this.#keepAnAdministrator(transaction, before);
       this.#sessions.endAll(transaction, userId);
-      transaction.remove(this.records, userId);
-      wrote({ before });
+      writer.remove(this, before);
     });
     this.#parts.audit('user_removed', { userId, by: principal.userId, address });
   }
@@ -170,12 +169,8 @@ export class Users {
   ): Promise<C> {
     const turn = turnOf(principal.userId, address);
     const passwordHash = password && (await this.#parts.passwords.hash(password, turn));
-    const result = await this.#writeAs(principal, (transaction, wrote) =>
-      work(transaction, () => {
-        const after = transaction.insert(this.records, { name, email, role, passwordHash });
-        wrote({ after });
-        return after;
-      }),
+    const result = await this.#writeAs(principal, (transaction, writer) =>
+      work(transaction, () => writer.insert(this, { name, email, role, passwordHash })),
     );
     if (result?.isReplay === false) {
       const userId = result.created.id;
@@ -190,17 +185,13 @@ export class Users {
    */
   async #writeAs<T>(
     principal: Principal,
-    work: (transaction: Transaction, wrote: Wrote) => T,
+    work: (transaction: Transaction, writer: RecordWriter) => T,
   ): Promise<T> {
     try {
-      return await this.#parts.writes.write(
-        { name: 'users', fields: userFields },
-        principal,
-        (transaction, wrote) => {
-          checkActor(transaction, principal, this.#parts);
-          return work(transaction, wrote);
-        },
-      );
+      return await this.#parts.writes.write(principal, (transaction, writer) => {
+        checkActor(transaction, principal, this.#parts);
+        return work(transaction, writer);
+      });
     } catch (cause) {
       if (!(cause instanceof UniqueKeyError)) throw cause;
       throw new CairnError(

@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { acceptNew, draft, validateElements, type BodyRules, type Draft } from '../schema/check.ts';
 import type { Input, Shape } from '../schema/field.ts';
-import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
+import { manySchema, resourceSchema } from '../schema/json-schema.ts';
 
 /** The body of a route: its description, and its validation to a value of type `T`. */
 export interface Body<T> {
@@ -53,15 +53,13 @@ export function bodiesFor<N extends Shape, C extends Shape>(
   };
 }
 
-/** Returns a body that is `one`, or an array of such bodies. */
-export function oneOrMany<T extends object>(one: Body<T>): Body<T | T[]> {
+/** Returns a body that is an array of bodies `one`. */
+export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
   return {
     ...one,
-    schema: () => oneOrManySchema(one.schema()),
-    validate(sent, principal) {
-      if (!Array.isArray(sent)) return one.validate(sent, principal);
-      return validateElements(sent, (element) => one.validate(element, principal));
-    },
+    schema: () => manySchema(one.schema()),
+    validate: (sent, principal) =>
+      validateElements(sent, (element) => one.validate(element, principal)),
   };
 }
 

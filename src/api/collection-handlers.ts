@@ -2,7 +2,7 @@ import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { authorize, type Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
-import type { Created, Origin } from '../collections/idempotency.ts';
+import type { Created, CreationRequest } from '../collections/idempotency.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseFieldsQuery, parseListQuery } from '../lists/list-query.ts';
@@ -21,17 +21,12 @@ import {
   unstoredReply,
 } from './replies.ts';
 import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
-import { collectionRoutes, type RouteOptions } from './routes.ts';
+import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  /** Creates one record, or several in order if the input is an array. */
-  create(
-    principal: Principal,
-    input: N,
-    origin: Origin,
-  ): Promise<Created<StoredRecord | StoredRecord[]>>;
+  create(principal: Principal, input: N, request: CreationRequest): Promise<Created<StoredRecord>>;
   change(target: Target, draft: C): Promise<ChangedRecord>;
   remove(target: Target): Promise<void>;
 }
@@ -57,8 +52,6 @@ export function collectionEndpoints<N extends object, C>(
   const { name, fields, access } = collection;
   const { epoch } = options;
   const write = representationWriter(fields);
-  const writeAll = (all: object): string =>
-    Array.isArray(all) ? `[${all.map(write).join(',')}]` : write(all);
 
   function targetOf({ request, route, principal, id }: Call): Target {
     const precondition = preconditionOf(request, epoch(), route.requireIfMatch === true);
@@ -77,18 +70,11 @@ export function collectionEndpoints<N extends object, C>(
     list: listHandler(collection, resource, options),
 
     async create({ request, principal, body }) {
-      const { address, caller, basePath } = request;
-      const key = idempotencyKeyOf(request);
-      const attempt =
-        key === undefined ? undefined : { caller, key, content: name + writeAll(body) };
-      const { created, isReplay } = await resource.create(principal, body, { address, attempt });
-      const fields = isReplay ? ['Idempotency-Replayed', 'true'] : [];
-      if (Array.isArray(created)) return unstoredReply(201, writeAll(created), fields);
-      const location = ['Location', `${basePath}/${name}/${created.id}`];
-      return shown(201, entityTag(epoch(), created.revision), write(created), [
-        ...location,
-        ...fields,
-      ]);
+      const sent = creationOf(request, name + write(body));
+      const { created, isReplay } = await resource.create(principal, body, sent);
+      const fields = ['Location', `${request.basePath}/${name}/${created.id}`];
+      if (isReplay) fields.push(...replayed);
+      return shown(201, entityTag(epoch(), created.revision), write(created), fields);
     },
 
     read({ request, id, query }) {
@@ -108,6 +94,40 @@ export function collectionEndpoints<N extends object, C>(
       return noContent();
     },
   });
+}
+
+const replayed = ['Idempotency-Replayed', 'true'];
+
+/** What the batch route needs of a collection: `CollectionResource` offers it. */
+export interface BatchResource<N> {
+  createMany(
+    principal: Principal,
+    inputs: readonly N[],
+    request: CreationRequest,
+  ): Promise<Created<StoredRecord[]>>;
+}
+
+/** Returns the endpoint that creates many records of a declared collection at once. */
+export function batchEndpoints<N extends object, C>(
+  collection: RoutedCollection<N, C>,
+  resource: BatchResource<N>,
+): Endpoint[] {
+  const write = representationWriter(collection.fields);
+  const writeAll = (all: readonly object[]): string => `[${all.map(write).join(',')}]`;
+  return bind(batchRoutes(collection), {
+    async createMany({ request, principal, body }) {
+      const sent = creationOf(request, collection.name + writeAll(body));
+      const { created, isReplay } = await resource.createMany(principal, body, sent);
+      return unstoredReply(201, writeAll(created), isReplay ? replayed : []);
+    },
+  });
+}
+
+/** `content` is the request's body without secrets, as it is compared with a repetition. */
+function creationOf(request: Request, content: string): CreationRequest {
+  const { address, caller } = request;
+  const key = idempotencyKeyOf(request);
+  return { address, keyed: key === undefined ? undefined : { caller, key, content } };
 }
 
 /** Returns the handler of a collection's list. */

@@ -192,13 +192,11 @@ function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): J
 
 function success({ reply, signInAt }: Route): JsonObject {
   const { description, schema, mediaType, headers = [] } = reply;
-  // A reply with several records has no entity tag and no location.
-  const described = headersOf(headers, schema?.['oneOf'] === undefined ? {} : { required: false });
   const content = {
     ...(schema && { [mediaType ?? 'application/json']: { schema } }),
     ...(signInAt !== undefined && { 'text/html': { schema: text } }),
   };
-  return { description, headers: described, ...(schema && { content }) };
+  return { description, headers: headersOf(headers), ...(schema && { content }) };
 }
 
 /** Statuses that any request can get. */

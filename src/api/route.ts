@@ -81,8 +81,6 @@ export interface RoutedCollection<N, C> {
    * credentials.
    */
   readonly hasOwners?: boolean;
-  /** Whether an array of bodies creates several records. */
-  readonly createsMany?: boolean;
   readonly access: { readonly [operation in CollectionOperation]: Access };
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
   /** Further fields of the reply to a change. */

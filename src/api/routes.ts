@@ -4,8 +4,8 @@ import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { fieldsParameter, listParameters } from '../lists/list-query.ts';
 import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
-import { oneOrManySchema, resourceSchema } from '../schema/json-schema.ts';
-import { bodiesFor, either, newRecord, oneOrMany } from './body.ts';
+import { manySchema, resourceSchema } from '../schema/json-schema.ts';
+import { bodiesFor, either, manyOf, newRecord } from './body.ts';
 import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
 import {
   capitalized,
@@ -165,12 +165,31 @@ export function usersCollection({
 /** Returns a declared collection. */
 export function declaredCollection(
   declaration: CollectionDeclaration,
-): RoutedCollection<NewEntry | NewEntry[], EntryDraft> {
+): RoutedCollection<NewEntry, EntryDraft> {
   const rules = { shape: declaration.fields };
-  const one = bodiesFor(capitalized(declaration.singular), rules, rules);
-  const bodies = { ...one, create: oneOrMany(one.create) };
+  const bodies = bodiesFor(capitalized(declaration.singular), rules, rules);
   const hasOwners = declaration.access.list !== 'public';
-  return { ...declaration, bodies, createsMany: true, hasOwners };
+  return { ...declaration, bodies, hasOwners };
+}
+
+/** The route that creates many records of a declared collection at once. */
+export interface BatchRoutes<N> {
+  readonly createMany: Route<readonly N[]>;
+}
+
+// prettier-ignore
+export function batchRoutes<N, C>(collection: RoutedCollection<N, C>): BatchRoutes<N> {
+  const { name, singular, fields, access, bodies } = collection;
+  const records = manySchema(resourceSchema(capitalized(singular), fields));
+  return {
+    createMany: {
+      method: 'POST', path: `/${name}/batch`, access: access.create,
+      summary: `Create many ${name} at once, all or none`,
+      body: manyOf(bodies.create),
+      reply: content(201, `The new ${name}, in order.`, records, 'Idempotency-Replayed'),
+      retriable: true,
+    },
+  };
 }
 
 /** The routes of one collection, by operation. */
@@ -187,12 +206,11 @@ export function collectionRoutes<N, C>(
   collection: RoutedCollection<N, C>,
   { requireIfMatch }: RouteOptions,
 ): CollectionRoutes<N, C> {
-  const { name, singular, fields, hasOwners, createsMany, access, bodies } = collection;
+  const { name, singular, fields, hasOwners, access, bodies } = collection;
   const { changeHeaders = [], refusals = [] } = collection;
   const all = { path: `/${name}` };
   const one = { path: `/${name}/{id}`, conditional: true };
   const record = resourceSchema(capitalized(singular), fields);
-  const created = createsMany ? oneOrManySchema(record) : record;
   const changed = content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders);
   const change = { ...one, requireIfMatch, reply: changed, refusals };
   // prettier-ignore
@@ -207,9 +225,9 @@ export function collectionRoutes<N, C>(
     },
     create: {
       method: 'POST', ...all, access: access.create,
-      summary: `Create a new ${singular}${createsMany ? ', or many at once' : ''}`,
+      summary: `Create a new ${singular}`,
       body: bodies.create,
-      reply: content(201, `The new ${singular}.`, created, ...newHeaders),
+      reply: content(201, `The new ${singular}.`, record, ...newHeaders),
       retriable: true,
       refusals,
     },
@@ -248,14 +266,18 @@ export function routeTable(
   options: RouteOptions = {},
 ): ReadonlyMap<string, Route> {
   const table = new Map<string, Route>();
-  const add = <N, C>(collection: RoutedCollection<N, C>): void => {
-    for (const [operation, route] of Object.entries(collectionRoutes(collection, options))) {
-      const named = operation === 'list' ? collection.name : collection.singular;
-      table.set(operation + capitalized(named), route);
+  const add = <N, C>(collection: RoutedCollection<N, C>, routes: object): void => {
+    for (const [operation, route] of Object.entries<Route>({ ...routes })) {
+      const isOfMany = operation === 'list' || operation === 'createMany';
+      table.set(operation + capitalized(collection[isOfMany ? 'name' : 'singular']), route);
     }
   };
-  add(usersCollection(options));
-  for (const declaration of collections) add(declaredCollection(declaration));
+  const users = usersCollection(options);
+  add(users, collectionRoutes(users, options));
+  for (const declaration of collections) {
+    const collection = declaredCollection(declaration);
+    add(collection, { ...collectionRoutes(collection, options), ...batchRoutes(collection) });
+  }
   const account = accountRoutes(collections.includes(items), options);
   const services = { ...signInRoutes, ...account, ...serverRoutes };
   for (const [operationId, route] of Object.entries(services)) table.set(operationId, route);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
-import { collectionEndpoints } from '../api/collection-handlers.ts';
+import { batchEndpoints, collectionEndpoints } from '../api/collection-handlers.ts';
 import type { Endpoint } from '../api/route.ts';
 import {
   declaredCollection,
@@ -42,9 +42,13 @@ export function endpointsOf(
   };
   return [
     ...collectionEndpoints(usersCollection(settings), users, options),
-    ...collections.flatMap((collection) =>
-      collectionEndpoints(declaredCollection(collection.declaration), collection, options),
-    ),
+    ...collections.flatMap((resource) => {
+      const collection = declaredCollection(resource.declaration);
+      return [
+        ...collectionEndpoints(collection, resource, options),
+        ...batchEndpoints(collection, resource),
+      ];
+    }),
     ...serviceEndpoints(all, options),
     ...pages,
   ];

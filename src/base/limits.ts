@@ -184,8 +184,8 @@ const retries = {
    */
   keysPerCallerMax: 10_000,
   /**
-   * The most idempotency keys that are kept for all callers; beyond it the oldest is
-   * removed.
+   * The most idempotency keys that are kept for all callers; beyond it the callers that
+   * have the most lose theirs.
    */
   keysMax: 100_000,
   /** How long an idempotency key stands for its request. */

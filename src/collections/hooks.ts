@@ -3,7 +3,7 @@ import { CairnError, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/representation.ts';
-import type { Store, StoredRecord, Transaction } from '../store/store.ts';
+import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 
 /** One write to a collection, with the record as callers see it. */
 export interface Change {
@@ -35,17 +35,23 @@ export interface Hooks {
   readonly afterWrite?: ((change: Change) => void | Promise<void>) | undefined;
 }
 
-/**
- * A record before and after a write. `before` is absent for a new record, `after` for a
- * removed one.
- */
-export interface Written {
-  readonly before?: StoredRecord | undefined;
-  readonly after?: StoredRecord | undefined;
+/** A collection whose writes are reported to the hooks. */
+export interface HookedCollection<R extends StoredRecord> {
+  readonly records: Collection<R>;
+  /** The fields that the hooks see. */
+  readonly fields: Shape;
 }
 
-/** Reports a record that a transaction wrote. @throws the error that refuses the write */
-export type Wrote = (written: Written) => void;
+/** Writes records in one transaction, and reports each of them to the hooks. */
+export interface RecordWriter {
+  insert<R extends StoredRecord>(collection: HookedCollection<R>, record: Unstored<R>): R;
+  replace<R extends StoredRecord>(
+    collection: HookedCollection<R>,
+    before: R,
+    record: Unstored<R>,
+  ): R;
+  remove<R extends StoredRecord>(collection: HookedCollection<R>, before: R): void;
+}
 
 /** Writes to a store, with the hooks before and after each. */
 export class HookedWrites {
@@ -68,26 +74,25 @@ export class HookedWrites {
   }
 
   /**
-   * Runs `work` as one transaction. `work` calls `wrote` for each record that it writes.
+   * Runs `work` as one transaction, which writes records by `writer`.
    * @throws CairnError `write_refused`, and the errors of `beforeWrite`, `work` and
    *   `Store.write`
    */
   async write<T>(
-    collection: { readonly name: string; readonly fields: Shape },
     principal: Principal,
-    work: (transaction: Transaction, wrote: Wrote) => T,
+    work: (transaction: Transaction, writer: RecordWriter) => T,
   ): Promise<T> {
     const { beforeWrite, afterWrite } = this.#hooks;
     const isHooked = beforeWrite !== undefined || afterWrite !== undefined;
     const { result, changes } = await this.#store.write((transaction) => {
       const changes: Change[] = [];
-      const result = work(transaction, (written) => {
+      const report: Report = (collection, before, after) => {
         if (!isHooked) return;
-        const change = changeOf(collection, principal, written);
+        const change = changeOf(collection, principal, before, after);
         this.#beforeWrite(change);
         changes.push(change);
-      });
-      return { result, changes };
+      };
+      return { result: work(transaction, writerOf(transaction, report)), changes };
     });
     for (const change of changes) {
       Promise.resolve(change)
@@ -122,13 +127,39 @@ export class HookedWrites {
 const bugs = [TypeError, ReferenceError, RangeError];
 const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
 
+type Report = (
+  collection: HookedCollection<StoredRecord>,
+  before: StoredRecord | undefined,
+  after: StoredRecord | undefined,
+) => void;
+
+function writerOf(transaction: Transaction, report: Report): RecordWriter {
+  return {
+    insert(collection, record) {
+      const after = transaction.insert(collection.records, record);
+      report(collection, undefined, after);
+      return after;
+    },
+    replace(collection, before, record) {
+      const after = transaction.replace(collection.records, before.id, record);
+      report(collection, before, after);
+      return after;
+    },
+    remove(collection, before) {
+      transaction.remove(collection.records, before.id);
+      report(collection, before, undefined);
+    },
+  };
+}
+
 function changeOf(
-  { name, fields }: { readonly name: string; readonly fields: Shape },
+  { records, fields }: HookedCollection<StoredRecord>,
   principal: Principal,
-  { before, after }: Written,
+  before: StoredRecord | undefined,
+  after: StoredRecord | undefined,
 ): Change {
   return {
-    collection: name,
+    collection: records.name,
     operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
     id: (before ?? after)?.id ?? 0,
     principal,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import { storedRecordParser } from '../schema/check.ts';
@@ -7,10 +7,10 @@ import type { Input, Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 
 /**
- * One attempt at a request that may be repeated
+ * A request that may be repeated, because it has a key
  * (draft-ietf-httpapi-idempotency-key-header).
  */
-export interface Attempt {
+export interface KeyedRequest {
   /** The key of the caller's share. Each caller has its own idempotency keys. */
   readonly caller: string;
   /** The `Idempotency-Key`. */
@@ -19,22 +19,24 @@ export interface Attempt {
   readonly content: string;
 }
 
-/** Where a request to create records comes from. */
-export interface Origin {
+/** What is known of a request that creates records. */
+export interface CreationRequest {
   readonly address?: string | undefined;
   /** Absent if the request has no `Idempotency-Key`. */
-  readonly attempt?: Attempt | undefined;
+  readonly keyed?: KeyedRequest | undefined;
 }
 
 /** The result of a request that creates one record or several. */
 export interface Created<R extends StoredRecord | StoredRecord[]> {
   readonly created: R;
-  /** Whether an earlier attempt created it. */
+  /** Whether an earlier request created it. */
   readonly isReplay: boolean;
 }
 
 const keptFields = {
   caller: { kind: 'text' },
+  /** The rank of the number of results that the caller had before this one. */
+  rank: { kind: 'integer', default: 0 },
   /** Hash of the caller and the key. Results are found by it. */
   lookupHash: { kind: 'text' },
   contentHash: { kind: 'text' },
@@ -68,26 +70,26 @@ export class IdempotencyKeys {
       name: 'idempotency-keys',
       parse: storedRecordParser(keptFields),
       unique: { lookup: ({ lookupHash }) => lookupHash },
-      groups: { caller: ({ caller }) => caller, all: () => '' },
+      groups: { caller: ({ caller }) => caller, rank: ({ rank }) => rank, all: () => '' },
       whenFull: true,
     });
   }
 
   /**
-   * Runs `create`, unless an earlier attempt did. Then `recall` returns the earlier
-   * result from the id and revision of its first record and the time of that attempt.
-   * Without an `attempt` nothing is stored.
+   * Runs `create`, unless an earlier request with the key did. Then `recall` returns the
+   * earlier result from the id and revision of its first record and the time of that
+   * request. Without a key nothing is stored.
    * @throws CairnError `key_reused`
    */
   once<R extends StoredRecord | StoredRecord[]>(
     transaction: Transaction,
-    attempt: Attempt | undefined,
+    keyed: KeyedRequest | undefined,
     create: (now: number) => R,
     recall: (first: StoredRecord, then: number) => R,
   ): Created<R> {
     const now = this.#clock.now();
-    if (attempt === undefined) return { created: create(now), isReplay: false };
-    const { caller, key, content } = attempt;
+    if (keyed === undefined) return { created: create(now), isReplay: false };
+    const { caller, key, content } = keyed;
     const [lookupHash, contentHash] = [digest(`${caller}\n${key}`), digest(content)];
     const kept = transaction.find(this.#results, 'lookup', lookupHash);
     // At any age: a clock that was set forward must not create anything twice.
@@ -103,26 +105,32 @@ export class IdempotencyKeys {
       transaction.remove(this.#results, kept.id);
     }
     const created = create(now);
-    const [{ id: firstId } = { id: 0 }] = [created].flat();
-    this.#makeRoom(transaction, caller);
-    const result = { caller, lookupHash, contentHash, firstId, createdAt: now };
+    const first: StoredRecord | undefined = Array.isArray(created) ? created[0] : created;
+    invariant(first !== undefined, 'a request creates at least one record');
+    const count = transaction.countAtMost(this.#results, 'caller', caller);
+    this.#makeRoom(transaction, caller, count);
+    const rank = rankOf(count);
+    const result = { caller, rank, lookupHash, contentHash, firstId: first.id, createdAt: now };
     transaction.insert(this.#results, result);
     return { created, isReplay: false };
   }
 
   /**
-   * Removes expired results. Where there are too many, also removes the caller's oldest
-   * one, or the oldest of all if the caller has none.
+   * Removes expired results. A caller with too many loses its oldest one. Where all callers
+   * together have too many, the oldest goes of those with the highest rank, so that the
+   * results of callers with few are kept.
    */
-  #makeRoom(transaction: Transaction, caller: string): void {
-    const own = transaction.oldest(this.#results, 'caller', caller);
-    const oldest = transaction.oldest(this.#results, 'all', '');
-    const count = transaction.countAtMost(this.#results, 'caller', caller);
-    const isFull = count >= limits.keysPerCallerMax || this.#results.size >= limits.keysMax;
-    const surplus = isFull ? (own ?? oldest) : undefined;
-    for (const kept of [own, oldest]) {
+  #makeRoom(transaction: Transaction, caller: string, count: number): void {
+    const results = this.#results;
+    const own = transaction.oldest(results, 'caller', caller);
+    const oldest = transaction.oldest(results, 'all', '');
+    let surplus = count >= limits.keysPerCallerMax ? own : undefined;
+    for (let rank = rankMax; surplus === undefined && results.size >= limits.keysMax; rank -= 1) {
+      surplus = rank < 0 ? oldest : transaction.oldest(results, 'rank', rank);
+    }
+    for (const kept of new Set([own, oldest, surplus])) {
       if (kept !== undefined && (kept === surplus || this.#isExpired(kept))) {
-        transaction.remove(this.#results, kept.id);
+        transaction.remove(results, kept.id);
       }
     }
   }
@@ -131,5 +139,9 @@ export class IdempotencyKeys {
     return createdAt + limits.keySecondsMax * 1000 <= this.#clock.now();
   }
 }
+
+/** Numbers from 2^n - 1 to 2^(n + 1) - 2 have the rank n. */
+const rankOf = (count: number): number => 31 - Math.clz32(count + 1);
+const rankMax = rankOf(limits.keysPerCallerMax);
 
 const digest = (text: string): string => hash('sha256', text, 'base64url');

@@ -8,7 +8,7 @@ import { looksSame } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { isDeclared, type CollectionDeclaration } from './collection.ts';
 import type { HookedWrites } from './hooks.ts';
-import type { Created, IdempotencyKeys, Origin } from './idempotency.ts';
+import type { Created, CreationRequest, IdempotencyKeys, KeyedRequest } from './idempotency.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -71,6 +71,7 @@ export interface ResourceParts {
 /** The records of a declared collection, and the operations on them. */
 export class CollectionResource {
   readonly declaration: CollectionDeclaration;
+  readonly fields: Shape;
   readonly records: Collection<Entry>;
   readonly #parts: ResourceParts;
 
@@ -84,41 +85,56 @@ export class CollectionResource {
     };
     const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
     this.declaration = declaration;
+    this.fields = fields;
     this.#parts = parts;
     this.records = parts.store.collection<Entry>({ name, parse });
   }
 
   /**
-   * Creates one entry, or all entries of an array in one transaction.
+   * Creates one entry.
    * @throws CairnError `key_reused`, `write_refused`, and the errors of `Store.write`
    */
   create(
     principal: Principal,
-    input: NewEntry | NewEntry[],
-    { attempt }: Origin = {},
-  ): Promise<Created<Entry | Entry[]>> {
+    input: NewEntry,
+    { keyed }: CreationRequest = {},
+  ): Promise<Created<Entry>> {
+    return this.#create(principal, keyed, (make) => make(input, 0));
+  }
+
+  /** Creates all entries of an array in one transaction. @throws as `create` */
+  createMany(
+    principal: Principal,
+    inputs: readonly NewEntry[],
+    { keyed }: CreationRequest = {},
+  ): Promise<Created<Entry[]>> {
+    return this.#create(principal, keyed, (make) =>
+      inputs.map((input, index) => atElement(index, () => make(input, index))),
+    );
+  }
+
+  /** `each` makes the entries, of which it passes the input and the place. */
+  #create<T extends Entry | Entry[]>(
+    principal: Principal,
+    keyed: KeyedRequest | undefined,
+    each: (make: (input: NewEntry, index: number) => Entry) => T,
+  ): Promise<Created<T>> {
     const ownerId = principal.userId ?? 0;
     const { writes, keys } = this.#parts;
-    const record = (values: NewEntry, now: number) => ({
+    const record = (input: NewEntry, now: number) => ({
       ownerId,
-      ...values,
+      ...input,
       ...this.#timestamps(now),
     });
-    const each = (make: (values: NewEntry, index: number) => Entry): Entry | Entry[] =>
-      Array.isArray(input)
-        ? input.map((values, index) => atElement(index, () => make(values, index)))
-        : make(input, 0);
-    return writes.write(this.declaration, principal, (transaction, wrote) => {
-      const create = (now: number) =>
-        each((values) => {
-          const after = transaction.insert(this.records, record(values, now));
-          wrote({ after });
-          return after;
-        });
-      return keys.once(transaction, attempt, create, ({ id, revision }, then) =>
-        each((values, index) => ({ ...record(values, then), id: id + index, revision })),
-      );
-    });
+    return writes.write(principal, (transaction, writer) =>
+      keys.once(
+        transaction,
+        keyed,
+        (now) => each((input) => writer.insert(this, record(input, now))),
+        ({ id, revision }, then) =>
+          each((input, index) => ({ ...record(input, then), id: id + index, revision })),
+      ),
+    );
   }
 
   /**
@@ -131,7 +147,7 @@ export class CollectionResource {
   ): Promise<{ readonly record: Entry }> {
     const { access, fields, timestamps } = this.declaration;
     const { writes, clock } = this.#parts;
-    const record = await writes.write(this.declaration, principal, (transaction, wrote) => {
+    const record = await writes.write(principal, (transaction, writer) => {
       const before = this.#changeable(transaction, principal, access[draft.kind], id);
       precondition.demand();
       // A change by another caller changes `updatedAt` too: 412 is then a better answer
@@ -142,13 +158,7 @@ export class CollectionResource {
       if (looksSame(fields, before, input)) return before;
       const { ownerId, createdAt } = before;
       const times = this.#timestamps(clock.now(), createdAt);
-      const after = transaction.replace(this.records, id, {
-        ownerId,
-        ...input,
-        ...times,
-      });
-      wrote({ before, after });
-      return after;
+      return writer.replace(this, before, { ownerId, ...input, ...times });
     });
     return { record };
   }
@@ -156,12 +166,11 @@ export class CollectionResource {
   /** @throws CairnError in the order that `Precondition` documents */
   async remove({ principal, id, precondition }: Target): Promise<void> {
     const { access } = this.declaration;
-    await this.#parts.writes.write(this.declaration, principal, (transaction, wrote) => {
+    await this.#parts.writes.write(principal, (transaction, writer) => {
       const before = this.#changeable(transaction, principal, access.remove, id);
       precondition.demand();
       precondition.check(before.revision);
-      transaction.remove(this.records, id);
-      wrote({ before });
+      writer.remove(this, before);
     });
   }
 

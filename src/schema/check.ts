@@ -155,13 +155,13 @@ export function validationFailed(issues: readonly Issue[]): CairnError {
 
 /**
  * Validates each element of an array body.
- * @throws CairnError `validation_failed` with the issues of all elements; also for an
- *   empty array and for more elements than `limits.elementsMax`
+ * @throws CairnError `validation_failed` with the issues of all elements; also for what is
+ *   no array, an empty one, and one of more elements than `limits.elementsMax`
  */
-export function validateElements<T>(
-  body: readonly JsonValue[],
-  validate: (element: JsonValue) => T,
-): T[] {
+export function validateElements<T>(body: JsonValue, validate: (element: JsonValue) => T): T[] {
+  if (!Array.isArray(body)) {
+    throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an array' }]);
+  }
   if (body.length === 0 || body.length > limits.elementsMax) {
     const detail = `must have 1 to ${limits.elementsMax} elements`;
     throw validationFailed([

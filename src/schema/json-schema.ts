@@ -43,11 +43,9 @@ export function objectSchema(
   };
 }
 
-/** Returns the schema of one such value, or of an array for one request. */
-export function oneOrManySchema(schema: JsonObject): JsonObject {
-  return {
-    oneOf: [schema, { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax }],
-  };
+/** Returns the schema of an array of such values, for one request. */
+export function manySchema(schema: JsonObject): JsonObject {
+  return { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax };
 }
 
 /** Returns the schema of a field's value in a body or response. */

@@ -36,7 +36,7 @@ export function collectionsOf({ paths, components: { schemas } }) {
       title: capitalized(name),
       nameField: fields.find(({ shown, kind }) => shown && kind === 'text')?.name ?? 'id',
       sortMax: sort.maxItems ?? 1,
-      bulkMax: create?.requestBody?.content?.['application/json']?.schema.oneOf?.[1]?.maxItems ?? 1,
+      bulkMax: paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema.maxItems ?? 1,
       hasSearch: parameters.has('q'),
       hasOwners: parameters.has('owner'),
       operations: { list, create, change, remove },

@@ -104,7 +104,8 @@ async function create({ name, title, bulkMax }, lines) {
     if (!first) continue;
     const body = bulkMax > 1 ? part.map(({ record }) => record) : first.record;
     try {
-      await call('POST', name, { body, fields: { 'Idempotency-Key': `"${crypto.randomUUID()}"` } });
+      const fields = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
+      await call('POST', bulkMax > 1 ? `${name}/batch` : name, { body, fields });
       done += part.length;
     } catch (error) {
       const issues = error instanceof Problem && bulkMax > 1 ? error.issues : [];

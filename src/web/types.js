@@ -13,7 +13,7 @@
 /**
  * The parts of an OpenAPI document that the page reads.
  * @typedef {string | number | boolean} Scalar
- * @typedef {{ oneOf?: Schema[], type?: string | string[], items?: Schema,
+ * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
  *   format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
  *   default?: Scalar, readOnly?: boolean, description?: string }} Schema

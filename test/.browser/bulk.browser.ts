@@ -165,7 +165,7 @@ visitTest('an import sends many records at once, and again without refused lines
   const { browser, server, says } = visit;
   const sizes: number[] = [];
   server.double = async (request, forward) => {
-    if (request.method === 'POST' && request.url === '/items') sizes.push(JSON.parse(request.body).length);
+    if (request.method === 'POST' && request.url === '/items/batch') sizes.push(JSON.parse(request.body).length);
     return forward();
   };
   await visit.signIn('#items');

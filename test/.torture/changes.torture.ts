@@ -149,7 +149,8 @@ test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list
     const target = `/items/${1 + random.below(Math.max(1, highest))}`;
     if (kind < 4 || kind === 9) {
       const json = kind === 9 ? Array.from({ length: 1 + random.below(50) }, one) : one();
-      const asked = { method: 'POST', target: '/items', fields, body: JSON.stringify(json) };
+      const path = kind === 9 ? '/items/batch' : '/items';
+      const asked = { method: 'POST', target: path, fields, body: JSON.stringify(json) };
       const { status, body } = await app.inject(asked);
       assert.equal(status, 201, body);
       for (const { id } of [JSON.parse(body)].flat()) highest = Math.max(highest, id);

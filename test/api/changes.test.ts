@@ -67,7 +67,7 @@ test('changes are sent in the order of their commits, with the record as it is s
   assert.match(listener.text, /^retry: \d+\nid: [0-9a-f]+-\d+\n\n$/);
   await member('POST', '/items', { json: lamp });
   await member('PATCH', '/items/1', { json: { price: 2 } });
-  await member('POST', '/items', { json: [lamp, lamp] });
+  await member('POST', '/items/batch', { json: [lamp, lamp] });
   await member('DELETE', '/items/1');
   await until(() => seen(listener).length === 5, 'five events');
   const { events } = parse(listener.text);
@@ -121,7 +121,7 @@ test('a stream resumes after any event, even within a commit, without a gap or a
   const { app, member, bearer } = await open(t);
   const fields = await bearer('member');
   const whole = follow(app, fields);
-  await member('POST', '/items', { json: [lamp, lamp, lamp] });
+  await member('POST', '/items/batch', { json: [lamp, lamp, lamp] });
   await member('DELETE', '/items/2');
   await member('POST', '/items', { json: lamp });
   await until(() => seen(whole).length === 5, 'all is told');
@@ -159,7 +159,7 @@ test('the stream begins with a reset if the event id is unknown, in the future o
     listener.leave();
   }
   for (let done = 0; done <= limits.eventsMax; done += 1000) {
-    await member('POST', '/items', { json: Array.from({ length: 1000 }, () => lamp) });
+    await member('POST', '/items/batch', { json: Array.from({ length: 1000 }, () => lamp) });
   }
   const gone = follow(app, { ...fields, 'last-event-id': `${epoch}-${sequence}` });
   await until(() => gone.text !== '', 'the stream begins');
@@ -289,7 +289,7 @@ test('listeners that never read cost bounded memory, and are cut off', async (t)
   const body = JSON.stringify(Array.from({ length: 1000 }, () => ({ name: '😀'.repeat(200), price: 1 })));
   // Each round is some 0.9 MB, and the system itself takes several MB for each socket.
   for (let round = 0; round < 60 && app.load().dropped === 0; round += 1) {
-    await app.inject({ method: 'POST', target: '/items', fields, body });
+    await app.inject({ method: 'POST', target: '/items/batch', fields, body });
     await delay(20);
   }
   for (const socket of sockets) socket.resume();

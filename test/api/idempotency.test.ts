@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { limits } from '../../src/base/limits.ts';
+import { systemRandom } from '../../src/base/system.ts';
 import type { Change } from '../../src/collections/hooks.ts';
+import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
 import { defineCollection } from '../../src/index.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
 
@@ -43,7 +46,8 @@ test('the same key with another body or collection is refused, and the key stays
   const admin = await as('admin');
   await admin('POST', '/items', keyed('k'));
   for (const json of [{ name: 'Lamp', price: 2 }, [lamp], [lamp, lamp]]) {
-    const { status, code } = await admin('POST', '/items', keyed('k', json));
+    const target = Array.isArray(json) ? '/items/batch' : '/items';
+    const { status, code } = await admin('POST', target, keyed('k', json));
     assert.deepEqual([status, code], [422, 'key_reused']);
   }
   const eve = { name: 'Eve', email: 'eve@example.org' };
@@ -60,18 +64,19 @@ test('a replayed record has the timestamps of the first reply', async (t) => {
   const member = await (await openTestApp(t, { clock, collections: [notes] })).as('member');
   for (const json of [{ text: 'a' }, [{ text: 'a' }, { text: 'b' }]]) {
     const asked = keyed(`k${JSON.stringify(json)}`, json);
-    const first = await member('POST', '/notes', asked);
+    const target = Array.isArray(json) ? '/notes/batch' : '/notes';
+    const first = await member('POST', target, asked);
     assert.match(first.body, /"createdAt":"2026-01-01/);
-    assert.equal((await member('POST', '/notes', asked)).body, first.body);
+    assert.equal((await member('POST', target, asked)).body, first.body);
   }
 });
 
 test('an array is also created only once, and replayed with the same ids', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const many = [lamp, { name: 'Chair', price: 2 }, { name: 'Table', price: 3 }];
-  const first = await member('POST', '/items', keyed('many', many));
+  const first = await member('POST', '/items/batch', keyed('many', many));
   await member('POST', '/items', { json: lamp });
-  const again = await member('POST', '/items', keyed('many', many));
+  const again = await member('POST', '/items/batch', keyed('many', many));
   assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
   assert.equal(Object((await member('GET', '/items')).json).length, 4);
 });
@@ -202,3 +207,29 @@ for (const years of [10, -10]) {
     assert.equal(Object((await (await fixture.as('member'))('GET', '/items')).json).length, 2);
   });
 }
+
+test('where all keys together are too many, the callers with the most lose theirs', async () => {
+  const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
+  const store = openStore({ clock, random: systemRandom });
+  const keys = new IdempotencyKeys(store, clock);
+  await store.start();
+  let id = 0;
+  /** Whether each of the caller's requests with these numbers is a repetition. */
+  const send = (caller: string, from: number, to: number): Promise<boolean[]> =>
+    store.write((transaction) => Array.from({ length: to - from }, (_, index) => {
+      const keyed = { caller, key: `k${from + index}`, content: 'same' };
+      const create = () => ({ id: (id += 1), revision: 1 });
+      return keys.once(transaction, keyed, create, (first) => first).isReplay;
+    }));
+  const crowd = Array.from({ length: 11 }, (_, index) => `crowd ${index}`);
+  const each = limits.keysMax / 10;
+  for (const caller of crowd) for (let from = 0; from < each; from += 2000) await send(caller, from, from + 2000);
+  assert.equal(store.status().collections[0]?.records, limits.keysMax);
+  // Before, each new key took the place of the oldest of all, and a caller without any kept one at most.
+  for (let round = 0; round < 20; round += 1) {
+    await send('newcomer', round, round + 1);
+    for (const caller of crowd) await send(caller, each + 50 * round, each + 50 * (round + 1));
+  }
+  assert.equal(store.status().collections[0]?.records, limits.keysMax);
+  assert.ok((await send('newcomer', 0, 20)).every((isReplay) => isReplay));
+});
