@@ -5,6 +5,7 @@ import { parseJsonBytes } from '../base/json.ts';
 import { DeclarationError } from '../collections/collection.ts';
 import { parseDeclarations, type Declarations } from '../collections/declaration-file.ts';
 import { UsageError } from '../config/settings.ts';
+import { errorCode } from '../store/disk/files.ts';
 import { pageEndpoints } from '../web/assets.ts';
 
 /**
@@ -18,7 +19,10 @@ export function readDeclarations(file: string): Declarations {
   try {
     return parseDeclarations(parseJsonBytes(readFileSync(file)), taken);
   } catch (error) {
-    if (!(error instanceof DeclarationError || error instanceof CairnError)) throw error;
-    throw new UsageError(`Cannot use --collections ${JSON.stringify(file)}: ${error.message}`);
+    const isWrong = error instanceof DeclarationError || error instanceof CairnError;
+    const code = errorCode(error);
+    if (!isWrong && code === undefined) throw error;
+    const problem = isWrong ? error.message : `the file cannot be read (${code})`;
+    throw new UsageError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
   }
 }

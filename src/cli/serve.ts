@@ -1,9 +1,12 @@
+import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { FatalError, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
-import { systemRandom } from '../base/system.ts';
+import { systemClock, systemRandom } from '../base/system.ts';
+import { version } from '../base/version.ts';
 import { options, readConfig, unknownVariables, type Config } from '../config/config.ts';
 import { settingsOf } from '../config/settings.ts';
 import type { HttpServer, TlsTexts } from '../http/server.ts';
@@ -12,6 +15,7 @@ import {
   silentLog,
   standardOutput,
   type Log,
+  type LogSink,
   type Observer,
 } from '../observability/log.ts';
 import { forgetAdminPassword, keepAdminPassword } from './admin-password.ts';
@@ -30,12 +34,17 @@ export const serve: Command = {
     const starting = start(config, log, terminal, stop.fail);
     reloadOnSignal(starting, config, log);
     try {
-      const { app, operations } = await starting;
+      const late = stop.stopped.then(() => sleep(unstartedMs, undefined, { ref: false }));
+      const started = await Promise.race([starting, late]);
       const [code, reason] = await stop.stopped;
       log.message('notice', `Cairn stops: ${reason}`);
-      await app.close();
-      await operations?.drain();
+      await started?.app.close();
+      await started?.operations?.drain();
+      // What a start waits for, such as a lock, would keep the process alive.
+      if (started === undefined) void log.close(logCloseMs).then(() => process.exit(code));
       return code;
+    } catch (error) {
+      return await endWith(error, config, terminal);
     } finally {
       await log.close(logCloseMs);
     }
@@ -43,6 +52,29 @@ export const serve: Command = {
 };
 
 const logCloseMs = 1000;
+/** How long a start may still take after a signal to stop. */
+const unstartedMs = 1000;
+
+/** Writes why the server ended, as a line in the form of the log, and returns its exit code. */
+async function endWith(error: unknown, config: Config, { interactive, err }: Terminal) {
+  const [exitCode, message] = (await import('./failure.ts')).failureOf(error);
+  const format = formatOf(config, interactive);
+  if (format === 'none') throw error;
+  const sink: LogSink = {
+    write(bytes, done) {
+      err(Buffer.from(bytes).toString());
+      done();
+    },
+  };
+  const log = createLog({ format, level: 'error', sink });
+  log.message('error', message, { exitCode });
+  await log.close(logCloseMs);
+  return exitCode;
+}
+
+function formatOf({ log }: Config, isTerminal: boolean): 'pretty' | 'json' | 'none' {
+  return log ?? (isTerminal ? 'pretty' : 'json');
+}
 
 interface Started {
   readonly app: Application;
@@ -56,7 +88,7 @@ async function start(
   onFailure: (error: unknown) => void,
 ): Promise<Started> {
   const { host, port, directory, opsHost, opsPort } = config;
-  for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
+  const begin = systemClock.elapsed();
   const tls = await loadTls(config);
   const observers: Observer[] = [passwordWatcher(directory, () => app.users)];
   const metrics =
@@ -75,6 +107,14 @@ async function start(
     },
     observers,
   );
+  log.message('notice', 'Cairn is loaded', {
+    version,
+    node: process.version,
+    directory: config.cluster === undefined ? resolve(directory) : config.cluster.prefix,
+    records: app.store.status().collections.reduce((sum, { records }) => sum + records, 0),
+    loadMs: Math.round(systemClock.elapsed() - begin),
+  });
+  for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
   let operations: HttpServer | undefined;
   try {
     const boundPort = await app.listen({ port, host, tls });
@@ -114,9 +154,10 @@ async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
 }
 
 function openLog(config: Config, { interactive, err }: Terminal): Log {
-  if (config.log === 'none') return silentLog;
+  const format = formatOf(config, interactive);
+  if (format === 'none') return silentLog;
   return createLog({
-    format: config.log ?? (interactive ? 'pretty' : 'json'),
+    format,
     level: config.logLevel,
     sink: standardOutput(),
     onError: ({ message }) =>

@@ -82,7 +82,7 @@ test('a server: from its first line to its last, with figures for operators', as
 
   const second = cairn(t, ['--data', data, '--port', '0']);
   assert.equal(await second.ended, 75);
-  assert.match(second.err, /^Cannot .*\n$/);
+  assert.match(JSON.parse(second.err).message, /^Cannot /);
 
   server.child.kill('SIGTERM');
   assert.equal(await server.ended, 0);
@@ -155,6 +155,18 @@ test('a first start whose port is taken makes no administrator, so no password i
   assert.ok(!existsSync(join(data, 'admin-password')));
   await cairn(t, [...words, '0'], {}).find(url);
   assert.ok(existsSync(join(data, 'admin-password')), 'the next start makes it');
+});
+
+test('where nobody signs in, no password is made before it is needed', async (t) => {
+  const data = join(temporaryDirectory(t), 'data');
+  const words = ['--data', data, '--port', '0', '--scrypt-cost', '14'];
+  const open = cairn(t, [...words, '--auth', 'none'], {});
+  await open.find(url);
+  open.child.kill('SIGTERM');
+  assert.equal(await open.ended, 0);
+  assert.ok(!existsSync(join(data, 'admin-password')));
+  await cairn(t, words, {}).find(url);
+  assert.ok(existsSync(join(data, 'admin-password')));
 });
 
 test('SIGHUP: a new certificate is taken up, and one that does not fit its key is not', async (t) => {
@@ -284,6 +296,48 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the former declaration, or make the new /);
   declare({ line: { kind: 'text' }, more: { kind: 'text', default: '' } });
   await cairn(t, words).find(/^Cairn serves/);
+});
+
+test('a file of collections that is not there is a wrong option', async (t) => {
+  const { code, err } = await refused(t, ['--collections', 'absent.json', '--data', temporaryDirectory(t)]);
+  assert.equal(code, 64);
+  assert.equal(err, 'Cannot use --collections "absent.json": the file cannot be read (ENOENT)\n');
+});
+
+test('the first line of the log says what was loaded, and the last one why the start failed', async (t) => {
+  const data = join(temporaryDirectory(t), 'data');
+  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'json'], { ...cheap, CAIRN_PROT: '80' });
+  const [, base = ''] = await server.find(url);
+  const { message, version, directory, records, loadMs } = JSON.parse(server.out.split('\n')[0] ?? '');
+  assert.deepEqual([message, directory, records], ['Cairn is loaded', data, 0]);
+  assert.ok(typeof version === 'string' && loadMs >= 0);
+  const other = join(temporaryDirectory(t), 'data');
+  const second = cairn(t, ['--data', other, '--port', new URL(base).port, '--log', 'json']);
+  assert.equal(await second.ended, 75);
+  const line = JSON.parse(second.err);
+  assert.deepEqual([line.level, line.kind, line.exitCode], ['error', 'message', 75]);
+  assert.match(line.message, /^Cannot go on: listen EADDRINUSE/);
+  const pretty = cairn(t, ['--data', other, '--port', new URL(base).port, '--log', 'pretty']);
+  assert.equal(await pretty.ended, 75);
+  assert.match(pretty.err, /^[\d:.]{12} ERROR Cannot go on: listen EADDRINUSE.* exitCode=75\n$/);
+});
+
+test('a signal ends a start that waits for a lock', async (t) => {
+  const data = join(temporaryDirectory(t), 'data');
+  mkdirSync(data);
+  writeFileSync(join(data, 'lock'), '{"host":"elsewhere","place":null,"pid":1,"started":null,"since":"then"}\n');
+  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'json']);
+  await server.find(/waiting 20 seconds/);
+  server.child.kill('SIGTERM');
+  assert.equal(await server.ended, 0, server.err);
+  assert.match(server.out, /"message":"Cairn stops: SIGTERM"/);
+});
+
+const hasProc = existsSync('/proc/self') && !isLockedRun;
+test('a directory that cannot be made is told, and nothing spins', { skip: !hasProc && 'no /proc' }, async (t) => {
+  const { code, err } = await refused(t, ['--data', '/proc/nope', '--port', '0']);
+  assert.equal(code, 74);
+  assert.match(err, /^Cannot go on: ENOENT: .*\/proc\/nope'\n$/);
 });
 
 test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {

@@ -1,6 +1,6 @@
 import { constants, readdir, statSync, write } from 'node:fs';
 import { type FileHandle, link, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { FatalError } from '../../base/errors.ts';
@@ -31,6 +31,25 @@ const writeTo = promisify(write);
 const listDirectory = promisify(readdir);
 
 /**
+ * Makes a directory and those above it. Where a file system such as /proc takes none, the
+ * recursive `mkdir` of Node.js never ends.
+ */
+async function makeDirectory(path: string): Promise<void> {
+  const make = (): Promise<void> => mkdir(path, { mode: 0o700 });
+  try {
+    await make();
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await make().catch((second: unknown) => {
+      if (errorCode(second) !== 'EEXIST') throw second;
+    });
+  }
+}
+
+/**
  * The files of a real directory. Syncs go through `FileHandle`, which is the only way
  * that the permission model allows. Where it denies syncs altogether, every file is
  * opened with O_SYNC.
@@ -49,7 +68,7 @@ export class NodeFiles implements Files {
   }
 
   async prepare(): Promise<void> {
-    await mkdir(this.directory, { recursive: true, mode: 0o700 });
+    await makeDirectory(this.directory);
     // Windows cannot open a directory. Its file systems log the order of directory
     // operations.
     if (isWindows) return;
