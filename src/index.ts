@@ -3,7 +3,7 @@
  * types.
  */
 export { createApp } from './app/app.ts';
-export type { App, ListenOptions, Load } from './app/app.ts';
+export type { App, Load } from './app/app.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';
@@ -38,7 +38,7 @@ export type { JsonObject, JsonValue, Scalar } from './base/json.ts';
 export type { Fields } from './http/fields.ts';
 export type { PlainReply, PlainRequest } from './http/inject.ts';
 export type { RequestEntry } from './http/message.ts';
-export type { TlsTexts } from './http/server.ts';
+export type { ListenOptions, TlsTexts } from './http/server.ts';
 export type { UserRecord } from './accounts/records.ts';
 export type { Users } from './accounts/users.ts';
 export type { Collection, Store, StoreStatus } from './store/store.ts';

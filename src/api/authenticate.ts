@@ -23,6 +23,8 @@ export interface Authenticators {
   readonly required: boolean;
 }
 
+const noOrigins: ReadonlySet<string> = new Set();
+
 /** The name of the session cookie. */
 export const sessionCookie = 'sid';
 
@@ -39,8 +41,8 @@ export function setSessionCookie({ basePath }: Request, secret: string): readonl
  *   `other_user`, `malformed_request`
  */
 export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
-  const isGuarded = route.sameSite === true || (!by.required && !isSafe(request.method));
-  if (isGuarded) refuseCrossSite(request, by.allowedOrigins);
+  const isGuarded = route.pages !== undefined || (!by.required && !isSafe(request.method));
+  if (isGuarded) checkSite(request, route.pages === 'own' ? noOrigins : by.allowedOrigins);
   if (route.access === 'public') return anonymous;
   // A session always belongs to a user who has signed in, even where signing in is not required.
   if (!by.required && route.access !== 'session') return localAdministrator;
@@ -55,7 +57,7 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
     );
   }
   // A browser adds the cookie to every request, so only this site's own pages may write.
-  if (!isSafe(request.method)) refuseCrossSite(request, by.allowedOrigins);
+  if (!isSafe(request.method)) checkSite(request, noOrigins);
   const session = by.sessions.resume(secret);
   checkSessionUser(request, session.userId);
   return session;
@@ -98,7 +100,7 @@ const scheme = 'bearer ';
  * forwards requests from anywhere.
  * @throws CairnError `misdirected_request`
  */
-export function refuseRemote({ fields, address }: Request): void {
+export function checkLocal({ fields, address }: Request): void {
   const isForwarded = fields.raw.some((name, at) => at % 2 === 0 && forwardingField.test(name));
   const isLocal = isLoopback(address) && isLoopback(hostOf(fields.get('host') ?? ''));
   if (isLocal && !isForwarded) return;
@@ -109,7 +111,8 @@ export function refuseRemote({ fields, address }: Request): void {
 /** A field that proxies add. */
 const forwardingField = /^(?:forwarded|x-forwarded-.*|x-real-ip|via)$/i;
 
-function refuseCrossSite(request: Request, allowedOrigins: ReadonlySet<string>): void {
+/** @throws CairnError `cross_site` */
+function checkSite(request: Request, allowedOrigins: ReadonlySet<string>): void {
   if (!isCrossSite(request.fields, allowedOrigins)) return;
   throw new CairnError('cross_site', 'Cannot accept the request: a page of another site sent it');
 }

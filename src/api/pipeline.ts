@@ -2,51 +2,45 @@ import { authorize, type Principal } from '../auth/access.ts';
 import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
+import { nearestOf, type Nearest } from '../base/nearest.ts';
 import { checkContentType } from '../http/content-type.ts';
-import { corsFields, preflightFields } from '../http/cors.ts';
-import { internal } from '../http/exchanger.ts';
+import { preflightFields } from '../http/cors.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Match } from '../http/router.ts';
-import { authenticate, refuseRemote, type Authenticators } from './authenticate.ts';
+import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
-import { noContent, refusal, refuseVersion, unknownPath } from './replies.ts';
+import { checkNoVersion, noContent, unknownPath } from './replies.ts';
 import { parseId, wantsPage, type Call, type Endpoint, type Route } from './route.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
   /** Fetches the commits of other nodes. Absent: there are no other nodes. */
   readonly confirm?: (() => Promise<void>) | undefined;
-  /** Called with each error that is not a `CairnError`, which is a bug. */
-  readonly onBug: (error: unknown, request: Request) => void;
 }
 
 /**
  * Returns the pipeline: match → authenticate → authorize → read → validate → handle →
- * reply. It never throws or rejects. A reply that is ready at once is returned as it is,
- * not as a promise.
+ * reply. It throws `CairnError`s, of which the server makes problems. A reply that is ready
+ * at once is returned as it is, not as a promise.
  */
 export function createPipeline(options: PipelineOptions): Handle {
-  const { endpoints, allowedOrigins, confirm } = options;
+  const { endpoints, confirm } = options;
   const router = new Router<Endpoint>(
     endpoints.map((value) => ({ method: value.route.method, pattern: value.route.path, value })),
   );
+  const nearestPath = nearestOf(endpoints.map(({ route }) => route.path));
 
   return function handle(request) {
     const match = router.match(request.method, request.target);
-    const finish = (reply: Reply): Reply => {
-      const cors = corsFields(request.fields, allowedOrigins);
-      return cors.length === 0 ? reply : { ...reply, fields: [...reply.fields, ...cors] };
-    };
-    const fail = (error: unknown): Reply => finish(refuse(error, request, match, options));
+    if (match.kind === 'not-found') return answerUnknown(request, nearestPath, options);
     try {
-      const reply = answer(request, match, options);
-      return reply instanceof Promise ? reply.then(finish, fail) : finish(reply);
+      return answer(request, match, options);
     } catch (error) {
-      if (confirm === undefined || !isUnknownHere(error)) return fail(error);
+      if (confirm === undefined || !isUnknownHere(error)) return signIn(error, request, match);
       return confirm()
         .then(() => answer(request, match, options))
-        .then(finish, fail);
+        .catch((again: unknown) => signIn(again, request, match));
     }
   };
 }
@@ -56,24 +50,29 @@ function isUnknownHere(error: unknown): boolean {
   return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
 }
 
-/** Takes a request through the pipeline. @throws CairnError */
-function answer(
-  request: Request,
-  match: Match<Endpoint>,
-  options: PipelineOptions,
-): Reply | Promise<Reply> {
-  if (!options.required) refuseRemote(request);
+/** A path that has routes. */
+type Known = Exclude<Match<Endpoint>, { readonly kind: 'not-found' }>;
+
+/** Answers what names no route. @throws CairnError `not_found` for an unknown path */
+function answerUnknown(request: Request, nearestPath: Nearest, options: PipelineOptions): Reply {
+  if (!options.required) checkLocal(request);
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();
   // The paths in the page are relative, so they need the slash after the base path.
   if (request.target === '') return noContent(['Location', `${request.basePath}/`], 303);
-  if (match.kind === 'not-found') throw unknownPath(request, options.endpoints);
-  if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow);
+  throw unknownPath(request, nearestPath);
+}
+
+/** Takes a request through the pipeline. @throws CairnError */
+function answer(request: Request, match: Known, options: PipelineOptions): Reply | Promise<Reply> {
+  if (!options.required) checkLocal(request);
+  if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);
   const { route } = match.value;
   request.route = route.path;
 
   const id = parseId(match.parameter);
   const principal = admit(route, request, id, options);
+  request.checkShare();
   checkConditions(route, request, match.query);
 
   const call = { request, route, principal, id, query: match.query, body: undefined };
@@ -117,7 +116,7 @@ function admit(route: Route, request: Request, id: number, options: PipelineOpti
 /** Checks that the route supports what the request asks for. @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
   const { method, conditional, query: parameters } = route;
-  if (method !== 'GET' && conditional !== true) refuseVersion(request);
+  if (method !== 'GET' && conditional !== true) checkNoVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
     throw new CairnError('invalid_query', 'Cannot read the query: this path takes no parameters');
   }
@@ -131,32 +130,28 @@ function checkConditions(route: Route, request: Request, query: string): void {
 }
 
 /** Answers OPTIONS. @throws CairnError for any other method that the path has no route for */
-function otherMethod({ method }: Request, allow: string): Reply {
-  if (method === 'OPTIONS') {
+function otherMethod(request: Request, allow: string, { allowedOrigins }: PipelineOptions): Reply {
+  if (request.method === 'OPTIONS') {
     const patch = allow.includes('PATCH') ? ['Accept-Patch', patchTypes.join(', ')] : [];
-    return noContent(['Allow', allow, ...patch, ...preflightFields(allow)]);
+    const preflight = preflightFields(request.fields, allowedOrigins, allow);
+    return noContent(['Allow', allow, ...patch, ...preflight]);
   }
   const supported = allow.replace(/, (\w+)$/, ' and $1');
   const message = `Method not allowed: this path supports ${supported}`;
   throw new CairnError('method_not_allowed', message, { fields: ['Allow', allow] });
 }
 
-/** Returns problem details, or for a browser that has to sign in, a redirect to the page. */
-function refuse(
-  error: unknown,
-  request: Request,
-  match: Match<Endpoint>,
-  options: PipelineOptions,
-): Reply {
-  if (!(error instanceof CairnError)) {
-    options.onBug(error, request);
-    return refusal(internal, request);
+/**
+ * Redirects a browser that has to sign in first to the page. @throws `error` for any other
+ * caller
+ */
+function signIn(error: unknown, request: Request, match: Known): Reply {
+  const mustSignIn = error instanceof CairnError && [401, 403].includes(problems[error.code][0]);
+  if (mustSignIn && match.kind === 'found') {
+    const { route } = match.value;
+    if (wantsPage(route, request)) {
+      return noContent(['Location', `${request.basePath}${route.signInAt}`], 303);
+    }
   }
-  const route = match.kind === 'found' ? match.value.route : undefined;
-  const [status] = problems[error.code];
-  const mustSignIn = status === 401 || status === 403;
-  if (mustSignIn && route !== undefined && wantsPage(route, request)) {
-    return noContent(['Location', `${request.basePath}${route.signInAt}`], 303);
-  }
-  return refusal(error, request);
+  throw error;
 }

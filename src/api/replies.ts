@@ -1,7 +1,7 @@
 import { CairnError, problems } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { nearest } from '../base/nearest.ts';
-import { apiFields, type Refuse, type Reply, type Request } from '../http/message.ts';
+import type { Nearest } from '../base/nearest.ts';
+import { apiFields, type ProblemReply, type Reply, type Request } from '../http/message.ts';
 import {
   passesIfMatch,
   passesIfNoneMatch,
@@ -9,7 +9,6 @@ import {
   readPreconditions,
 } from '../http/preconditions.ts';
 import type { Precondition } from '../collections/resource.ts';
-import type { Endpoint } from './route.ts';
 
 /**
  * For replies that the caller may cache, if it revalidates them each time. Shared caches
@@ -67,7 +66,7 @@ export function noContent(fields: readonly string[] = [], status: 204 | 201 | 30
 }
 
 /** Returns problem details (RFC 9457) for an error, with the fields that belong to it. */
-export const refusal: Refuse = (error, { id, basePath }) => {
+export const problemReply: ProblemReply = (error, { id, basePath }) => {
   const { code, message: detail, issues: errors, retryAfterSeconds } = error;
   const [status, title] = problems[code];
   const fields = [...unstoredProblem, ...error.fields];
@@ -92,15 +91,12 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
  * Returns the error for an unknown path. It suggests the nearest known one, in case of a
  * typing error.
  */
-export function unknownPath({ target }: Request, endpoints: readonly Endpoint[]): CairnError {
+export function unknownPath({ target }: Request, nearestPath: Nearest): CairnError {
   const [path = ''] = target
     .slice(0, comparedPathMax)
     .replace(/\/\d+$/, '/{id}')
     .split('?');
-  const meant = nearest(
-    path,
-    endpoints.map(({ route }) => route.path),
-  );
+  const meant = nearestPath(path);
   const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
   return new CairnError('not_found', `Cannot find the path: no route has it${hint}`);
 }
@@ -169,10 +165,10 @@ export function idempotencyKeyOf({ fields }: Request): string | undefined {
 }
 
 /**
- * Refuses a write for a certain version of a resource without versions.
+ * Checks that a write names no version of a resource that has none.
  * @throws CairnError `precondition_failed`
  */
-export function refuseVersion({ fields }: Request): void {
+export function checkNoVersion({ fields }: Request): void {
   if (passesIfMatch(readEntityTags(fields, 'if-match'), '')) return;
   throw new CairnError(
     'precondition_failed',

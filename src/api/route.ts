@@ -49,10 +49,10 @@ export interface Route<B = unknown> {
   /** Whether `Idempotency-Key` is supported. */
   readonly retriable?: boolean;
   /**
-   * Whether pages of other sites are refused even without a cookie, because this route
-   * sets one.
+   * The sites whose pages may call even without a cookie: only this one, because the route
+   * sets a cookie, or also those of allowed origins. Absent: any.
    */
-  readonly sameSite?: boolean;
+  readonly pages?: 'own' | 'allowed';
   /**
    * Where a browser that has not signed in is redirected. Present if browsers get a page
    * from this route.

@@ -39,28 +39,28 @@ export interface RouteOptions {
 // prettier-ignore
 export const signInRoutes = {
   login: {
-    method: 'POST', path: '/login', access: 'public', sameSite: true,
+    method: 'POST', path: '/login', access: 'public', pages: 'own',
     summary: 'Sign in and get a session cookie',
     body: credentials,
     reply: content(200, 'You are signed in.', startedSessionSchema, 'Set-Cookie'),
     refusals: [401, 429],
   },
   logout: {
-    method: 'POST', path: '/logout', access: 'public', sameSite: true,
+    method: 'POST', path: '/logout', access: 'public', pages: 'own',
     summary: "End the cookie's session, or all sessions of its user",
     body: { ...newRecord('Logout', { shape: logoutFields }), optional: true },
     reply: { status: 204, description: 'You are signed out.', headers: ['Set-Cookie'] },
     refusals: [409],
   },
   createToken: {
-    method: 'POST', path: '/tokens', access: 'public', sameSite: true,
+    method: 'POST', path: '/tokens', access: 'public', pages: 'allowed',
     summary: 'Get an access token and a refresh token for a password or for a refresh token',
     body: either(credentials, 'refresh_token', refreshToken),
     reply: content(201, 'The new tokens (RFC 6749 §5.1).', tokensSchema),
     refusals: [401, 429],
   },
   revokeToken: {
-    method: 'POST', path: '/tokens/revoke', access: 'public', sameSite: true,
+    method: 'POST', path: '/tokens/revoke', access: 'public', pages: 'allowed',
     summary: 'End the session of a refresh token',
     body: refreshToken,
     reply: { status: 204, description: 'The token is not valid any more, if it ever was (RFC 7009).' },

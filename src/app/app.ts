@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Audit } from '../accounts/audit.ts';
 import type { Users } from '../accounts/users.ts';
 import { createPipeline } from '../api/pipeline.ts';
-import { refusal } from '../api/replies.ts';
+import { problemReply } from '../api/replies.ts';
 import { serverRoutes } from '../api/routes.ts';
 import type { Unready } from '../api/service-handlers.ts';
 import { Tokens } from '../auth/tokens.ts';
@@ -11,11 +11,10 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, parseTrustedProxies } from '../base/network.ts';
 import type { ChangeFeed, FeedStatus } from '../collections/change-feed.ts';
-import { Exchanger } from '../http/exchanger.ts';
 import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
-import { startHttpServer, type HttpServer, type TlsTexts } from '../http/server.ts';
+import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
 import { logError, type Observer } from '../observability/log.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
@@ -58,15 +57,6 @@ export interface App {
   renewTls(tls: TlsTexts): void;
   /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
   readonly certificate: string | undefined;
-}
-
-/** Where an app listens. */
-export interface ListenOptions {
-  /** 0 stands for any free port. */
-  readonly port: number;
-  readonly host: string;
-  /** Absent: plain HTTP. */
-  readonly tls?: TlsTexts | undefined;
 }
 
 /** What an app is busy with. */
@@ -136,8 +126,7 @@ export class Application implements App {
   readonly #tokens: Tokens;
   readonly #feed: ChangeFeed;
   readonly #pipeline: Handle;
-  readonly #exchanger: Exchanger;
-  readonly #servers: HttpServer[] = [];
+  readonly #server: HttpServer;
   /** Requests in flight without a port. They count against no limit of the listeners. */
   #injected = 0;
   #state: 'starting' | 'open' | 'closed' = 'starting';
@@ -165,21 +154,22 @@ export class Application implements App {
     this.#feed = openFeed(data, clock);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
+    const allowedOrigins = new Set(settings.corsOrigins);
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
-      allowedOrigins: new Set(settings.corsOrigins),
+      allowedOrigins,
       confirm: cluster && (() => store.confirm()),
       endpoints: endpointsOf(services, options),
-      onBug: onError,
     });
     this.#pipeline = cluster?.guard(pipeline, store) ?? pipeline;
-    this.#exchanger = new Exchanger({
+    this.#server = new HttpServer({
       clock,
       nextId: createRequestIds(random),
       basePath: settings.basePath,
       handle: (request) => this.#answer(request),
-      refuse: refusal,
+      allowedOrigins,
+      problemReply,
       proxies: parseTrustedProxies(settings.trustedProxies),
       alwaysServedTargets: new Set([serverRoutes.live.path, serverRoutes.ready.path]),
       onError,
@@ -212,7 +202,7 @@ export class Application implements App {
   async #answerWhileNotOpen(request: Request): Promise<Reply> {
     await this.#starting;
     const isAnswered = this.#state === 'open' || request.target === serverRoutes.live.path;
-    return isAnswered ? this.#pipeline(request) : refusal(stopped, request);
+    return isAnswered ? this.#pipeline(request) : problemReply(stopped, request);
   }
 
   #enter(state: 'open' | 'closed'): void {
@@ -223,21 +213,19 @@ export class Application implements App {
   async listen({ port, host, tls }: ListenOptions): Promise<number> {
     const isAllowed = this.#options.settings.auth !== 'none' || isLoopback(host);
     invariant(isAllowed, 'without authentication an app listens on loopback only');
-    const server = await startHttpServer(this.#exchanger, port, host, tls);
+    const bound = await this.#server.listen({ port, host, tls });
     this.certificate = tls?.cert;
-    this.#servers.push(server);
-    if (this.#closed !== undefined) await server.drain(0);
     invariant(this.#closed === undefined, 'an app that is closed does not listen');
-    return server.port;
+    return bound;
   }
 
   readonly handler = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-    this.#exchanger.receive(incoming, outgoing);
+    this.#server.receive(incoming, outgoing);
 
   readonly inject = async (request: PlainRequest): Promise<PlainReply> => {
     this.#injected += 1;
     try {
-      return await inject(this.#exchanger.options, request);
+      return await inject(this.#server.options, request);
     } finally {
       this.#injected -= 1;
     }
@@ -251,13 +239,13 @@ export class Application implements App {
   async #drain(): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.elapsed() + limits.drainTimeoutMs;
-    this.#exchanger.draining = true;
+    this.#server.isDraining = true;
     if (this.#state === 'starting') this.#enter('closed');
     this.#feed.close();
-    await Promise.all(this.#servers.map((server) => server.drain()));
+    await this.#server.drain();
     this.#enter('closed');
     const isBusy = (): boolean =>
-      this.#injected + this.#exchanger.inFlight + this.#exchanger.sending > 0;
+      this.#injected + this.#server.unanswered + this.#server.sending > 0;
     while (isBusy() && clock.elapsed() < deadline) await sleep(10);
   }
 
@@ -267,8 +255,8 @@ export class Application implements App {
   }
 
   load(): Load {
-    const { inFlight, connections, refused } = this.#exchanger;
-    return { inFlight: inFlight + this.#injected, connections, refused, ...this.#feed.status };
+    const { unanswered, connections, refused } = this.#server;
+    return { inFlight: unanswered + this.#injected, connections, refused, ...this.#feed.status };
   }
 
   async reloadKeys(): Promise<void> {
@@ -281,7 +269,7 @@ export class Application implements App {
   }
 
   renewTls(tls: TlsTexts): void {
-    for (const server of this.#servers) server.renewTls(tls);
+    this.#server.renewTls(tls);
     this.certificate = tls.cert;
   }
 }

@@ -1,4 +1,4 @@
-import { refusal } from '../api/replies.ts';
+import { problemReply } from '../api/replies.ts';
 import { serverRoutes } from '../api/routes.ts';
 import {
   keyRingOfSecret,
@@ -95,7 +95,7 @@ export function joinCluster(
     },
     onKeys: () => undefined,
     guard: (handle, store) => (request) => {
-      const refuse = (): Reply => refusal(stale, request);
+      const refuse = (): Reply => problemReply(stale, request);
       if (!store.isCurrent && request.target !== serverRoutes.live.path) return refuse();
       const hasSession = request.fields.get('cookie') !== undefined;
       if (!(hasSession && sessions === 'confirmed') && !isAhead(request, store)) {

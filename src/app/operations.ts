@@ -1,16 +1,15 @@
 import { X509Certificate } from 'node:crypto';
 import { readdir, statfs } from 'node:fs';
 import { promisify } from 'node:util';
-import { refusal } from '../api/replies.ts';
+import { problemReply } from '../api/replies.ts';
 import { CairnError } from '../base/errors.ts';
 import { isLoopback, parseTrustedProxies } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { hostOf } from '../http/head.ts';
-import { Exchanger } from '../http/exchanger.ts';
 import { apiFields, type Handle, type Reply } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
-import { startHttpServer, type HttpServer } from '../http/server.ts';
+import { HttpServer } from '../http/server.ts';
 import type { Log } from '../observability/log.ts';
 import { exposition, type Family, type Metrics, type Sample } from '../observability/metrics.ts';
 import type { App } from './app.ts';
@@ -33,16 +32,29 @@ export interface Operated {
  * that is a loopback name, because other sites can point their own names to this machine.
  * @throws the errors of binding
  */
-export function startOperations(
+export async function startOperations(
   operated: Operated,
   port: number,
   host: string,
-): Promise<HttpServer> {
-  const [proxies, nextId] = [parseTrustedProxies([]), createRequestIds(systemRandom)];
-  const handle = operationsHandle(operated, isLoopback(host));
-  const clock = systemClock;
-  const exchanger = new Exchanger({ handle, refuse: refusal, proxies, clock, nextId });
-  return startHttpServer(exchanger, port, host);
+): Promise<OperationsListener> {
+  const server = new HttpServer({
+    handle: operationsHandle(operated, isLoopback(host)),
+    problemReply,
+    proxies: parseTrustedProxies([]),
+    clock: systemClock,
+    nextId: createRequestIds(systemRandom),
+  });
+  return {
+    port: await server.listen({ port, host }),
+    drain: (timeoutMs) => server.drain(timeoutMs),
+  };
+}
+
+/** The operations listener. */
+export interface OperationsListener {
+  readonly port: number;
+  /** Does what `HttpServer.drain` does. */
+  drain(timeoutMs?: number): Promise<number>;
 }
 
 function operationsHandle(operated: Operated, isLocal: boolean): Handle {

@@ -83,6 +83,15 @@ const connections = {
    * beyond it 503.
    */
   requestsInFlightMax: 2048,
+  /** The most of these requests of one caller; beyond it 503. */
+  requestsInFlightPerCallerMax: 512,
+  /**
+   * Responses over 64 KiB, and 128 KiB for each that is streamed, until they are sent to
+   * their readers, in all; beyond it 503.
+   */
+  waitingBytesMax: 256 * 1024 * 1024,
+  /** Such responses to one caller; beyond it 503. */
+  waitingBytesPerCallerMax: 32 * 1024 * 1024,
   /**
    * How long a connection that ends is still read, so that a client that goes on sending
    * receives the response.

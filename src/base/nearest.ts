@@ -1,18 +1,40 @@
+/** Returns the known word that is most similar to a word; `undefined` if none is similar. */
+export type Nearest = (word: string) => string | undefined;
+
 /**
- * Returns the word of `known` that is most similar to `word`; `undefined` if none is
- * similar.
+ * Prepares the search for words similar to one of `known`. Each search then looks only at
+ * the pairs of characters that words share, however many words there are.
  */
-export function nearest(word: string, known: Iterable<string>): string | undefined {
-  const pairs = pairsOf(word);
-  let best: string | undefined;
-  let bestLikeness = likenessMin;
-  for (const candidate of known) {
-    const others = pairsOf(candidate);
-    const shared = [...pairs].filter((pair) => others.has(pair)).length;
-    const likeness = (2 * shared) / (pairs.size + others.size);
-    if (likeness > bestLikeness) [best, bestLikeness] = [candidate, likeness];
+export function nearestOf(known: Iterable<string>): Nearest {
+  const words = [...new Set(known)].map((word) => ({ word, size: pairsOf(word).size }));
+  /** The places in `words` of the words that have a pair. */
+  const places = new Map<string, number[]>();
+  for (const [place, { word }] of words.entries()) {
+    for (const pair of pairsOf(word)) {
+      const having = places.get(pair);
+      if (having === undefined) places.set(pair, [place]);
+      else having.push(place);
+    }
   }
-  return best;
+  return (word) => {
+    const pairs = pairsOf(word);
+    const shared = new Uint32Array(words.length);
+    for (const pair of pairs) {
+      for (const place of places.get(pair) ?? []) shared[place] = (shared[place] ?? 0) + 1;
+    }
+    let best: string | undefined;
+    let bestLikeness = likenessMin;
+    for (const [place, candidate] of words.entries()) {
+      const likeness = (2 * (shared[place] ?? 0)) / (pairs.size + candidate.size);
+      if (likeness > bestLikeness) [best, bestLikeness] = [candidate.word, likeness];
+    }
+    return best;
+  };
+}
+
+/** Returns the word of `known` that is most similar to `word`. */
+export function nearest(word: string, known: Iterable<string>): string | undefined {
+  return nearestOf(known)(word);
 }
 
 /**

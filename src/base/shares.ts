@@ -13,13 +13,18 @@ export class Shares {
     this.#perCaller = perCaller;
   }
 
+  /** Whether a caller could take an amount. */
+  hasRoom(caller: string, amount: number): boolean {
+    const held = this.#held.get(caller) ?? 0;
+    return this.#sum + amount <= this.#total && held + amount <= this.#perCaller;
+  }
+
   /**
    * Takes an amount for a caller. Returns false, and takes nothing, if that is too much.
    */
   take(caller: string, amount: number): boolean {
-    const held = (this.#held.get(caller) ?? 0) + amount;
-    if (this.#sum + amount > this.#total || held > this.#perCaller) return false;
-    this.#held.set(caller, held);
+    if (!this.hasRoom(caller, amount)) return false;
+    this.#held.set(caller, (this.#held.get(caller) ?? 0) + amount);
     this.#sum += amount;
     return true;
   }

@@ -9,7 +9,8 @@ import { systemClock, systemRandom } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { options, readConfig, unknownVariables, type Config } from '../config/config.ts';
 import { settingsOf } from '../config/settings.ts';
-import type { HttpServer, TlsTexts } from '../http/server.ts';
+import type { OperationsListener } from '../app/operations.ts';
+import type { TlsTexts } from '../http/server.ts';
 import {
   createLog,
   silentLog,
@@ -78,7 +79,7 @@ function formatOf({ log }: Config, isTerminal: boolean): 'pretty' | 'json' | 'no
 
 interface Started {
   readonly app: Application;
-  readonly operations: HttpServer | undefined;
+  readonly operations: OperationsListener | undefined;
 }
 
 async function start(
@@ -115,7 +116,7 @@ async function start(
     loadMs: Math.round(systemClock.elapsed() - begin),
   });
   for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
-  let operations: HttpServer | undefined;
+  let operations: OperationsListener | undefined;
   try {
     const boundPort = await app.listen({ port, host, tls });
     if (metrics !== undefined) {

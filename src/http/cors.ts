@@ -1,9 +1,15 @@
 import type { Fields } from './fields.ts';
 
-const exposed =
-  'ETag, Idempotency-Replayed, Link, Location, Retry-After, X-Request-Id, X-Total-Count';
-const accepted =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Prefer, X-Request-Id, traceparent';
+// prettier-ignore
+const exposed = [
+  'Content-Location', 'ETag', 'Idempotency-Replayed', 'Link', 'Location', 'Preference-Applied', 'Retry-After',
+  'X-Request-Id', 'X-Total-Count',
+].join(', ');
+// prettier-ignore
+const accepted = [
+  'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Prefer',
+  'X-Request-Id', 'traceparent',
+].join(', ');
 
 /**
  * Returns the fields, names and values in turn, that let a page of an allowed origin read
@@ -25,11 +31,15 @@ export function corsFields(fields: Fields, allowedOrigins: ReadonlySet<string>):
 }
 
 /**
- * Returns what the reply to OPTIONS carries for a CORS preflight (Fetch §4.8), beside
- * `corsFields`. Without those it allows nothing. `allow` is the value of the `Allow`
- * field.
+ * Returns what the reply to OPTIONS carries for a CORS preflight (Fetch §4.8) of an allowed
+ * origin, beside `corsFields`. `allow` is the value of the `Allow` field.
  */
-export function preflightFields(allow: string): readonly string[] {
+export function preflightFields(
+  fields: Fields,
+  allowedOrigins: ReadonlySet<string>,
+  allow: string,
+): readonly string[] {
+  if (!allowedOrigins.has(fields.get('origin') ?? '')) return [];
   const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Age', '600'];
   return ['Access-Control-Allow-Methods', allow, ...always];
 }

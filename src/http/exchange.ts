@@ -1,26 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 
 import { CairnError } from '../base/errors.ts';
-import { callerKey, plainAddress, type TrustedProxies } from '../base/network.ts';
+import { callerKey, type TrustedProxies } from '../base/network.ts';
 import type { Limits } from '../base/limits.ts';
 import type { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
 import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead, type Head } from './head.ts';
-import type { Handle, Refuse, Reply, Request, RequestEntry } from './message.ts';
+import type { Handle, ProblemReply, Reply, Request, RequestEntry } from './message.ts';
 
-/** What an `Exchanger` answers requests with. */
-export interface ExchangerOptions {
+/** What an `HttpServer` answers requests with. */
+export interface HttpServerOptions {
   readonly clock: Clock;
   /** Creates request ids (`createRequestIds`). */
   readonly nextId: () => string;
   readonly proxies: TrustedProxies;
   /** `Request.basePath`; empty if absent. */
   readonly basePath?: string | undefined;
+  /** Origins of other sites whose pages may read replies (CORS); none if absent. */
+  readonly allowedOrigins?: ReadonlySet<string> | undefined;
   readonly handle: Handle;
-  readonly refuse: Refuse;
+  readonly problemReply: ProblemReply;
   /** Called after each reply. */
   readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
   /**
@@ -39,16 +40,38 @@ export interface ExchangerOptions {
   readonly limits?: Partial<Limits> | undefined;
 }
 
-/** The bodies that are being received. */
-export interface Arriving {
-  /** How many requests are waiting for their body. */
-  count: number;
-  /** The memory for bodies of signed-in users. */
+/** What the requests of a server share. */
+export interface Pools {
+  /** Requests that wait for a disk, a hash or the like, and not for their sender. */
+  readonly inFlight: Shares;
+  /** Bytes of bodies that are being received from signed-in users. */
   readonly fromUsers: Shares;
-  /** The memory for bodies of all other callers. */
+  /** Bytes of bodies that are being received from all other callers. */
   readonly fromOthers: Shares;
-  /** A body up to this size is always received, and is not counted. */
-  readonly uncountedBytesMax: number;
+  /** Bytes of replies that wait for slow readers. */
+  readonly waiting: Shares;
+}
+
+/** Created once, because turning requests away in an overload must be cheap. */
+export const overloaded = new CairnError(
+  'overloaded',
+  'Cannot answer the request: too many are in progress, try again later',
+  { retryAfterSeconds: 1 },
+);
+const internal = new CairnError(
+  'internal',
+  'Cannot answer the request: the server has an internal error',
+);
+
+/** Returns the reply to a request that failed. A bug is reported, and not shown. */
+export function problemOf(
+  error: unknown,
+  request: Request,
+  { problemReply, onError }: Pick<HttpServerOptions, 'problemReply' | 'onError'>,
+): Reply {
+  if (error instanceof CairnError) return problemReply(error, request);
+  onError?.(error, request);
+  return problemReply(internal, request);
 }
 
 const callerLeft = new CairnError(
@@ -61,54 +84,22 @@ const tooManyArrive = new CairnError(
   { retryAfterSeconds: 1 },
 );
 
-/** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
-const requestId = /^[\w.~:=+/@-]{1,128}$/;
-
-export function tooLarge(bytesMax: number): CairnError {
+export function bodyTooLarge(bytesMax: number): CairnError {
   return new CairnError(
     'content_too_large',
     `Cannot read the body: it is larger than ${bytesMax} bytes`,
   );
 }
 
-/** The state of a connection. */
-export class Connection {
-  readonly peer: Caller;
-  /** Whether the peer is a trusted proxy. */
-  readonly isProxy: boolean;
-  latest: Exchange | undefined;
-  /** Whether the connection ends with the reply to the latest request. */
-  isClosing = false;
-  /** Whether further requests have arrived, which are ignored. */
-  isFollowed = false;
-  /**
-   * Bytes of ignored requests, and of replies that the system may not have accepted yet.
-   */
-  piledBytes = 0;
+/** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
+const requestId = /^[\w.~:=+/@-]{1,128}$/;
+const noBytes = Buffer.alloc(0);
 
-  constructor(socket: Socket, { proxies }: ExchangerOptions) {
-    const address = plainAddress(socket.remoteAddress ?? '');
-    this.peer = { address, encrypted: 'encrypted' in socket };
-    this.isProxy = proxies(this.peer.address);
-    socket.once('close', () => this.latest?.abandon());
-  }
-
-  /** Whether the reply to the latest request is still being created or streamed. */
-  get isBusy(): boolean {
-    return this.latest?.outgoing.writableEnded === false;
-  }
-}
-
-/**
- * A request that arrived on a connection, with the response of Node that its reply is
- * sent by.
- */
-export class Exchange implements Request {
-  readonly connection: Connection;
+/** One request, its response of Node, and its entry in the log. */
+export class Exchange implements Request, RequestEntry {
   id: string;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  readonly startedMs: number;
   readonly fields: Fields;
   readonly method: string;
   readonly basePath: string;
@@ -117,37 +108,47 @@ export class Exchange implements Request {
   encrypted: boolean;
   route: string | undefined;
   userId: number | undefined;
+  /** 0 until the request is answered. */
+  status = 0;
+  durationMs = 0;
+  bytes = 0;
   /** `undefined` until the head has been checked. */
   head: Head | undefined;
   /** Whether the caller waits for "100 Continue" before it sends its content. */
-  awaitsContinue = false;
-  /** The reply, while it is held back. */
-  held: Reply | undefined;
-  readonly #arriving: Arriving;
+  awaitsContinue: boolean;
+  readonly #startedMs: number;
+  readonly #pools: Pools;
+  readonly #options: HttpServerOptions & { readonly limits: Limits };
+  /** Whether the body is being received. */
+  #isReceiving = false;
+  /** The key of the share in which this request counts as in flight. */
+  #enteredAs: string | undefined;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
   #rejectBody: (reason: CairnError) => void = () => undefined;
   #controller: AbortController | undefined;
 
   constructor(
-    connection: Connection,
+    pools: Pools,
+    options: HttpServerOptions & { readonly limits: Limits },
+    peer: Caller,
     incoming: IncomingMessage,
     outgoing: ServerResponse,
-    arriving: Arriving,
-    { nextId, clock, basePath = '' }: ExchangerOptions,
+    awaitsContinue: boolean,
   ) {
-    this.connection = connection;
-    this.id = nextId();
+    this.id = options.nextId();
     this.incoming = incoming;
     this.outgoing = outgoing;
-    this.startedMs = clock.elapsed();
     this.fields = new Fields(incoming.rawHeaders, incoming.headers);
     this.method = incoming.method ?? '';
-    this.basePath = basePath;
+    this.basePath = options.basePath ?? '';
     this.target = incoming.url ?? '';
-    this.address = connection.peer.address;
-    this.encrypted = connection.peer.encrypted;
-    this.#arriving = arriving;
+    this.address = peer.address;
+    this.encrypted = peer.encrypted;
+    this.awaitsContinue = awaitsContinue;
+    this.#startedMs = options.clock.elapsed();
+    this.#pools = pools;
+    this.#options = options;
   }
 
   get caller(): string {
@@ -172,42 +173,80 @@ export class Exchange implements Request {
   }
 
   /** Adopts the caller's address and the request id that a trusted proxy sent. */
-  believe(proxies: TrustedProxies): void {
+  adoptForwarded(peer: Caller): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
-    Object.assign(this, resolveCaller(this.connection.peer, this.fields, proxies));
+    const { address, encrypted } = resolveCaller(peer, this.fields, this.#options.proxies);
+    this.address = address;
+    this.encrypted = encrypted;
+  }
+
+  checkShare(): void {
+    const { inFlight } = this.#pools;
+    const { limits, alwaysServedTargets } = this.#options;
+    // No caller can have used up its share of so few.
+    if (inFlight.sum < limits.requestsInFlightPerCallerMax) return;
+    if (inFlight.hasRoom(this.caller, 1) || alwaysServedTargets?.has(this.target)) return;
+    throw overloaded;
+  }
+
+  /** Counts the request as in flight, unless it still waits for its sender. */
+  enter(): void {
+    if (this.#isReceiving || this.#enteredAs !== undefined) return;
+    const { caller } = this;
+    if (this.#pools.inFlight.take(caller, 1)) this.#enteredAs = caller;
+  }
+
+  /** Ends what `enter` began. */
+  leave(): void {
+    if (this.#enteredAs !== undefined) this.#pools.inFlight.give(this.#enteredAs, 1);
+    this.#enteredAs = undefined;
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {
-    const { incoming, caller } = this;
-    const arriving = this.#arriving;
-    const memory = this.userId === undefined ? arriving.fromOthers : arriving.fromUsers;
     const { contentLength = bytesMax } = this.head ?? {};
-    if (contentLength > bytesMax) throw tooLarge(bytesMax);
-    let body = Buffer.alloc(0);
-    if (contentLength === 0) return body;
+    if (contentLength > bytesMax) throw bodyTooLarge(bytesMax);
+    if (contentLength === 0) return noBytes;
     if (this.#failure !== undefined) throw this.#failure;
-    if (incoming.destroyed) throw callerLeft;
+    if (this.incoming.destroyed) throw callerLeft;
     if (this.awaitsContinue) this.outgoing.writeContinue();
     this.awaitsContinue = false;
+    this.#isReceiving = true;
+    const body = await this.#collect(contentLength, bytesMax).finally(
+      () => (this.#isReceiving = false),
+    );
+    // Many others may have become in flight while the body arrived.
+    this.checkShare();
+    this.enter();
+    return body;
+  }
+
+  /** Collects the chunks of the body in one buffer, which counts in the caller's share. */
+  async #collect(contentLength: number, bytesMax: number): Promise<Buffer> {
+    const { incoming, userId } = this;
+    const memory = userId === undefined ? this.#pools.fromOthers : this.#pools.fromUsers;
+    const { uncountedBodyBytesMax } = this.#options.limits;
+    let body: Buffer = noBytes;
     let length = 0;
     let counted = 0;
     const append = (chunk: Buffer): void => {
       const needed = length + chunk.length;
-      if (needed > bytesMax) return this.#rejectBody(tooLarge(bytesMax));
-      if (needed > body.length) {
+      if (needed > bytesMax) return this.#rejectBody(bodyTooLarge(bytesMax));
+      if (length === 0 && needed === contentLength) {
+        // All of it has come at once, so it need not be copied.
+        body = chunk;
+      } else if (needed > body.length) {
         // One buffer that grows, because a list of one-byte chunks needs hundreds of
         // bytes for each.
-        const size = Math.min(Math.max(2 * needed, arriving.uncountedBytesMax), contentLength);
-        const more = size > arriving.uncountedBytesMax ? size - counted : 0;
-        if (!memory.take(caller, more)) return this.#rejectBody(tooManyArrive);
+        const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
+        const more = size > uncountedBodyBytesMax ? size - counted : 0;
+        if (more > 0 && !memory.take(this.caller, more)) return this.#rejectBody(tooManyArrive);
         counted += more;
         body = Buffer.concat([body], size);
       }
-      chunk.copy(body, length);
+      if (body !== chunk) chunk.copy(body, length);
       length = needed;
     };
-    arriving.count += 1;
     try {
       await new Promise<void>((resolve, reject) => {
         this.#rejectBody = reject;
@@ -218,8 +257,7 @@ export class Exchange implements Request {
       });
     } finally {
       incoming.off('data', append);
-      memory.give(caller, counted);
-      arriving.count -= 1;
+      if (counted > 0) memory.give(this.caller, counted);
     }
     return body.subarray(0, length);
   }
@@ -232,5 +270,14 @@ export class Exchange implements Request {
     if (this.incoming.complete) return;
     this.#failure = failure;
     this.#rejectBody(failure);
+  }
+
+  /** Completes the entry, and reports it. */
+  report(status: number, bytes: number): void {
+    const { clock, onAnswered } = this.#options;
+    this.status = status;
+    this.bytes = bytes;
+    this.durationMs = clock.elapsed() - this.#startedMs;
+    onAnswered?.(this);
   }
 }

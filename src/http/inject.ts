@@ -1,6 +1,6 @@
-import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
-import { tooLarge, type ExchangerOptions } from './exchange.ts';
+import { corsFields } from './cors.ts';
+import { bodyTooLarge, problemOf, type HttpServerOptions } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
 import type { Reply, Request, StreamedBody } from './message.ts';
@@ -28,8 +28,11 @@ export interface PlainReply {
   readonly body: string;
 }
 
-/** The options of an `Exchanger` that matter without a connection. */
-export type InjectOptions = Pick<ExchangerOptions, 'handle' | 'refuse' | 'nextId' | 'basePath'>;
+/** The options of an `HttpServer` that matter without a connection. */
+export type InjectOptions = Pick<
+  HttpServerOptions,
+  'handle' | 'problemReply' | 'nextId' | 'basePath' | 'allowedOrigins' | 'onError'
+>;
 
 /**
  * Sends a request to a handler without a socket or a port. The head is checked as on a
@@ -38,42 +41,67 @@ export type InjectOptions = Pick<ExchangerOptions, 'handle' | 'refuse' | 'nextId
  * right, unless `fields` has them.
  */
 export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
-  const { handle, refuse, nextId, basePath = '' } = options;
-  const { method = 'GET', address = '127.0.0.1' } = plain;
-  const content = Buffer.from(plain.body ?? '');
-  const named = new Map([['host', 'localhost']]);
-  if (plain.body !== undefined) named.set('content-length', String(content.length));
-  for (const [name, value] of Object.entries(plain.fields ?? {}))
-    named.set(name.toLowerCase(), value);
-  const request: Request = {
-    id: nextId(),
-    method,
-    target: plain.target,
-    basePath,
-    address,
-    fields: new Fields([...named].flat()),
-    signal: plain.signal ?? new AbortController().signal,
-    get caller() {
-      return callerKey(address, this.userId);
-    },
-    async receiveBody(bytesMax) {
-      if (content.length > bytesMax) throw tooLarge(bytesMax);
-      return content;
-    },
-  };
+  const { handle, allowedOrigins = noOrigins } = options;
+  const request = new InjectedRequest(plain, options);
   let reply: Reply;
   try {
-    const { target } = checkHead(request, '1.1');
-    reply = await handle(Object.assign(request, { target }));
+    request.target = checkHead(request, '1.1').target;
+    reply = await handle(request);
   } catch (error) {
-    if (!(error instanceof CairnError)) throw error;
-    reply = refuse(error, request);
+    reply = problemOf(error, request, options);
   }
   const { body = '', status } = reply;
   const sent =
     typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
-  const fields = new Fields([...reply.fields, 'X-Request-Id', request.id]);
-  return { status, fields, body: method === 'HEAD' ? '' : sent };
+  const fields = new Fields([
+    ...reply.fields,
+    ...['X-Request-Id', request.id],
+    ...corsFields(request.fields, allowedOrigins),
+  ]);
+  return { status, fields, body: request.method === 'HEAD' ? '' : sent };
+}
+
+const noOrigins: ReadonlySet<string> = new Set();
+
+class InjectedRequest implements Request {
+  readonly id: string;
+  readonly method: string;
+  readonly basePath: string;
+  readonly address: string;
+  readonly fields: Fields;
+  readonly signal: AbortSignal;
+  target: string;
+  route: string | undefined;
+  userId: number | undefined;
+  readonly #content: Buffer;
+
+  constructor(plain: PlainRequest, { nextId, basePath = '' }: InjectOptions) {
+    const { method = 'GET', target, address = '127.0.0.1', signal, body } = plain;
+    this.#content = Buffer.from(body ?? '');
+    const named = new Map([['host', 'localhost']]);
+    if (body !== undefined) named.set('content-length', String(this.#content.length));
+    for (const [name, value] of Object.entries(plain.fields ?? {}))
+      named.set(name.toLowerCase(), value);
+    this.id = nextId();
+    this.method = method;
+    this.target = target;
+    this.basePath = basePath;
+    this.address = address;
+    this.fields = new Fields([...named].flat());
+    this.signal = signal ?? new AbortController().signal;
+  }
+
+  get caller(): string {
+    return callerKey(this.address, this.userId);
+  }
+
+  async receiveBody(bytesMax: number): Promise<Buffer> {
+    if (this.#content.length > bytesMax) throw bodyTooLarge(bytesMax);
+    return this.#content;
+  }
+
+  /** An embedder's own requests count in no share. */
+  checkShare(): void {}
 }
 
 async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {

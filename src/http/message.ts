@@ -44,6 +44,12 @@ export interface Request {
    *   the caller closed the connection
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
+  /**
+   * Called when the caller is known, before the request waits for anything.
+   * @throws CairnError `overloaded` if the caller has as many requests in flight as its
+   *   share allows
+   */
+  checkShare(): void;
   /** The pattern of the route, such as `/items/{id}`. Set by the handler, for the log. */
   route?: string | undefined;
   /** The id of the user who calls. Set by the handler. */
@@ -116,5 +122,5 @@ export interface RequestEntry {
 /** Answers a request. A reply that is ready is returned as it is, not as a promise. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 
-/** Creates the reply to a request that failed. */
-export type Refuse = (error: CairnError, request: Pick<Request, 'id' | 'basePath'>) => Reply;
+/** Creates the reply to a request that failed: a problem (RFC 9457). */
+export type ProblemReply = (error: CairnError, request: Pick<Request, 'id' | 'basePath'>) => Reply;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { Server as TcpServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,7 +8,8 @@ import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { networkOf, plainAddress } from '../base/network.ts';
 import { Shares } from '../base/shares.ts';
-import type { Exchanger } from './exchanger.ts';
+import { Connection, type Shared } from './connection.ts';
+import type { HttpServerOptions, Pools } from './exchange.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
@@ -16,54 +17,82 @@ export interface TlsTexts {
   readonly key: string;
 }
 
-/**
- * Starts a server whose requests an exchanger answers.
- * @throws the error of binding to the port
- */
-export async function startHttpServer(
-  exchanger: Exchanger,
-  port: number,
-  host: string,
-  tls?: TlsTexts,
-): Promise<HttpServer> {
-  const server = await createNodeServer(tls, exchanger.limits);
-  const started = new HttpServer(server, exchanger);
-  await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
-  return started;
+/** Where a server listens. */
+export interface ListenOptions {
+  /** 0 stands for any free port. */
+  readonly port: number;
+  readonly host: string;
+  /** Absent: plain HTTP. */
+  readonly tls?: TlsTexts | undefined;
 }
 
-/** An HTTP/1.1 server on a port of its own. With a certificate, it speaks HTTPS only. */
-export class HttpServer {
-  readonly #server: Server | HttpsServer;
-  readonly #exchanger: Exchanger;
+/**
+ * An HTTP/1.1 server. It listens on ports of its own, and answers requests that arrive at
+ * a server of `node:http` or `node:https`. All of them share its bounds.
+ */
+export class HttpServer implements Shared {
+  readonly options: HttpServerOptions & { readonly limits: Limits };
+  readonly pools: Pools;
+  unanswered = 0;
+  sending = 0;
+  connections = 0;
+  /** Connections closed at once because a limit was reached. */
+  refused = 0;
+  isDraining = false;
+  readonly holding: Connection[] = [];
+  readonly #servers: (Server | HttpsServer)[] = [];
+  /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
   readonly #sockets = new Set<Socket>();
   readonly #perNetwork: Shares;
+  readonly #connectionOf = new WeakMap<Socket, Connection>();
+  #hasReportedProxy = false;
   #idleClosedMs = -Infinity;
 
-  constructor(server: Server | HttpsServer, exchanger: Exchanger) {
-    this.#server = server;
-    this.#exchanger = exchanger;
-    this.#perNetwork = new Shares(Infinity, exchanger.limits.connectionsPerAddressMax);
+  constructor(options: HttpServerOptions) {
+    const bounds = { ...limits, ...options.limits };
+    const { arrivingBytesMax, arrivingBytesPerCallerMax } = bounds;
+    this.options = { ...options, limits: bounds };
+    this.pools = {
+      inFlight: new Shares(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax),
+      fromUsers: new Shares((arrivingBytesMax * 3) / 4, arrivingBytesPerCallerMax),
+      fromOthers: new Shares(arrivingBytesMax / 4, arrivingBytesPerCallerMax),
+      waiting: new Shares(bounds.waitingBytesMax, bounds.waitingBytesPerCallerMax),
+    };
+    this.#perNetwork = new Shares(Infinity, bounds.connectionsPerAddressMax);
+  }
+
+  /**
+   * Listens on a port of its own, and returns it. With a certificate, it speaks HTTPS only.
+   * @throws the error of binding to the port
+   */
+  async listen({ port, host, tls }: ListenOptions): Promise<number> {
+    const server = await createNodeServer(tls, this.options.limits);
     server
-      .on('request', exchanger.receive)
-      .on('checkExpectation', exchanger.receive)
-      .on('checkContinue', (incoming, outgoing) => exchanger.receive(incoming, outgoing, true))
-      .on('connect', (_, socket: Socket) => this.#refuseTunnel(socket))
+      .on('request', this.receive)
+      .on('checkExpectation', this.receive)
+      .on('checkContinue', (incoming, outgoing) => this.receive(incoming, outgoing, true))
+      .on('connect', (_, socket: Socket) => this.#failTunnel(socket))
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-        this.#refuseMalformed(error, socket),
+        this.#failMalformed(error, socket),
       )
       // A TLS socket is counted when it connects, before the handshake costs anything.
       .on('connection', (socket: Socket) => this.#count(socket))
-      .on('drop', () => this.#makeRoom())
-      // An accept that fails, perhaps for lack of a descriptor, must not end the server.
-      .on('error', () => undefined);
-  }
-
-  /** The port that it listens on. */
-  get port(): number {
-    const address = this.#server.address();
+      .on('drop', () => this.#makeRoom());
+    await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
+    // An accept that fails, perhaps for lack of a descriptor, must not end the server.
+    server.on('error', () => undefined);
+    this.#servers.push(server);
+    if (this.isDraining) await this.drain(0);
+    const address = server.address();
     return typeof address === 'object' ? (address?.port ?? 0) : 0;
   }
+
+  /** Answers a request that has just arrived at a `node:http` or `node:https` server. */
+  readonly receive = (
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    awaitsContinue = false,
+  ): void => this.#connection(incoming.socket).receive(incoming, outgoing, awaitsContinue);
 
   /**
    * Uses another certificate for new connections. Open ones keep theirs.
@@ -71,8 +100,11 @@ export class HttpServer {
    *   has changed
    */
   renewTls(tls: TlsTexts): void {
-    if (!('setSecureContext' in this.#server)) return;
-    this.#server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
+    for (const server of this.#servers) {
+      if ('setSecureContext' in server) {
+        server.setSecureContext({ ...tls, minVersion: tlsVersionMin });
+      }
+    }
   }
 
   /**
@@ -81,11 +113,13 @@ export class HttpServer {
    * connection is closed, with the number of connections that were cut off after
    * `timeoutMs`.
    */
-  async drain(timeoutMs: number = limits.drainTimeoutMs): Promise<number> {
-    this.#exchanger.draining = true;
+  async drain(timeoutMs: number = this.options.limits.drainTimeoutMs): Promise<number> {
+    this.isDraining = true;
     // Only stops listening. `close` of node:http would also close connections whose reply
     // has not been read yet, because it takes them for idle.
-    const closed = new Promise((resolve) => TcpServer.prototype.close.call(this.#server, resolve));
+    const closed = this.#servers.map(
+      (server) => new Promise((resolve) => TcpServer.prototype.close.call(server, resolve)),
+    );
     for (const socket of this.#sockets) {
       if (socket.bytesRead === 0) socket.destroy();
     }
@@ -94,27 +128,42 @@ export class HttpServer {
       cutOff = this.#sockets.size;
       for (const socket of this.#sockets) socket.destroy();
     }, timeoutMs);
-    while (this.#exchanger.sending > 0 && cutOff === undefined) await delay(sendingPollMs);
+    while (this.#sockets.size > 0 && this.sending > 0 && cutOff === undefined) {
+      await delay(sendingPollMs);
+    }
     // Closes idle connections, and ends Node's timeouts of slow ones.
-    this.#server.close();
-    await closed;
+    for (const server of this.#servers) server.close();
+    await Promise.all(closed);
     clearTimeout(timer);
     return cutOff ?? 0;
   }
 
+  reportProxy(address: string): void {
+    if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
+    this.#hasReportedProxy = true;
+  }
+
+  /** The connection of a socket, which may belong to a server of the embedder. */
+  #connection(socket: Socket): Connection {
+    const known = this.#connectionOf.get(socket);
+    if (known !== undefined) return known;
+    const connection = new Connection(socket, this);
+    this.#connectionOf.set(socket, connection);
+    return connection;
+  }
+
   /** Counts a connection, or refuses it if its network has used up its share. */
   #count(socket: Socket): void {
-    const exchanger = this.#exchanger;
     const address = plainAddress(socket.remoteAddress ?? '');
-    const network = exchanger.options.proxies(address) ? undefined : networkOf(address);
+    const network = this.options.proxies(address) ? undefined : networkOf(address);
     if (network !== undefined && !this.#perNetwork.take(network, 1)) {
-      exchanger.refused += 1;
+      this.refused += 1;
       return void socket.destroy();
     }
-    exchanger.connections += 1;
+    this.connections += 1;
     this.#sockets.add(socket);
     socket.once('close', () => {
-      exchanger.connections -= 1;
+      this.connections -= 1;
       this.#sockets.delete(socket);
       if (network !== undefined) this.#perNetwork.give(network, 1);
     });
@@ -125,32 +174,29 @@ export class HttpServer {
    * so in a flood it is not repeated each time.
    */
   #makeRoom(): void {
-    this.#exchanger.refused += 1;
-    const nowMs = this.#exchanger.options.clock.elapsed();
+    this.refused += 1;
+    const nowMs = this.options.clock.elapsed();
     if (nowMs - this.#idleClosedMs < idleClosingMs) return;
     this.#idleClosedMs = nowMs;
-    this.#server.closeIdleConnections();
+    for (const server of this.#servers) server.closeIdleConnections();
   }
 
-  #refuseTunnel(socket: Socket): void {
+  #failTunnel(socket: Socket): void {
     // Node no longer handles events of this socket, and a reply may still be on its way.
     socket.on('error', () => socket.destroy()).on('timeout', () => socket.destroy());
     // CONNECT names no resource that could allow another method.
     const failure = new CairnError('method_not_allowed', 'Method not allowed: this is no proxy', {
       fields: ['Allow', ''],
     });
-    this.#exchanger.receiveFailure(socket, failure);
+    this.#connection(socket).fail(failure);
   }
 
-  #refuseMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
+  #failMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
     // The caller has gone away, or does not speak TLS.
     const isGone = !socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code);
     if (isGone) return void socket.destroy();
     const [known, detail] = failures[code] ?? unparsable;
-    this.#exchanger.receiveFailure(
-      socket,
-      new CairnError(known, `Cannot read the request: ${detail}`),
-    );
+    this.#connection(socket).fail(new CairnError(known, `Cannot read the request: ${detail}`));
   }
 }
 

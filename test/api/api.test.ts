@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { createApp, type App } from '../../src/app/app.ts';
+import { defineCollection } from '../../src/collections/collection.ts';
 import { openTestApp } from '../.support/app.ts';
 
 test('an item is created, read, replaced, patched, listed and removed', async (t) => {
@@ -305,6 +307,24 @@ test('404 for an unknown path suggests the nearest one, and differs from 404 for
     assert.equal(await detailOf(target ?? ''), `${unknown}; did you mean ${meant}?`);
   }
   for (const target of ['/qqq', '/%00', `/${'q'.repeat(10_000)}`]) assert.equal(await detailOf(target), unknown);
+});
+
+test('404 among 300 collections costs little more than among two', async (t) => {
+  const collections = Array.from({ length: 300 }, (_, index) =>
+    defineCollection({ name: `things${index}`, singular: `thing${index}`, fields: { title: { kind: 'text' } } }));
+  const [few, many] = [await createApp(), await createApp({ collections })];
+  t.after(() => Promise.all([few.close(), many.close()]));
+  const cost = async (app: App): Promise<number> => {
+    const targets = ['/unknown/5', `/${'things/{id}/'.repeat(6)}`, '/itmes'];
+    const started = process.cpuUsage();
+    for (let count = 0; count < 300; count += 1) await app.inject({ target: targets[count % 3] ?? '' });
+    return process.cpuUsage(started).user;
+  };
+  await cost(many);
+  const [cheap, dear] = [await cost(few), await cost(many)];
+  assert.ok(dear < 10 * cheap + 50_000, `${dear} µs instead of ${cheap} µs`);
+  const { body } = await many.inject({ target: '/thing299/7' });
+  assert.match(body, /did you mean \/things299\/\{id\}\?/);
 });
 
 test('a malformed id gets 404, like an absent one', async (t) => {

@@ -9,11 +9,11 @@ import { runInNewContext } from 'node:vm';
 
 import { systemClock } from '../../src/base/system.ts';
 import { parseTrustedProxies } from '../../src/base/network.ts';
-import { Exchange, type ExchangerOptions } from '../../src/http/exchange.ts';
-import { Exchanger } from '../../src/http/exchanger.ts';
+import { Exchange, type HttpServerOptions } from '../../src/http/exchange.ts';
+import { HttpServer } from '../../src/http/server.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
-import { refusal as refuse } from '../../src/api/replies.ts';
+import { problemReply } from '../../src/api/replies.ts';
 import { createHandle, startListener, text, type Listener } from '../.support/http/listener.ts';
 import { RawClient, within } from '../.support/http/raw.ts';
 
@@ -23,9 +23,9 @@ const last = `GET /items/1 ${host}Connection: close\r\n\r\n`;
 
 async function start(
   context: TestContext,
-  limits: ExchangerOptions['limits'],
+  limits: HttpServerOptions['limits'],
   routes: Readonly<Record<string, Handle>> = {},
-  more: Partial<ExchangerOptions> = {},
+  more: Partial<HttpServerOptions> = {},
 ): Promise<Listener> {
   const listener = await startListener({ limits, handle: createHandle(routes), ...more });
   context.after(() => listener.server.drain(0));
@@ -79,8 +79,8 @@ async function assertLast(
 }
 
 /** Waits until every connection of a listener is closed. */
-async function allClosed({ exchanger }: Listener): Promise<void> {
-  await until(() => exchanger.connections === 0, 'a connection stays open');
+async function allClosed({ server }: Listener): Promise<void> {
+  await until(() => server.connections === 0, 'a connection stays open');
 }
 
 /** Waits for a condition in this process, even on a busy machine. */
@@ -177,7 +177,7 @@ test('a reader that does not read a large reply is cut off', async (context) => 
   lazy.socket.pause();
   await until(() => listener.answered.length > 0, 'it is not answered');
   await delay(80);
-  assert.equal(listener.exchanger.connections, 1, 'it is given its time');
+  assert.equal(listener.server.connections, 1, 'it is given its time');
   await allClosed(listener);
   lazy.socket.resume();
   await lazy.closed;
@@ -284,7 +284,7 @@ test('1,000 pipelined requests that are answered at once are answered in order',
     for (let id = 0; id < 1000; id += 1) assert.equal((await client.reply()).body, `item /items/${id}`);
     client.socket.destroy();
     await allClosed(listener);
-    assert.equal(listener.exchanger.sending, 0);
+    assert.equal(listener.server.sending, 0);
     await assertServes(listener);
   }
 });
@@ -372,7 +372,7 @@ test('replies do not pile up for a caller that reads nothing', async (context) =
     assert.ok(handled < 16, `${handled} replies wait in memory`);
     await allClosed(listener);
     assert.equal(listener.answered.length, handled);
-    assert.equal(listener.exchanger.sending, 0);
+    assert.equal(listener.server.sending, 0);
     client.socket.destroy();
     await assertServes(listener);
   }
@@ -383,8 +383,8 @@ test('a caller that pipelines small requests and reads nothing is cut off in tim
   const listener = await start(context, { slowReaderTimeoutMs: 100 }, { 'GET /small': () => small });
   const client = new RawClient(listener.port);
   client.socket.pause();
-  while (listener.exchanger.connections === 0) await delay(1);
-  for (let count = 0; count < 100 && listener.exchanger.connections > 0; count += 1) {
+  while (listener.server.connections === 0) await delay(1);
+  for (let count = 0; count < 100 && listener.server.connections > 0; count += 1) {
     client.send(`GET /small ${host}\r\n`.repeat(100));
     await delay(5);
   }
@@ -399,16 +399,16 @@ test('a connection with too many requests behind an unfinished reply is cut', as
   const pipeline = (count: number): RawClient =>
     new RawClient(listener.port).send(`GET /wait ${host}\r\n${get.repeat(count)}`);
   const first = pipeline(120);
-  await until(() => listener.exchanger.inFlight === 1, 'it does not arrive');
+  await until(() => listener.server.unanswered === 1, 'it does not arrive');
   assert.equal(await pipeline(220).rest(), '');
-  await until(() => listener.exchanger.connections === 1, 'it stays');
+  await until(() => listener.server.connections === 1, 'it stays');
   const modest = pipeline(2);
-  await until(() => listener.exchanger.inFlight === 3, 'it does not arrive');
+  await until(() => listener.server.unanswered === 3, 'it does not arrive');
   open();
   for (const client of [first, modest]) {
     await assertLast(client, { body: 'waited' });
   }
-  await until(() => listener.exchanger.inFlight + listener.exchanger.connections === 0, 'they stay');
+  await until(() => listener.server.unanswered + listener.server.connections === 0, 'they stay');
 });
 
 test('a read that is pipelined behind a write never sees the old value', async (context) => {
@@ -465,14 +465,14 @@ test('a caller that leaves before its reply is ready leaves no state behind', as
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
   client.send(`POST /echo ${host}Content-Length: 3\r\n\r\nabc`.repeat(3));
   client.send(`POST /echo ${host}Content-Length: 3\r\n\r\na`);
-  while (listener.exchanger.inFlight === 0) await delay(2);
+  while (listener.server.unanswered === 0) await delay(2);
   await delay(20);
   client.socket.resetAndDestroy();
   await allClosed(listener);
   open();
   await delay(20);
-  assert.equal(listener.exchanger.inFlight, 0);
-  assert.equal(listener.exchanger.arriving.fromOthers.sum, 0);
+  assert.equal(listener.server.unanswered, 0);
+  assert.equal(listener.server.pools.fromOthers.sum, 0);
 });
 
 test('after "Connection: close" from either side nothing more is handled', async (context) => {
@@ -493,11 +493,11 @@ test('after "Connection: close" from either side nothing more is handled', async
         assert.equal(handled, 1);
       }
       handled = 0;
-      listener.exchanger.draining = true;
+      listener.server.isDraining = true;
       const told = new RawClient(listener.port).send(`GET /${path} ${host}\r\n`.repeat(5));
       await assertLast(told, { connection: 'close' });
       assert.equal(handled, 1);
-      listener.exchanger.draining = false;
+      listener.server.isDraining = false;
     }
   }
 });
@@ -565,10 +565,10 @@ test('content in tiny chunks is put together, in memory of its own size', async 
   const listener = await start(context, {}, { 'POST /big': big });
   const content = Array.from({ length: 100_000 }, (_, index) => String(index % 10)).join('');
   const client = new RawClient(listener.port, 20_000).send(`POST /big ${host}Transfer-Encoding: chunked\r\n\r\n`);
-  while (listener.exchanger.inFlight === 0) await delay(2);
+  while (listener.server.unanswered === 0) await delay(2);
   const before = heapBytes();
   client.send([...content].map((digit) => `1\r\n${digit}\r\n`).join(''));
-  const { fromOthers } = listener.exchanger.arriving;
+  const { fromOthers } = listener.server.pools;
   await until(() => fromOthers.sum >= content.length, 'the chunks do not arrive');
   assert.ok(heapBytes() - before < 5 * 1024 * 1024, 'each chunk of one byte used to take 200');
   client.send('5\r\nabcde\r\n0\r\n\r\n');
@@ -584,8 +584,8 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
     await delay(30);
     for (let flood = 0; flood < 15; flood += 1) clients.push(new RawClient(listener.port));
     for (const client of clients.slice(5)) await client.closed;
-    assert.equal(listener.exchanger.connections, 5);
-    assert.equal(listener.exchanger.refused, 15);
+    assert.equal(listener.server.connections, 5);
+    assert.equal(listener.server.refused, 15);
     for (const client of clients) client.socket.destroy();
     await allClosed(listener);
     await assertServes(listener);
@@ -608,7 +608,7 @@ test('RFC 4291 §2.5.4: the cap counts the /64 that one caller has of IPv6, and 
   const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
   for (const client of clients) assert.equal((await client.reply()).status, 200);
   await new RawClient(listener.port).rest();
-  assert.equal(listener.exchanger.connections, 5);
+  assert.equal(listener.server.connections, 5);
   prefix = '::ffff:10.0.0.';
   for (let other = 0; other < 6; other += 1) clients.push(new RawClient(listener.port).send(get));
   for (const client of clients.slice(5)) assert.equal((await client.reply()).status, 200);
@@ -629,10 +629,10 @@ test('at the cap of all, a flood does not search for idle connections each time'
   const search = context.mock.method(Server.prototype, 'closeIdleConnections');
   const listener = await start(context, { connectionsMax: 5 });
   const busy = Array.from({ length: 5 }, () => new RawClient(listener.port).send(`POST /echo ${host}`));
-  await until(() => listener.exchanger.connections === 5, 'they do not connect');
+  await until(() => listener.server.connections === 5, 'they do not connect');
   const flood = Array.from({ length: 50 }, () => new RawClient(listener.port));
   for (const client of flood) await client.closed;
-  assert.equal(listener.exchanger.refused, 50);
+  assert.equal(listener.server.refused, 50);
   assert.ok(search.mock.callCount() <= 3, `${search.mock.callCount()} searches`);
   for (const client of busy) client.socket.destroy();
 });
@@ -643,7 +643,7 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   const always = { alwaysServedTargets: new Set(['/livez']) };
   const listener = await start(context, { requestsInFlightMax: 3 }, routes, always);
   const waiting = Array.from({ length: 3 }, () => new RawClient(listener.port).send(`GET /wait ${host}\r\n`));
-  while (listener.exchanger.inFlight < 3) await delay(2);
+  while (listener.server.unanswered < 3) await delay(2);
   const shed = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
   const reply = await shed.reply();
   assert.equal(reply.status, 503);
@@ -657,16 +657,104 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   for (const client of [...waiting, shed]) client.socket.destroy();
 });
 
+test('a caller has a share of the requests in flight, and others are answered beyond it', async (context) => {
+  const { wait, open } = gatedHandler();
+  /** Waits for the user that the query names, with or without content. */
+  const known: Handle = async (request) => {
+    request.userId = Number(request.target.split('?')[1]);
+    request.checkShare();
+    if (request.method === 'POST') await request.receiveBody(10);
+    return wait(request);
+  };
+  const routes = { 'GET /wait': known, 'POST /wait': known };
+  const limits = { requestsInFlightMax: 8, requestsInFlightPerCallerMax: 3 };
+  const listener = await start(context, limits, routes);
+  const { inFlight } = listener.server.pools;
+  const ask = (user: number): RawClient => new RawClient(listener.port).send(`GET /wait?${user} ${host}\r\n`);
+  const begin = (user: number): RawClient =>
+    new RawClient(listener.port).send(`POST /wait?${user} ${host}Content-Length: 2\r\n\r\na`);
+  // Two of them wait for their content, and do not count.
+  const slow = [begin(1), begin(1)];
+  await until(() => listener.server.unanswered === 2, 'they do not arrive');
+  assert.equal(inFlight.sum, 0);
+  const first = [ask(1), ask(1), ask(1)];
+  await until(() => inFlight.sum === 3, 'they are not in flight');
+  for (const client of [ask(1), ...slow.map((client) => client.send('b'))]) {
+    const reply = await client.reply();
+    assert.deepEqual([reply.status, reply.fields.get('retry-after')], [503, '1']);
+    client.socket.destroy();
+  }
+  const others = [ask(2), ask(3)];
+  await until(() => inFlight.sum === 5, 'others are refused');
+  open();
+  for (const client of [...first, ...others]) {
+    assert.equal((await client.reply()).body, 'waited');
+    client.socket.destroy();
+  }
+  await until(() => inFlight.sum === 0, 'places are not given back');
+  const again = ask(1);
+  assert.equal((await again.reply()).body, 'waited');
+  again.socket.destroy();
+});
+
+test('replies that wait for slow readers count in the share of their caller', async (context) => {
+  const size = 4 * 1024 * 1024;
+  const ended: string[] = [];
+  async function* endless(): AsyncGenerator<string> {
+    try {
+      for (;;) yield 'x'.repeat(1024);
+    } finally {
+      ended.push('stream');
+    }
+  }
+  const big: Handle = (request) => {
+    request.userId = Number(request.target.split('?')[1]);
+    return text('y'.repeat(size));
+  };
+  const stream: Handle = async (request) => {
+    request.userId = Number(request.target.split('?')[1]);
+    const body = endless();
+    await body.next();
+    return { ...text(''), body };
+  };
+  const limits = { waitingBytesMax: 16 * 1024 * 1024, waitingBytesPerCallerMax: 2 * size };
+  const listener = await start(context, limits, { 'GET /big': big, 'GET /stream': stream });
+  const { waiting } = listener.server.pools;
+  const slow = (target: string): RawClient => {
+    const client = new RawClient(listener.port);
+    client.socket.pause();
+    return client.send(`GET ${target} ${host}\r\n`);
+  };
+  const held = [slow('/big?1'), slow('/big?1')];
+  await until(() => waiting.sum === 2 * size, 'they are not counted');
+  for (const target of ['/big?1', '/stream?1']) {
+    const client = new RawClient(listener.port).send(`GET ${target} ${host}\r\n`);
+    const reply = await client.reply();
+    assert.deepEqual([reply.status, reply.fields.get('retry-after')], [503, '1'], target);
+    client.socket.destroy();
+  }
+  assert.deepEqual(ended, ['stream'], 'a stream that is not sent gives back what it holds');
+  await assertServes(listener);
+  const other = slow('/stream?2');
+  await until(() => waiting.sum > 2 * size, 'others are refused');
+  for (const client of [...held, other]) client.socket.destroy();
+  await until(() => waiting.sum === 0, 'memory is not given back');
+  const again = new RawClient(listener.port).send(`GET /big?1 ${host}\r\n`);
+  assert.equal((await again.reply()).body.length, size);
+  await until(() => waiting.sum === 0, 'memory is not given back after a reply');
+  again.socket.destroy();
+});
+
 test('slow bodies do not count as requests in flight, and share a bound in bytes', async (context) => {
   const limits = { requestsInFlightMax: 3, arrivingBytesMax: 400, uncountedBodyBytesMax: 0 };
   const listener = await start(context, limits);
   const begin = (bytes: number): RawClient =>
     new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 90\r\n\r\n${'x'.repeat(bytes)}`);
   const slow = Array.from({ length: 5 }, () => begin(1));
-  while (listener.exchanger.inFlight < 5) await delay(2);
+  while (listener.server.unanswered < 5) await delay(2);
   await assertServes(listener);
   const large = begin(80);
-  while (listener.exchanger.inFlight < 6) await delay(2);
+  while (listener.server.unanswered < 6) await delay(2);
   const refused = await begin(89).reply();
   assert.deepEqual([refused.status, refused.fields.get('retry-after')], [503, '1']);
   assert.equal((await large.send('x'.repeat(10)).reply()).body.length, 90);
@@ -692,15 +780,15 @@ test('a caller has a share of the memory for bodies, and callers who have not si
   const proxies = parseTrustedProxies(['127.0.0.1']);
   const listener = await start(t, limits, { 'POST /{name}': upload }, { proxies });
   const from = (address: string): string => `X-Forwarded-For: ${address}\r\n`;
-  const { exchanger: { arriving } } = listener;
+  const { server, server: { pools } } = listener;
   const held = [
     ...beginUploads(listener, 6, '/login', from('192.0.2.1')),
     ...beginUploads(listener, 6, '/login', from('192.0.2.2')),
     ...beginUploads(listener, 6, '/items?7'),
   ];
-  await until(() => arriving.count === 12, 'six of the eighteen bodies are not refused');
-  assert.equal(arriving.fromOthers.sum, 8 * 65_536, 'two networks share the quarter');
-  assert.equal(arriving.fromUsers.sum, 4 * 65_536, 'a user has a share of the rest');
+  await until(() => server.unanswered === 12, 'six of the eighteen bodies are not refused');
+  assert.equal(pools.fromOthers.sum, 8 * 65_536, 'two networks share the quarter');
+  assert.equal(pools.fromUsers.sum, 4 * 65_536, 'a user has a share of the rest');
 
   const [refused] = beginUploads(listener, 1, '/login', from('192.0.2.3'));
   assert.deepEqual((await refused?.reply())?.status, 503);
@@ -711,7 +799,7 @@ test('a caller has a share of the memory for bodies, and callers who have not si
   assert.equal((await signIn.reply()).body, '4096', 'a small body is always received');
 
   for (const client of [...held, refused, served, signIn]) client?.socket.destroy();
-  const left = (): number => arriving.count + arriving.fromOthers.sum + arriving.fromUsers.sum;
+  const left = (): number => server.unanswered + pools.fromOthers.sum + pools.fromUsers.sum;
   await until(() => left() === 0, 'memory is not given back');
 });
 
@@ -722,15 +810,16 @@ test('of 1,000 requests in flight, draining cuts none', async (context) => {
     await waits.passed;
     return text('waited');
   };
-  const listener = await start(context, { headersTimeoutMs: 60_000 }, { 'POST /wait': wait });
-  const { server, exchanger } = listener;
+  const limits = { headersTimeoutMs: 60_000, requestsInFlightPerCallerMax: 2000 };
+  const listener = await start(context, limits, { 'POST /wait': wait });
+  const { server } = listener;
   const idle = [new RawClient(listener.port), new RawClient(listener.port).send(get)];
   assert.equal((await idle[1]?.reply())?.status, 200);
   const begun = new RawClient(listener.port).send(`POST /wait ${host}Content-Length: 3\r\n`);
   const clients = Array.from({ length: 1000 }, () =>
     new RawClient(listener.port, 20_000).send(`POST /wait ${host}Content-Length: 3\r\n\r\nabc`),
   );
-  while (exchanger.inFlight < 1000) await delay(5);
+  while (server.unanswered < 1000) await delay(5);
   const drained = server.drain(20_000);
   for (const client of idle) assert.equal(await client.rest(), '');
   const refused = new RawClient(listener.port);
@@ -753,7 +842,7 @@ test('draining lets a slow reader have the rest of its reply', async (context) =
   await once(client.socket, 'connect');
   client.socket.pause();
   client.send(`GET /big ${host}\r\n`);
-  await until(() => listener.exchanger.sending === 1, 'the reply is not begun');
+  await until(() => listener.server.sending === 1, 'the reply is not begun');
   const drained = listener.server.drain(20_000);
   await delay(50);
   client.socket.resume();
@@ -766,7 +855,7 @@ test('draining lets a slow reader have the rest of its reply', async (context) =
 test('draining ends at its deadline and returns the number of connections that it cut off', async (context) => {
   const listener = await start(context, {}, { 'GET /wait': () => new Promise<Reply>(() => undefined) });
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
-  while (listener.exchanger.inFlight < 1) await delay(2);
+  while (listener.server.unanswered < 1) await delay(2);
   assert.equal(await listener.server.drain(50), 1);
   await client.closed;
 });
@@ -830,10 +919,11 @@ test('every reply has a request id, and a valid one from a trusted proxy is used
   }
 });
 
-test("an embedder's own server can use an exchanger, and inject needs no port", async (context) => {
+test("an embedder's own server can hand its requests on, and inject needs no port", async (context) => {
   const nextId = (): string => 'id';
-  const exchanger = new Exchanger({ handle: createHandle(), refuse, proxies: () => false, clock: systemClock, nextId });
-  const server = createServer((incoming, outgoing) => exchanger.receive(incoming, outgoing));
+  const proxies = (): boolean => false;
+  const own = new HttpServer({ handle: createHandle(), problemReply, proxies, clock: systemClock, nextId });
+  const server = createServer((incoming, outgoing) => own.receive(incoming, outgoing));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   context.after(() => server.close());
   const address = server.address();
@@ -843,7 +933,7 @@ test("an embedder's own server can use an exchanger, and inject needs no port", 
   assert.equal((await client.reply()).body, 'item /items/1');
   await client.rest();
   const ask = (target: string, more = {}): ReturnType<typeof inject> =>
-    inject({ handle: createHandle(), refuse, nextId }, { target, ...more });
+    inject({ handle: createHandle(), problemReply, nextId }, { target, ...more });
   assert.equal((await ask('/items/1')).body, 'item /items/1');
   assert.equal((await ask('/items/1', { method: 'HEAD' })).body, '');
   assert.equal((await ask('/items/%zz')).status, 400);

@@ -80,13 +80,13 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
     await waits;
     return text('waited');
   };
-  const { server, exchanger, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }) }, tls);
+  const { server, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }) }, tls);
   const broken = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   broken.write('FOO\r\n\r\n');
   assert.match(await readAll(broken), /^HTTP\/1\.1 400 [^]*\r\nStrict-Transport-Security: /);
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.write('GET /wait HTTP/1.1\r\nHost: a\r\n\r\n');
-  while (exchanger.inFlight === 0) await delay(2);
+  while (server.unanswered === 0) await delay(2);
   const drained = server.drain(5000);
   await delay(30);
   answer();

@@ -1,12 +1,11 @@
-import { refusal } from '../../../src/api/replies.ts';
+import { problemReply } from '../../../src/api/replies.ts';
 import { CairnError } from '../../../src/base/errors.ts';
 import { systemClock } from '../../../src/base/system.ts';
-import type { ExchangerOptions } from '../../../src/http/exchange.ts';
-import { Exchanger } from '../../../src/http/exchanger.ts';
+import type { HttpServerOptions } from '../../../src/http/exchange.ts';
 import { apiFields, type Handle, type Reply, type RequestEntry } from '../../../src/http/message.ts';
 import { createRequestIds } from '../../../src/http/request-ids.ts';
 import { Router } from '../../../src/http/router.ts';
-import { startHttpServer, type HttpServer, type TlsTexts } from '../../../src/http/server.ts';
+import { HttpServer, type TlsTexts } from '../../../src/http/server.ts';
 
 export function text(body: string): Reply {
   return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
@@ -37,25 +36,24 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
 
 export interface Listener {
   readonly server: HttpServer;
-  readonly exchanger: Exchanger;
   readonly port: number;
   /** What it told of its replies. */
   readonly answered: RequestEntry[];
 }
 
 /** Starts a listener on a free port. */
-export async function startListener(options: Partial<ExchangerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
+export async function startListener(options: Partial<HttpServerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
   const answered: RequestEntry[] = [];
   let drawn = 0;
-  const exchanger = new Exchanger({
+  const server = new HttpServer({
     handle: createHandle(),
-    refuse: refusal,
+    problemReply,
     proxies: () => false,
     clock: systemClock,
     nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
     onAnswered: (entry) => void answered.push(entry),
     ...options,
   });
-  const server = await startHttpServer(exchanger, 0, '127.0.0.1', tls);
-  return { server, exchanger, port: server.port, answered };
+  const port = await server.listen({ port: 0, host: '127.0.0.1', tls });
+  return { server, port, answered };
 }
