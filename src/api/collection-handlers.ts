@@ -147,14 +147,16 @@ function listHandler<N, C>(
     const counted = entityTag(epoch(), records.revision, [...personal, 'counted'].join('-'));
     const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
     if (isUnchanged(request, tag, other)) return notModified(tag);
-    return readList(source, { query: asked, withTotal, caller: request }).then((list) => {
+    const reply = (list: List): Reply => {
       const { body, total } = list;
       const count =
         total === undefined
           ? []
           : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
       return shown(200, tag, body, [...linkTo(request, list), ...count]);
-    });
+    };
+    const list = readList(source, { query: asked, withTotal, caller: request });
+    return list instanceof Promise ? list.then(reply) : reply(list);
   };
 }
 

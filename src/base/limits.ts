@@ -159,14 +159,20 @@ const callers = {
 const lists = {
   /** The longest time that all lists together hold the event loop at once. */
   sliceMs: 1,
-  /** The most long lists that are being made or sent, in all; beyond it 503. */
+  /** The most lists without a limit that are being made or sent, in all; beyond it 503. */
   listsMax: 32,
-  /** The most long lists that are being made or sent for one caller; beyond it 503. */
+  /** The most lists without a limit that are being made or sent for one caller; beyond it 503. */
   listsPerCallerMax: 8,
+  /** The most pages that are being searched for, in all; beyond it 503. */
+  searchedPagesMax: 128,
+  /** The most pages that are being searched for one caller; beyond it 503. */
+  searchedPagesPerCallerMax: 8,
   /** The most records of a page. */
   pageRecordsMax: 1000,
-  /** The largest collection of which one sorted view is kept until a record changes. */
-  sortedViewRecordsMax: 100_000,
+  /** The most orders in which the records of one collection are kept. */
+  keptOrdersMax: 4,
+  /** The largest share of V8's heap for the orders of all collections. */
+  keptOrdersHeapShareMax: 1 / 16,
   /** The most fields in `sort`. */
   sortTermsMax: 3,
   /**

@@ -1,10 +1,10 @@
 import { CairnError } from '../base/errors.ts';
 import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Field, Shape } from '../schema/field.ts';
+import { boundsOf, type Field, type Shape } from '../schema/field.ts';
 import { typeSchema } from '../schema/json-schema.ts';
 import { readableFields } from '../schema/representation.ts';
-import { ruleViolation } from '../schema/rules.ts';
+import { emailLengthMax, ruleViolation } from '../schema/rules.ts';
 import { comparedValue } from './order.ts';
 import { textSearch } from './text-search.ts';
 
@@ -181,17 +181,19 @@ const notes: { readonly [kind in Field['kind']]?: string } = {
   email: ' Upper and lower case are equal.',
 };
 
+/** A test of a record. */
+export type Test = (record: object) => boolean;
+
 /**
  * Returns a test of whether a record passes all `filters`. A record without the field
  * passes only `ne`.
  */
-export function matcher(shape: Shape, filters: readonly Filter[]): (record: object) => boolean {
+export function matcher(shape: Shape, filters: readonly Filter[]): Test {
   const tests = filters.map(({ names, operator, operands }) => {
-    const ofFields = names.map((name) => {
+    const ofFields = names.map((name): Test => {
       const read = comparedValue(shape, name);
-      const keys = operands.flatMap((operand) => read({ [name]: operand }) ?? []);
-      const passes = operators[operator].test(keys[0] ?? '', new Set(keys));
-      return (record: object): boolean => {
+      const passes = operandTest(shape, name, operator, operands);
+      return (record) => {
         const value = read(record);
         return value === undefined ? operator === 'ne' : passes(value);
       };
@@ -199,4 +201,74 @@ export function matcher(shape: Shape, filters: readonly Filter[]): (record: obje
     return (record: object): boolean => ofFields.some((passes) => passes(record));
   });
   return (record) => tests.every((passes) => passes(record));
+}
+
+function operandTest(
+  shape: Shape,
+  name: string,
+  operator: Operator,
+  operands: readonly Scalar[],
+): (value: Scalar) => boolean {
+  const read = comparedValue(shape, name);
+  const keys = operands.flatMap((operand) => read({ [name]: operand }) ?? []);
+  return operators[operator].test(keys[0] ?? '', new Set(keys));
+}
+
+/** The length of the texts that are searched in one step, in UTF-16 code units. */
+const searchedPerStep = 8192;
+
+/** Returns how many records can be tested in one step: the fewer, the longer their texts are. */
+export function testsPerStep(shape: Shape, filters: readonly Filter[]): number {
+  const names = filters.flatMap((filter) => (isSearch(filter) ? filter.names : []));
+  const length = names.reduce((sum, name) => sum + lengthMax(shape[name]), 0);
+  return Math.max(1, Math.min(64, Math.floor(searchedPerStep / length)));
+}
+
+const isSearch = ({ operator }: Filter): boolean =>
+  operator === 'contains' || operator === 'search';
+
+const lengthMax = (field: Field | undefined): number =>
+  field?.kind === 'text' ? boundsOf(field).max : emailLengthMax;
+
+/** The part of an ascending order that filters leave. */
+export interface Range {
+  /** Holds from the first record of the range on. */
+  readonly hasBegun: Test;
+  /** Holds from the first record behind the range on. */
+  readonly hasEnded: Test;
+}
+
+/** The operators that bound a range from below and from above. */
+const lowerBounds: { readonly [operator in Operator]?: Operator } = {
+  gt: 'gt',
+  gte: 'gte',
+  eq: 'gte',
+};
+const upperBounds: { readonly [operator in Operator]?: Operator } = {
+  lt: 'lt',
+  lte: 'lte',
+  eq: 'lte',
+};
+
+/** Returns the range that filters by a field leave of the order by this field. */
+export function rangeOf(shape: Shape, filters: readonly Filter[], name: string): Range {
+  const read = comparedValue(shape, name);
+  const testsOf = (bounds: typeof lowerBounds) =>
+    filters.flatMap(({ names, operator, operands }) => {
+      const bound = names.length === 1 && names[0] === name ? bounds[operator] : undefined;
+      return bound === undefined ? [] : [operandTest(shape, name, bound, operands)];
+    });
+  const [lower, upper] = [testsOf(lowerBounds), testsOf(upperBounds)];
+  const isBounded = lower.length + upper.length > 0;
+  return {
+    hasBegun: (record) => {
+      const value = read(record);
+      return value === undefined || lower.every((passes) => passes(value));
+    },
+    // Records without a value follow all others, and pass no filter of a range.
+    hasEnded: (record) => {
+      const value = read(record);
+      return value === undefined ? isBounded : !upper.every((passes) => passes(value));
+    },
+  };
 }

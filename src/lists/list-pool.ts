@@ -1,8 +1,9 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
-import { createSlices } from '../base/slices.ts';
+import { createSlices, type YieldToEventLoop } from '../base/slices.ts';
 import type { Clock } from '../base/system.ts';
+import { KeptOrders } from './kept-orders.ts';
 
 /** The caller of a list. A `Request` has these members. */
 export interface ListCaller {
@@ -16,50 +17,82 @@ export interface ListCaller {
 export interface ListWork {
   /**
    * Yields to the event loop if that is due. Called after each step.
-   * @throws CairnError `overloaded` if the list needs a place and there is none,
-   *   `draining` if the caller no longer waits
+   * @throws CairnError `draining` if the caller no longer waits
    */
   readonly pause: () => Promise<void>;
   /** Gives the place back. Further calls do nothing. */
   readonly end: () => void;
 }
 
+/** The steps of a page without a place: as much work as a page that is found at once. */
+const freeSteps = 2;
+
 /**
- * The places for long lists, shared by all collections, and their slices of the event
- * loop.
+ * What the lists of all collections share: the places for long ones, their slices of the
+ * event loop, and the orders that are kept.
  */
 export class ListPool {
-  readonly #yieldToEventLoop;
-  readonly #places = new Shares(limits.listsMax, limits.listsPerCallerMax);
+  readonly orders: KeptOrders;
+  readonly #yieldToEventLoop: YieldToEventLoop;
+  readonly #lists = new Shares(limits.listsMax, limits.listsPerCallerMax);
+  /** Apart from the lists that are sent, so that slow readers keep no page from being made. */
+  readonly #pages = new Shares(limits.searchedPagesMax, limits.searchedPagesPerCallerMax);
 
   constructor(clock: Clock) {
     this.#yieldToEventLoop = createSlices(clock);
+    this.orders = new KeptOrders(this.#yieldToEventLoop);
   }
 
   /**
-   * Starts a list. It takes a place when it continues after `freeSteps` steps.
-   * @throws CairnError `overloaded` if that is immediately and there is no place
+   * Takes a place for a list without a limit.
+   * @throws CairnError `overloaded` if there is none
    */
-  begin({ caller, signal }: ListCaller, freeSteps: number): ListWork {
-    let hasPlace = false;
-    let steps = 0;
-    const takePlace = (): void => {
-      if (hasPlace || steps < freeSteps) return;
-      hasPlace = this.#places.take(caller, 1);
-      if (!hasPlace) throw tooManyLists;
-    };
-    takePlace();
+  begin(caller: ListCaller): ListWork {
+    return this.#takePlace(this.#lists, caller);
+  }
+
+  /**
+   * Runs the steps that make a page, and returns the page. If it needs more than a few steps,
+   * it takes a place, and the promise is rejected with `overloaded` or `draining`.
+   */
+  makePage<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Page | Promise<Page> {
+    for (let step = 0; step < freeSteps; step += 1) {
+      const { done, value } = steps.next();
+      if (done === true) return value;
+    }
+    return this.#finish(caller, steps);
+  }
+
+  async #finish<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Promise<Page> {
+    const work = this.#takePlace(this.#pages, caller);
+    try {
+      return await finish(steps, work);
+    } finally {
+      work.end();
+    }
+  }
+
+  #takePlace(places: Shares, from: ListCaller): ListWork {
+    let hasPlace = places.take(from.caller, 1);
+    if (!hasPlace) throw tooManyLists;
     const pause = async (): Promise<void> => {
-      steps += 1;
-      takePlace();
       await this.#yieldToEventLoop();
-      if (signal.aborted) throw abandoned;
+      if (from.signal.aborted) throw abandoned;
     };
     const end = (): void => {
-      if (hasPlace) this.#places.give(caller, 1);
+      if (hasPlace) places.give(from.caller, 1);
       hasPlace = false;
     };
     return { pause, end };
+  }
+}
+
+/** Runs all steps, with pauses, and returns their result. */
+export async function finish<T>(steps: Generator<unknown, T>, { pause }: ListWork): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    await pause();
   }
 }
 

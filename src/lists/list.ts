@@ -1,9 +1,8 @@
 import { limits } from '../base/limits.ts';
-import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
-import { matcher } from './filters.ts';
-import type { ListCaller, ListPool, ListWork } from './list-pool.ts';
+import { matcher, rangeOf, testsPerStep, type Range, type Test } from './filters.ts';
+import type { Followed } from './kept-orders.ts';
+import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
 import {
   comparator,
@@ -13,10 +12,11 @@ import {
   type Compare,
   type SortTerm,
 } from './order.ts';
+import { blockLengthMax, placeOf, stepsThrough, wholeOf, type Stretch } from './sorted-blocks.ts';
 
 /** The records to list. They have the fields of `shape`. */
 export interface ListSource extends ListSubject {
-  readonly records: Pick<Collection<StoredRecord>, 'view'>;
+  readonly records: Followed;
   readonly pool: ListPool;
 }
 
@@ -48,176 +48,160 @@ export interface List {
   readonly total: number | undefined;
 }
 
-type Test = (record: StoredRecord) => boolean;
-
-/** Records tested between two pauses. A search takes 0.1 ms for each long text. */
-const stepLength = 64;
-
-/**
- * Steps that need no place in the pool: for a page found early, or a small collection.
- */
-const freeSteps = 128;
+/** Writes a record as JSON. */
+type Write = (record: object) => string;
 
 /** The approximate length of a piece of a long body, in UTF-16 code units. */
 const pieceLength = 56 * 1024;
 
 /**
- * Reads a list of the records as they are when this is called. It works in slices, so
- * that other requests are served however many records there are.
+ * Reads a list of the records as they are when this is called. A page that is found at once
+ * is returned at once. All else is made in slices, so that other requests are served however
+ * many records there are.
  * @throws CairnError `overloaded` with `retryAfterSeconds`; `draining`
  */
-export async function readList(
-  { shape, records, pool }: ListSource,
+export function readList(source: ListSource, request: ListRequest): List | Promise<List> {
+  const { records, pool } = source;
+  const isShort = records.size <= limits.pageRecordsMax;
+  const limit = request.query.limit ?? (isShort ? limits.pageRecordsMax : undefined);
+  return limit === undefined
+    ? readWhole(source, request)
+    : pool.makePage(request.caller, page(source, request, limit));
+}
+
+async function readWhole(
+  source: ListSource,
   { query, withTotal, caller }: ListRequest,
 ): Promise<List> {
-  const { size, blocks } = records.view();
+  const work = source.pool.begin(caller);
+  try {
+    const selection = new Selection(source, query);
+    const write = representationWriter(source.shape, query.fields);
+    const total = withTotal ? await finish(selection.count(), work) : undefined;
+    const body = new StreamedArray(arrayPieces(selection.inOrder(Infinity), write), work);
+    return { body, total };
+  } catch (error) {
+    work.end();
+    throw error;
+  }
+}
+
+/** Makes a page in steps. */
+function* page(
+  source: ListSource,
+  { query, withTotal }: ListRequest,
+  limit: number,
+): Generator<void, List> {
+  const selection = new Selection(source, query);
+  const write = representationWriter(source.shape, query.fields);
+  const total = withTotal ? yield* selection.count() : undefined;
+  const found: Block[number][] = [];
+  for (const block of selection.inOrder(limit + 1)) {
+    found.push(...block);
+    if (found.length > limit) break;
+    if (!selection.isFoundAtOnce) yield;
+  }
+  const shown = found.slice(0, limit);
   const isReversed = query.until !== undefined;
-  const { limit = size <= limits.pageRecordsMax ? limits.pageRecordsMax : Infinity } = query;
-  const isFree = size <= freeSteps * stepLength;
-  const work = pool.begin(caller, isFree ? Infinity : limit === Infinity ? 0 : freeSteps);
-  let isStreamed = false;
-  try {
-    const passes = matcher(shape, query.filters);
-    const write = representationWriter(shape, query.fields);
-    const counted = () => (query.filters.length === 0 ? size : countOf(blocks, passes, work));
-    const total = withTotal ? await counted() : undefined;
-    const found = inOrder(blocks, shape, query, passes, limit + 1, work);
-    if (limit === Infinity) {
-      const body = pieces(found, write, work);
-      // After its first step, the generator ends the work itself.
-      await body.next();
-      isStreamed = true;
-      return { body, total };
+  if (isReversed) shown.reverse();
+  const body = bodyOf(shown, write);
+  // The last record of this page, or in reverse the record before the page.
+  const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
+  const cursor = last && writeCursor(query, last);
+  return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
+}
+
+/** The records that a query selects at this moment, and the way to them. */
+class Selection {
+  readonly #size: number;
+  /** `undefined` without filters. */
+  readonly #passes: Test | undefined;
+  readonly #testsPerStep: number;
+  /** An order whose first field ascends: that of the query, or its reverse. */
+  readonly #compare: Compare;
+  /** Whether the records are read in that order, and not from its end. */
+  readonly #isForward: boolean;
+  /** All records, in that order if it is kept. */
+  readonly #blocks: readonly Block[];
+  readonly #isOrdered: boolean;
+  /** What the filters leave of that order. */
+  readonly #range: Range;
+  /** Whether a record is behind the place of the cursor, in that order. */
+  readonly #isPast: Test | undefined;
+
+  constructor({ shape, records, pool }: ListSource, { sort, filters, after, until }: ListQuery) {
+    const isDescending = sort[0]?.descending === true;
+    const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
+    const order = isDescending ? sort.map(reverse) : sort;
+    const name = order[0]?.name ?? 'id';
+    const compare = comparator(shape, order);
+    const kept = name === 'id' ? undefined : pool.orders.find(records, order, compare);
+    this.#size = records.size;
+    this.#passes = filters.length === 0 ? undefined : matcher(shape, filters);
+    this.#testsPerStep = testsPerStep(shape, filters);
+    this.#compare = compare;
+    // A page with `until` is read from its end.
+    this.#isForward = isDescending === (until !== undefined);
+    this.#blocks = kept ?? records.view().blocks;
+    this.#isOrdered = name === 'id' || kept !== undefined;
+    this.#range = rangeOf(shape, filters, name);
+    const place = until === 'end' ? undefined : (until ?? after);
+    // A page contains the record at which it ends, but not the one after which it starts.
+    const least = this.#isForward === (until === undefined) ? 1 : 0;
+    this.#isPast = place && ((record) => compare(record, place) >= least);
+  }
+
+  /** Whether no record is read that the list does not show. */
+  get isFoundAtOnce(): boolean {
+    return this.#isOrdered && this.#passes === undefined;
+  }
+
+  /** Counts the records that pass the filters, wherever the page starts. */
+  *count(): Generator<void, number> {
+    if (this.#passes === undefined) return this.#size;
+    let count = 0;
+    for (const block of this.#passing(stepsThrough(this.#between(), true, this.#testsPerStep))) {
+      count += block.length;
+      yield;
     }
-    const page: StoredRecord[] = [];
-    for await (const block of found) {
-      page.push(...block);
-      if (page.length > limit) break;
+    return count;
+  }
+
+  /** Yields the records of the list in the order of the query: all, or at least `wanted`. */
+  *inOrder(wanted: number): Generator<Block> {
+    const [isPast, isForward] = [this.#isPast, this.#isForward];
+    if (this.#isOrdered) {
+      const stretch = isForward ? this.#between(isPast) : this.#between(undefined, isPast);
+      const length = this.isFoundAtOnce ? Math.min(wanted, blockLengthMax) : this.#testsPerStep;
+      return yield* this.#passing(stepsThrough(stretch, isForward, length));
     }
-    const shown = page.slice(0, limit);
-    if (isReversed) shown.reverse();
-    const body = `[${shown.map(write).join(',')}]`;
-    // The last record of this page, or in reverse the record before the page.
-    const last = page.length > limit ? page[isReversed ? limit : limit - 1] : undefined;
-    const cursor = last && writeCursor(query, last);
-    return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
-  } finally {
-    if (!isStreamed) work.end();
+    const compare: Compare = isForward ? this.#compare : (a, b) => this.#compare(b, a);
+    const isInside: Test = (record) => isPast === undefined || isPast(record) === isForward;
+    const all = wholeOf(wanted === Infinity ? this.#blocks : scattered(this.#blocks));
+    const candidates = this.#passing(stepsThrough(all, true, this.#testsPerStep), isInside);
+    yield* wanted === Infinity
+      ? sorted(candidates, compare)
+      : firstInOrder(candidates, wanted, compare);
   }
-}
 
-async function countOf(blocks: readonly Block[], passes: Test, work: ListWork): Promise<number> {
-  let count = 0;
-  for await (const block of matching(blocks, passes, work)) count += block.length;
-  return count;
-}
-
-/**
- * Yields the records that pass, in the order of the query: all of them, or at least
- * `wanted`. A page with `until` is read from its end, in reverse order.
- */
-async function* inOrder(
-  blocks: readonly Block[],
-  shape: Shape,
-  { sort, after, until }: ListQuery,
-  passes: Test,
-  wanted: number,
-  work: ListWork,
-): AsyncGenerator<Block> {
-  const isReversed = until !== undefined;
-  const reverse = (term: SortTerm) => ({ ...term, descending: !term.descending });
-  const order = isReversed ? sort.map(reverse) : sort;
-  const compare = comparator(shape, order);
-  const start = until === 'end' ? undefined : (until ?? after);
-  // A page contains the record at which it ends, but not the one after which it starts.
-  const least = isReversed ? 0 : 1;
-  const isPast: Test = (record) => start === undefined || compare(record, start) >= least;
-  const [first] = order;
-  if (first?.name === 'id') {
-    yield* matching(startingAt(blocks, first.descending, isPast), passes, work);
-    return;
+  /** The records that may pass, from where one test begins to hold to where another does. */
+  #between(hasBegun: Test = () => true, hasEnded: Test = () => false): Stretch {
+    const blocks = this.#blocks;
+    if (!this.#isOrdered) return wholeOf(blocks);
+    const range = this.#range;
+    return {
+      blocks,
+      start: placeOf(blocks, (record) => range.hasBegun(record) && hasBegun(record)),
+      end: placeOf(blocks, (record) => range.hasEnded(record) || hasEnded(record)),
+    };
   }
-  const ordered = await sortedView(blocks, order, compare, work);
-  if (ordered !== undefined) {
-    yield* matching(startingAt(ordered, false, isPast), passes, work);
-    return;
-  }
-  const isMatch: Test = (record) => isPast(record) && passes(record);
-  const candidates = matching(scattered(blocks), isMatch, work);
-  if (wanted === Infinity) yield* sorted(candidates, compare);
-  else yield await firstInOrder(candidates, wanted, compare);
-}
 
-interface SortedView {
-  readonly order: string;
-  /** All records in this order, once they are sorted. */
-  blocks?: readonly Block[];
-  isSorting?: boolean;
-}
-
-/** The latest order of each view. A view is the same array until a record changes. */
-const sortedViews = new WeakMap<readonly Block[], SortedView>();
-
-/**
- * Returns all records of a view in an order, or `undefined` where they are not sorted. The
- * second list in an order sorts them for those that follow.
- */
-async function sortedView(
-  blocks: readonly Block[],
-  order: readonly SortTerm[],
-  compare: Compare,
-  work: ListWork,
-): Promise<readonly Block[] | undefined> {
-  const size = blocks.reduce((sum, block) => sum + block.length, 0);
-  if (size > limits.sortedViewRecordsMax) return undefined;
-  const text = JSON.stringify(order);
-  const view = sortedViews.get(blocks);
-  if (view?.order !== text) {
-    sortedViews.set(blocks, { order: text });
-    return undefined;
-  }
-  if (view.blocks !== undefined || view.isSorting) return view.blocks;
-  view.isSorting = true;
-  try {
-    const inOrder: Block[] = [];
-    for await (const block of sorted(
-      matching(blocks, () => true, work),
-      compare,
-    )) {
-      inOrder.push(block);
-      await work.pause();
+  /** Yields the records of each step that pass all tests. */
+  *#passing(steps: Iterable<Block>, isInside?: Test): Generator<Block> {
+    for (const block of steps) {
+      const inside = isInside === undefined ? block : block.filter(isInside);
+      yield this.#passes === undefined ? inside : inside.filter(this.#passes);
     }
-    view.blocks = inOrder;
-  } finally {
-    view.isSorting = false;
-  }
-  return view.blocks;
-}
-
-/** Yields the records that pass, step by step. */
-async function* matching(
-  blocks: Iterable<Block>,
-  passes: Test,
-  work: ListWork,
-): AsyncGenerator<Block> {
-  for (const block of blocks) {
-    for (let start = 0; start < block.length; start += stepLength) {
-      yield block.slice(start, start + stepLength).filter(passes);
-      await work.pause();
-    }
-  }
-}
-
-/**
- * Yields the records of blocks in an order, or in its reverse, from the first for which
- * `isPast` holds.
- */
-function* startingAt(blocks: readonly Block[], reversed: boolean, isPast: Test): Generator<Block> {
-  for (const block of reversed ? blocks.toReversed() : blocks) {
-    const last = block.at(reversed ? 0 : -1);
-    if (last === undefined || !isPast(last)) continue;
-    const records = block.filter(isPast);
-    yield reversed ? records.reverse() : records;
   }
 }
 
@@ -232,30 +216,70 @@ function scattered(blocks: readonly Block[]): Block[] {
   ).flat();
 }
 
-/**
- * Yields the JSON array of `blocks` in pieces, after an empty one. Always ends the work.
- */
-async function* pieces(
-  blocks: AsyncIterable<Block>,
-  write: (record: StoredRecord) => string,
-  work: ListWork,
-) {
-  try {
-    yield '';
-    let piece = '[';
-    let separator = '';
-    for await (const block of blocks) {
-      for (const record of block) {
-        piece += `${separator}${write(record)}`;
-        separator = ',';
-        if (piece.length < pieceLength) continue;
-        yield piece;
-        piece = '';
-        await work.pause();
-      }
+/** Returns a page as JSON: a text, or a stream if it is long. */
+function bodyOf(page: Block, write: Write): List['body'] {
+  const pieces = arrayPieces([page], write);
+  let text = '';
+  for (;;) {
+    const { done, value } = pieces.next();
+    if (done === true) return text;
+    text += value;
+    if (text.length >= pieceLength) return streamed(text, pieces);
+  }
+}
+
+async function* streamed(first: string, rest: Iterable<string>): AsyncGenerator<string> {
+  yield first;
+  for (const piece of rest) if (piece !== '') yield piece;
+}
+
+/** Yields the JSON array of `blocks` in pieces. An empty piece is a pause. */
+function* arrayPieces(blocks: Iterable<Block>, write: Write): Generator<string, undefined> {
+  let piece = '[';
+  let separator = '';
+  for (const block of blocks) {
+    for (const record of block) {
+      piece += separator + write(record);
+      separator = ',';
+      if (piece.length < pieceLength) continue;
+      yield piece;
+      piece = '';
     }
-    yield `${piece}]`;
-  } finally {
-    work.end();
+    yield '';
+  }
+  yield `${piece}]`;
+}
+
+/** A list that is made while it is sent. It gives its place back when it ends or is left. */
+class StreamedArray implements AsyncIterableIterator<string> {
+  readonly #pieces: Generator<string, undefined>;
+  readonly #work: ListWork;
+
+  constructor(pieces: Generator<string, undefined>, work: ListWork) {
+    this.#pieces = pieces;
+    this.#work = work;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<string, undefined>> {
+    try {
+      for (;;) {
+        const { done, value } = this.#pieces.next();
+        if (done === true) return await this.return();
+        await this.#work.pause();
+        if (value !== '') return { done: false, value };
+      }
+    } catch (error) {
+      await this.return();
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorResult<string, undefined>> {
+    this.#work.end();
+    return this.#pieces.return(undefined);
   }
 }

@@ -44,46 +44,49 @@ export function comparedValue(shape: Shape, name: string): (record: object) => S
   };
 }
 
-/** Up to 1,024 records. */
+/** Up to 1,024 records. Where blocks are yielded, each is a step, and an empty one is a pause. */
 export type Block = readonly StoredRecord[];
 
 /** Records that can be sorted in about a millisecond. */
 const runLength = 1024;
 
+const pause: Block = [];
+
 /**
  * Finds the first `count` records in the order. It keeps a few times as many in memory.
  */
-export async function firstInOrder(
-  blocks: AsyncIterable<Block>,
+export function* firstInOrder(
+  blocks: Iterable<Block>,
   count: number,
   compare: Compare,
-): Promise<Block> {
+): Generator<Block> {
   let found: StoredRecord[] = [];
   let last: StoredRecord | undefined;
-  for await (const block of blocks) {
+  for (const block of blocks) {
     const bound = last;
     found.push(
       ...(bound === undefined ? block : block.filter((record) => compare(record, bound) < 0)),
     );
-    if (found.length < 2 * count + runLength) continue;
-    found = found.sort(compare).slice(0, count);
-    last = found[count - 1];
+    if (found.length >= 2 * count + runLength) {
+      found = found.sort(compare).slice(0, count);
+      last = found[count - 1];
+    }
+    yield pause;
   }
-  return found.sort(compare).slice(0, count);
+  yield found.sort(compare).slice(0, count);
 }
 
 /** Sorts all records in runs, and merges the runs only as fast as the result is read. */
-export async function* sorted(
-  blocks: AsyncIterable<Block>,
-  compare: Compare,
-): AsyncGenerator<Block> {
+export function* sorted(blocks: Iterable<Block>, compare: Compare): Generator<Block> {
   const runs: IterableIterator<StoredRecord>[] = [];
   let unsorted: StoredRecord[] = [];
-  for await (const block of blocks) {
+  for (const block of blocks) {
     unsorted.push(...block);
-    if (unsorted.length < runLength) continue;
-    runs.push(unsorted.sort(compare).values());
-    unsorted = [];
+    if (unsorted.length >= runLength) {
+      runs.push(unsorted.sort(compare).values());
+      unsorted = [];
+    }
+    yield pause;
   }
   runs.push(unsorted.sort(compare).values());
   // A balanced tree: each record passes log2(number of runs) merges.

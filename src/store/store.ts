@@ -96,7 +96,14 @@ export interface Collection<R extends StoredRecord> {
   latest(count: number): R[];
   /** All records at this moment. Later writes do not change the view. */
   view(): View<R>;
+  /**
+   * Calls `listener` with each record before and after its change, as it is published, until
+   * the returned function is called. `undefined` stands for no record.
+   */
+  follow(listener: ChangeListener<R>): () => void;
 }
+
+export type ChangeListener<R> = (before: R | undefined, after: R | undefined) => void;
 
 /**
  * A point-in-time view. It costs a pointer for each block, and a copy of each changed

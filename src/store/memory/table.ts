@@ -2,6 +2,7 @@ import { invariant } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import {
   UniqueKeyError,
+  type ChangeListener,
   type Collection,
   type CollectionDefinition,
   type PublishedChange,
@@ -42,6 +43,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly #indexes: ReadonlyMap<string, RecordIndex<R>>;
   readonly #unique: ReadonlyMap<string, KeyOf<R>>;
   readonly #blocks = new Blocks<R>();
+  readonly #followers = new Set<ChangeListener<R>>();
   /** The pending records by id; `undefined` where the batch removes the record. */
   readonly #pending = new Map<number, R | undefined>();
   /** The id that the next new record gets, after those of the batch. */
@@ -86,6 +88,11 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   view(): View<R> {
     return { size: this.size, revision: this.revision, blocks: this.#blocks.view() };
+  }
+
+  follow(listener: ChangeListener<R>): () => void {
+    this.#followers.add(listener);
+    return () => this.#followers.delete(listener);
   }
 
   /** The record as the batch leaves it. */
@@ -195,7 +202,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   #publish(id: number, record: R | undefined): void {
-    const before = this.#indexes.size === 0 ? undefined : this.get(id);
+    const isFollowed = this.#indexes.size > 0 || this.#followers.size > 0;
+    const before = isFollowed ? this.get(id) : undefined;
     for (const index of this.#indexes.values()) {
       const from = before && index.keyOf(before);
       const to = record && index.keyOf(record);
@@ -203,6 +211,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       if (to !== undefined && from !== to) index.add(id, to);
     }
     this.#blocks.set(id, record);
+    for (const listener of this.#followers) listener(before, record);
   }
 
   /** The records with this key, in the order in which they got it. */

@@ -1,0 +1,151 @@
+import { limits } from '../base/limits.ts';
+import type { YieldToEventLoop } from '../base/slices.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
+import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
+import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';
+
+/** The records of a collection, and their changes. */
+export type Followed = Pick<Collection<StoredRecord>, 'name' | 'size' | 'view' | 'follow'>;
+
+/** The memory of a record in an order: a pointer, in blocks that are not always full. */
+const bytesPerRecord = 12;
+
+/** The most orders that are remembered because they were asked for once. */
+const askedMax = 64;
+
+/**
+ * The orders in which records are kept, so that a page is found by binary search. The second
+ * list in an order makes it, in the background; each commit moves its records in it. An order
+ * goes when others were used later, or when more records were moved in it since its last use
+ * than making it again would move.
+ */
+export class KeptOrders {
+  readonly #pause: YieldToEventLoop;
+  /** By collection and sort, the one that was used last at the end. */
+  readonly #kept = new Map<string, KeptOrder>();
+  /** The orders that were asked for once. */
+  readonly #asked = new Set<string>();
+  #making: Promise<void> | undefined;
+
+  constructor(pause: YieldToEventLoop) {
+    this.#pause = pause;
+  }
+
+  /** The records in an order, at this moment; `undefined` if that order is not kept. */
+  find(
+    records: Followed,
+    sort: readonly SortTerm[],
+    compare: Compare,
+  ): readonly Block[] | undefined {
+    const terms = sort.map(({ name, descending }) => `${descending ? '-' : ''}${name}`);
+    const key = `${records.name} ${terms.join()}`;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) {
+      this.#kept.delete(key);
+      this.#kept.set(key, kept);
+      return kept.use();
+    }
+    if (this.#making === undefined && this.#asked.delete(key)) {
+      this.#making = this.#make(key, records, compare).finally(() => (this.#making = undefined));
+    } else {
+      this.#asked.add(key);
+      const [oldest = key] = this.#asked;
+      if (this.#asked.size > askedMax) this.#asked.delete(oldest);
+    }
+    return undefined;
+  }
+
+  /** Resolves when the order that is being made, if any, is ready or given up. */
+  async settled(): Promise<void> {
+    await this.#making;
+  }
+
+  async #make(key: string, records: Followed, compare: Compare): Promise<void> {
+    // Imported late, so that no start waits for this module.
+    const { getHeapStatistics } = await import('node:v8');
+    const bytesMax = getHeapStatistics().heap_size_limit * limits.keptOrdersHeapShareMax;
+    const room = bytesMax / bytesPerRecord - records.size;
+    if (room < 0) return;
+    this.#drop(({ collection }) => collection === records.name, limits.keptOrdersMax - 1);
+    while (this.#size > room) this.#drop(() => true, this.#kept.size - 1);
+    const order = new KeptOrder(records, compare, () => this.#kept.delete(key));
+    this.#kept.set(key, order);
+    await order.make(this.#pause);
+  }
+
+  get #size(): number {
+    return [...this.#kept.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Drops the orders that were used longest ago, except `count` of them. */
+  #drop(isConcerned: (order: KeptOrder) => boolean, count: number): void {
+    const concerned = [...this.#kept.values()].filter(isConcerned);
+    for (const order of concerned.slice(0, Math.max(concerned.length - count, 0))) order.drop();
+  }
+}
+
+/** One order of a collection. */
+class KeptOrder {
+  readonly collection: string;
+  readonly drop: () => void;
+  readonly #records: Followed;
+  readonly #compare: Compare;
+  readonly #sorted: SortedBlocks;
+  /** The changes since the order was begun, until it is ready. */
+  #waiting: (readonly [before: StoredRecord | undefined, after: StoredRecord | undefined])[] = [];
+  #isReady = false;
+  #isDropped = false;
+  #movesSinceUse = 0;
+
+  constructor(records: Followed, compare: Compare, onDropped: () => void) {
+    this.collection = records.name;
+    this.#records = records;
+    this.#compare = compare;
+    this.#sorted = new SortedBlocks(compare);
+    const unfollow = records.follow((before, after) => this.#move(before, after));
+    this.drop = () => {
+      this.#isDropped = true;
+      unfollow();
+      onDropped();
+    };
+  }
+
+  /** The number of records. */
+  get size(): number {
+    return this.#records.size;
+  }
+
+  /** The records at this moment; `undefined` while the order is being made. */
+  use(): readonly Block[] | undefined {
+    this.#movesSinceUse = 0;
+    return this.#isReady ? this.#sorted.view() : undefined;
+  }
+
+  /** Sorts the records, and then makes up for their changes meanwhile. */
+  async make(pause: YieldToEventLoop): Promise<void> {
+    const all = stepsThrough(wholeOf(this.#records.view().blocks), true, stepLength);
+    for (const block of sorted(all, this.#compare)) {
+      this.#sorted.append(block);
+      await pause();
+      if (this.#isDropped) return;
+    }
+    while (this.#waiting.length > 0) {
+      const moves = this.#waiting;
+      this.#waiting = [];
+      for (const [before, after] of moves) {
+        this.#sorted.move(before, after);
+        await pause();
+      }
+    }
+    this.#isReady = true;
+  }
+
+  #move(before: StoredRecord | undefined, after: StoredRecord | undefined): void {
+    if (this.#isReady) this.#sorted.move(before, after);
+    else this.#waiting.push([before, after]);
+    this.#movesSinceUse += 1;
+    if (this.#movesSinceUse > this.size + stepLength) this.drop();
+  }
+}
+
+const stepLength = 1024;

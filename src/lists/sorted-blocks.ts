@@ -1,0 +1,146 @@
+import type { StoredRecord } from '../store/store.ts';
+import type { Block, Compare } from './order.ts';
+
+/** A place in sorted blocks: in front of the record with this index in its block. */
+export interface Place {
+  readonly block: number;
+  readonly index: number;
+}
+
+type Test = (record: StoredRecord) => boolean;
+
+/** Finds the first record for which `isPast` holds. It must hold for all that follow, too. */
+export function placeOf(blocks: readonly Block[], isPast: Test): Place {
+  const block = firstIndex(blocks, (records) => {
+    const last = records.at(-1);
+    return last !== undefined && isPast(last);
+  });
+  return { block, index: firstIndex(blocks[block] ?? [], isPast) };
+}
+
+/** Returns the index of the first element that passes; the length if there is none. */
+function firstIndex<T>(elements: readonly T[], passes: (element: T) => boolean): number {
+  let [low, high] = [0, elements.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const element = elements[middle];
+    if (element !== undefined && passes(element)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The records from one place to another. */
+export interface Stretch {
+  readonly blocks: readonly Block[];
+  readonly start: Place;
+  readonly end: Place;
+}
+
+/** Returns all records of blocks. */
+export function wholeOf(blocks: readonly Block[]): Stretch {
+  return { blocks, start: { block: 0, index: 0 }, end: { block: blocks.length, index: 0 } };
+}
+
+/** Yields the records of a stretch, forwards or backwards, `length` of them in a step. */
+export function* stepsThrough(
+  { blocks, start, end }: Stretch,
+  isForward: boolean,
+  length: number,
+): Generator<Block> {
+  const count = end.block - start.block + 1;
+  for (let nth = 0; nth < count; nth += 1) {
+    const number = isForward ? start.block + nth : end.block - nth;
+    const records = blocks[number] ?? [];
+    const first = number === start.block ? start.index : 0;
+    const last = number === end.block ? end.index : records.length;
+    if (isForward) {
+      for (let at = first; at < last; at += length) {
+        yield records.slice(at, Math.min(at + length, last));
+      }
+    } else {
+      for (let at = last; at > first; at -= length) {
+        yield records.slice(Math.max(at - length, first), at).reverse();
+      }
+    }
+  }
+}
+
+/** The most records of a block. */
+export const blockLengthMax = 1024;
+
+/**
+ * Records in an order, in blocks. No block is ever changed, only replaced, so that a view of
+ * them costs nothing.
+ */
+export class SortedBlocks {
+  /** The number of records. */
+  size = 0;
+  readonly #compare: Compare;
+  #blocks: Block[] = [];
+  /** Whether a view shares the array of the blocks. */
+  #isShared = false;
+
+  /** No two records may be equal by `compare`. */
+  constructor(compare: Compare) {
+    this.#compare = compare;
+  }
+
+  /** The records at this moment. */
+  view(): readonly Block[] {
+    this.#isShared = true;
+    return this.#blocks;
+  }
+
+  /** Adds records that follow all others. */
+  append(block: Block): void {
+    if (block.length === 0) return;
+    this.#ownBlocks().push(block);
+    this.size += block.length;
+  }
+
+  /** Follows a record from one version to the next; `undefined` stands for no record. */
+  move(before: StoredRecord | undefined, after: StoredRecord | undefined): void {
+    if (before !== undefined && after !== undefined && this.#compare(before, after) === 0) {
+      return this.#splice(before, 1, after);
+    }
+    if (before !== undefined) this.#splice(before, 1);
+    if (after !== undefined) this.#splice(after, 0, after);
+  }
+
+  /** Removes `removed` records at the place of a record, and inserts others there. */
+  #splice(place: StoredRecord, removed: 0 | 1, ...inserted: StoredRecord[]): void {
+    const found = placeOf(this.#blocks, (record) => this.#compare(record, place) >= 0);
+    // A record behind all others belongs at the end of the last block.
+    const number = Math.min(found.block, Math.max(this.#blocks.length - 1, 0));
+    const block = this.#blocks[number] ?? [];
+    const records = block.slice();
+    records.splice(number === found.block ? found.index : block.length, removed, ...inserted);
+    this.size += inserted.length - removed;
+    this.#replace(number, records);
+  }
+
+  /** Replaces a block. A block that is too long is divided, and small neighbours are joined. */
+  #replace(number: number, records: Block): void {
+    const blocks = this.#ownBlocks();
+    const half = blockLengthMax / 2;
+    const [previous, next] = [blocks[number - 1], blocks[number + 1]];
+    if (records.length > blockLengthMax) {
+      blocks.splice(number, 1, records.slice(0, half), records.slice(half));
+    } else if (next !== undefined && records.length + next.length <= half) {
+      blocks.splice(number, 2, [...records, ...next]);
+    } else if (previous !== undefined && previous.length + records.length <= half) {
+      blocks.splice(number - 1, 2, [...previous, ...records]);
+    } else if (records.length === 0) {
+      blocks.splice(number, 1);
+    } else {
+      blocks[number] = records;
+    }
+  }
+
+  #ownBlocks(): Block[] {
+    if (this.#isShared) this.#blocks = this.#blocks.slice();
+    this.#isShared = false;
+    return this.#blocks;
+  }
+}

@@ -1,0 +1,195 @@
+/** A small collection with random records, and the lists that are expected of it, computed in the simplest way. */
+import assert from 'node:assert/strict';
+import { limits } from '../../src/base/limits.ts';
+import type { Clock } from '../../src/base/system.ts';
+import { parseQuery } from '../../src/http/query.ts';
+import { ListPool } from '../../src/lists/list-pool.ts';
+import { parseListQuery } from '../../src/lists/list-query.ts';
+import { readList, type List } from '../../src/lists/list.ts';
+import { idField, type Shape } from '../../src/schema/field.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
+import { generator, type Generator } from './random.ts';
+
+export const shape = {
+  id: idField,
+  name: { kind: 'text', max: 200 },
+  price: { kind: 'number', min: 0 },
+  size: { kind: 'integer', optional: true },
+  email: { kind: 'email' },
+} as const satisfies Shape;
+
+export interface Thing extends StoredRecord {
+  readonly name: string;
+  readonly price: number;
+  readonly size?: number;
+  readonly email: string;
+  readonly secret: string;
+}
+
+/** Returns a clock that advances by a slice at each call, so that work is interrupted wherever possible. */
+export function restlessClock(): Clock {
+  let now = 0;
+  return { now: () => now, elapsed: () => (now += limits.sliceMs) };
+}
+
+/** Returns reproducible random bytes. */
+const bytes = (random: Generator) => (size: number) =>
+  Buffer.from(Array.from({ length: size }, () => random.below(256)));
+
+export function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
+  const size = random.below(6);
+  return {
+    name: `${random.pick(['a', 'b', 'B', 'é', '😀', ''])}${random.below(50)}`,
+    price: random.below(500) / 10,
+    ...(size > 0 && { size }),
+    email: `${random.pick(['Ada', 'ada', 'Bo'])}${random.below(1000)}@x`,
+    secret: 'never shown',
+  };
+}
+
+export interface World {
+  readonly store: Store;
+  readonly things: Collection<Thing>;
+  readonly read: (query: string, withTotal?: boolean, caller?: string) => Promise<List>;
+  readonly pool: ListPool;
+  readonly random: Generator;
+}
+
+export async function world(use: string, size: number, random = generator(use)): Promise<World> {
+  const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: bytes(random) });
+  const things = store.collection<Thing>({ name: 'things', parse: () => undefined });
+  await store.start();
+  await store.write((transaction) => {
+    for (let count = 0; count < size; count += 1) transaction.insert(things, thing(random));
+  });
+  const pool = new ListPool(restlessClock());
+  const source = { shape, records: things, pool };
+  const read: World['read'] = async (query, withTotal = false, address = '192.0.2.1') => {
+    const { signal } = new AbortController();
+    const caller = { caller: address, signal };
+    return readList(source, { query: parseListQuery({ shape }, parseQuery(query)), withTotal, caller });
+  };
+  return { store, things, read, random, pool };
+}
+
+export function recordsIn(things: Collection<Thing>): Thing[] {
+  return things.view().blocks.flat();
+}
+
+/** Inserts, replaces and removes some records, except those in `spared`. */
+export async function change(world: World, count: number, spared: ReadonlySet<number>): Promise<void> {
+  const { store, things, random } = world;
+  await store.write((transaction) => {
+    for (let step = 0; step < count; step += 1) {
+      const id = 1 + random.below(things.size);
+      if (random.below(4) === 0) transaction.insert(things, thing(random));
+      else if (spared.has(id) || transaction.get(things, id) === undefined) continue;
+      else if (random.below(4) === 0) transaction.remove(things, id);
+      else transaction.replace(things, id, thing(random));
+    }
+  });
+}
+
+/** Returns the expected list, computed in the simplest way. */
+export function expected(records: readonly Thing[], query: string): unknown[] {
+  const { sort, limit, filters } = parseListQuery({ shape }, parseQuery(query));
+  const keyOf = (record: Thing, name: string): string | number | undefined => {
+    if (name === 'email') return record.email.toLowerCase();
+    return name === 'id' || name === 'price' || name === 'size' ? record[name] : record.name;
+  };
+  const passes = (record: Thing): boolean =>
+    filters.every(({ names: [name = ''], operator, operands: [operand = '', ...others] }) => {
+      const has = (text: string): boolean => text.toLowerCase().includes(String(operand).toLowerCase());
+      if (operator === 'search') return has(record.name) || has(record.email);
+      const value = keyOf(record, name);
+      const wanted = typeof operand === 'string' && name === 'email' ? operand.toLowerCase() : operand;
+      if (value === undefined) return operator === 'ne';
+      if (operator === 'eq') return value === wanted;
+      if (operator === 'ne') return value !== wanted;
+      if (operator === 'lt') return value < wanted;
+      if (operator === 'gte') return value >= wanted;
+      if (operator === 'in') return [wanted, ...others].some((other) => other === value);
+      if (operator === 'contains') return String(value).includes(String(wanted));
+      assert.equal(operator, 'starts');
+      return String(value).startsWith(String(wanted));
+    });
+  const compare = (a: Thing, b: Thing): number => {
+    for (const { name, descending } of sort) {
+      const [x, y] = [keyOf(a, name), keyOf(b, name)];
+      if (x === y) continue;
+      const order = x === undefined || (y !== undefined && x > y) ? 1 : -1;
+      return descending ? -order : order;
+    }
+    return 0;
+  };
+  return records.filter(passes).sort(compare).slice(0, limit).map(shown);
+}
+
+/** Returns a record as callers see it, in the order of the shape. */
+function shown({ id, name, price, size, email }: Thing): unknown {
+  return { id, name, price, ...(size !== undefined && { size }), email };
+}
+
+export async function textOf({ body }: List): Promise<string> {
+  if (typeof body === 'string') return body;
+  const pieces: string[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return pieces.join('');
+}
+
+export async function recordsOf(list: List): Promise<unknown[]> {
+  const records: unknown = JSON.parse(await textOf(list));
+  assert.ok(Array.isArray(records));
+  return records;
+}
+
+/** Compares JSON values by their texts, in a fraction of the time of a deep comparison. */
+export function assertSame(actual: unknown, wanted: unknown, message: string): void {
+  if (JSON.stringify(actual) !== JSON.stringify(wanted)) assert.deepEqual(actual, wanted, message);
+}
+
+export const sorts = [
+  '', 'sort=-id', 'sort=price', 'sort=-price,name', 'sort=name', 'sort=-size', 'sort=size,-price', 'sort=email',
+];
+export const filters = [
+  '', 'price:lt=20', 'name:contains=b', 'size=3', 'size:ne=3', 'email:starts=ADA', 'price:gte=10&size:in=1,2',
+  'q=b1', 'q=O', 'q=%C3%89&price:lt=40', 'q=A%40x',
+];
+export const bounds = ['', 'limit=1', 'limit=20', 'limit=1000'];
+
+/** Chooses records that stay unchanged, and a query. `check` verifies that pages contain them once. */
+export function sparedIn({ things, random }: World, sort: string) {
+  const records = recordsIn(things).filter(() => random.below(2) === 0);
+  const ids = new Set(records.map(({ id }) => id));
+  const query = [sort, random.pick(filters)].filter(Boolean).join('&');
+  const check = (seen: readonly unknown[]): void => {
+    const kept = seen.filter((record) => ids.has(Number(Object(record).id)));
+    assertSame(kept, expected(records, query), query);
+  };
+  return { ids, query, check };
+}
+
+
+/**
+ * Runs one random history: writes, and lists in random orders with random filters and limits, several of which are
+ * read while further writes are made. Each list must agree with the records at its moment.
+ */
+export async function runHistory(random: Generator): Promise<void> {
+  const all = await world('history', random.pick([0, 3, 100, 1200, 3000]), random);
+  const { read, things, store, pool } = all;
+  const queries = Array.from({ length: 1 + random.below(6) }, () => random.pick(sorts));
+  const reads: Promise<void>[] = [];
+  for (let round = 0; round < 40; round += 1) {
+    const parts = [random.pick(queries), random.pick([...filters, 'price:gte=10&price:lt=20']), random.pick(bounds)];
+    const query = parts.filter(Boolean).join('&');
+    const wanted = expected(recordsIn(things), query);
+    const step = Promise.resolve(read(query)).then(async (list) => assertSame(await recordsOf(list), wanted, query));
+    reads.push(step);
+    await change(all, random.pick([0, 1, 5, 60]), new Set());
+    if (random.below(5) === 0) await pool.orders.settled();
+    if (reads.length > 5) await Promise.all(reads.splice(0));
+  }
+  await Promise.all(reads);
+  await store.close();
+}
