@@ -100,8 +100,17 @@ export class Users {
     if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
     const { name, email, role } = input;
     const recall = (first: StoredRecord): UserRecord => ({ ...first, name, email, role });
-    return await this.#insert(principal, input, address, (transaction, insert) =>
-      keys.once(transaction, keyed, insert, recall),
+    // A repeated request gets the same hash from the same password alone.
+    const saltSource = keyed && JSON.stringify([keyed.caller, keyed.key, email]);
+    return await this.#insert(
+      principal,
+      input,
+      address,
+      (transaction, insert, passwordHash = '') => {
+        const request = keyed && { ...keyed, content: keyed.content + passwordHash };
+        return keys.once(transaction, request, insert, recall);
+      },
+      saltSource,
     );
   }
 
@@ -160,17 +169,25 @@ export class Users {
     this.#parts.audit('user_removed', { userId, by: principal.userId, address });
   }
 
-  /** Inserts a user in a transaction, in which `work` decides whether to call `insert`. */
+  /**
+   * Inserts a user in a transaction, in which `work` decides whether to call `insert`. With a
+   * `saltSource`, the password's hash can be compared with that of a repeated request.
+   */
   async #insert<C extends Created<UserRecord> | undefined>(
     principal: Principal,
     { name, email, role, password }: NewUser,
     address: string | undefined,
-    work: (transaction: Transaction, insert: () => UserRecord) => C,
+    work: (transaction: Transaction, insert: () => UserRecord, passwordHash?: string) => C,
+    saltSource?: string,
   ): Promise<C> {
     const turn = turnOf(principal.userId, address);
-    const passwordHash = password && (await this.#parts.passwords.hash(password, turn));
+    const passwordHash = password && (await this.#parts.passwords.hash(password, turn, saltSource));
     const result = await this.#writeAs(principal, (transaction, writer) =>
-      work(transaction, () => writer.insert(this, { name, email, role, passwordHash })),
+      work(
+        transaction,
+        () => writer.insert(this, { name, email, role, passwordHash }),
+        passwordHash,
+      ),
     );
     if (result?.isReplay === false) {
       const userId = result.created.id;

@@ -123,7 +123,10 @@ export function batchEndpoints<N extends object, C>(
   });
 }
 
-/** `content` is the request's body without secrets, as it is compared with a repetition. */
+/**
+ * `content` is the request's body, as it is compared with a repetition, without its
+ * password: `Users` adds the password's hash.
+ */
 function creationOf(request: Request, content: string): CreationRequest {
   const { address, caller } = request;
   const key = idempotencyKeyOf(request);

@@ -30,16 +30,24 @@ export class Fields {
    */
   get repeated(): string | undefined {
     if (2 * Object.keys(this.#values).length === this.raw.length) return undefined;
-    return singularTwice.exec(this.raw.filter((_, index) => index % 2 === 0).join('\n'))?.[1];
+    const names = this.raw.filter((_, index) => index % 2 === 0);
+    const lower = names.map((name) => name.toLowerCase());
+    return names.find((_, at) => {
+      const name = lower[at] ?? '';
+      return singular.has(name) && lower.includes(name, at + 1);
+    });
   }
 }
 
 /**
- * Two lines with the same name, of a field that has one value and decides who sends the
- * request, to which host, or where its content ends.
+ * Fields that have one value, which decides who sends the request, to which host, whether
+ * it repeats another one, or where its content ends.
  */
-const singularTwice =
-  /^(authorization|content-length|content-type|cookie|host|origin|sec-fetch-site|transfer-encoding)$[^]*^\1$/im;
+// prettier-ignore
+const singular = new Set([
+  'authorization', 'content-length', 'content-type', 'cookie', 'host', 'idempotency-key', 'origin', 'sec-fetch-site',
+  'session-user', 'transfer-encoding',
+]);
 
 function combine(raw: readonly string[]): FieldValues {
   const values = new Map<string, string>();

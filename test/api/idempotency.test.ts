@@ -56,6 +56,23 @@ test('the same key with another body or collection is refused, and the key stays
   assert.equal(Object((await admin('GET', '/items')).json).length, 1);
 });
 
+test('a user with another password is another request, and two keys are none', async (t) => {
+  const { app, as } = await openTestApp(t);
+  const admin = await as('admin');
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const first = await admin('POST', '/users', keyed('k', eve));
+  assert.equal(first.status, 201);
+  for (const json of [{ ...eve, password: 'another long password' }, { name: eve.name, email: eve.email }]) {
+    const { status, code } = await admin('POST', '/users', keyed('k', json));
+    assert.deepEqual([status, code], [422, 'key_reused']);
+  }
+  const again = await admin('POST', '/users', keyed('k', eve));
+  assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
+  const { email, password } = eve;
+  assert.equal((await admin('POST', '/tokens', { json: { email, password } })).status, 201);
+  assert.equal(keysOf({ app }), 1);
+});
+
 test('a replayed record has the timestamps of the first reply', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => (now += 1), elapsed: () => performance.now() };

@@ -30,7 +30,7 @@ test('fields are found in any case, and repeated ones are combined', () => {
 
 test('a repeated field that must not be repeated is found', () => {
   const names = ['Authorization', 'content-type', 'HOST', 'Content-Length', 'Cookie', 'Origin', 'Transfer-Encoding'];
-  for (const name of [...names, 'Sec-Fetch-Site']) {
+  for (const name of [...names, 'Sec-Fetch-Site', 'Idempotency-Key', 'Session-User']) {
     assert.equal(new Fields([name, 'a', 'X', 'b', name.toLowerCase(), 'a']).repeated, name);
     assert.equal(new Fields([name, 'a', 'X', 'b', 'X', 'c']).repeated, undefined);
   }

@@ -99,6 +99,7 @@ refuses('request line and Host (RFC 9112 §2, §3)', [
   ),
   ['no Host', 'GET /items/1 HTTP/1.1\r\n\r\n', 400],
   ['two Hosts', `${get}Host: b\r\n\r\n`, 400],
+  ['two idempotency keys', `${get}Idempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n`, 400],
   ['two equal Hosts', `${get}Host: a\r\n\r\n`, 400],
   ...['', 'a/b', 'a b', 'a, b', 'a:x', 'a@b', '[::1', 'a?b', 'http://a', '\xe4', 'a:1:2'].map(
     (host): Row => [`Host "${host}"`, `GET /items/1 HTTP/1.1\r\nHost: ${host}\r\n\r\n`, 400],
