@@ -65,7 +65,7 @@ export function openStore(options: StoreOptions): OpenStore {
     async start() {
       invariant(!isStarted, 'the store is started twice');
       isStarted = true;
-      watch.start();
+      if (heap === watch) watch.start();
       await writer.start().catch((error: unknown) => {
         watch.stop();
         throw error;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { StoreDamageError } from '../../../src/store/store.ts';
-import { all, makeStore, person, startStore, type Opened } from './fixtures.ts';
+import { all, makeStore, person, small, startStore, type Opened } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
-export const options = { spareBytes: 16 };
+export const options = { ...small, spareBytes: 16 };
 
 /** Files by name. */
 export type Content = Map<string, Buffer>;

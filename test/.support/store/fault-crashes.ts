@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { CairnError } from '../../../src/base/errors.ts';
-import { makeStore, seeded, startStore, turns } from './fixtures.ts';
+import { makeStore, seeded, small, startStore, turns } from './fixtures.ts';
 import { crashStates, randomWrite, stateOf } from './model.ts';
 import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
-
-const options = { spareBytes: 1200 };
 
 /** A write, and how many operations the disk had seen when it began and when it was answered. */
 interface Write {
@@ -20,7 +18,7 @@ interface Write {
 export async function crashWhileFull(seed: number, steps: number): Promise<{ refused: number; states: number }> {
   const next = seeded(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
-  const opened = await startStore({ ...options, files: disk });
+  const opened = await startStore({ ...small, files: disk });
   const started = disk.operations.length;
   const known = new Map([[0, stateOf(opened)]]);
   const done: Write[] = [];
@@ -54,7 +52,7 @@ export async function crashWhileFull(seed: number, steps: number): Promise<{ ref
     const content = afterCrash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
     content.delete('lock');
     const where = `seed ${seed}, crash after ${length} operations, dropped [${[...(state?.dropped ?? [])].join()}]`;
-    const again = makeStore({ ...options, files: new SimulatedDisk(content) });
+    const again = makeStore({ ...small, files: new SimulatedDisk(content) });
     await again.store.start().catch((error: unknown) => assert.fail(`${where}: ${String(error)}`));
     const { sequence } = again.store.status();
     for (const write of done) assert.ok(write.answered > length || write.sequence <= sequence, `${where}: a loss`);

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { CairnError } from '../../../src/base/errors.ts';
-import { all, makeStore, type Opened, person, startStore } from './fixtures.ts';
+import { all, makeStore, type Opened, person, small, startStore } from './fixtures.ts';
 import { type Call, type Fault, SimulatedDisk } from './simulated-disk.ts';
-
-const options = { spareBytes: 1200 };
 
 /** What became of the writes of one run, by the name that each one wrote. */
 interface Outcomes {
@@ -40,17 +38,15 @@ async function run(opened: Opened, outcomes: Outcomes): Promise<void> {
 }
 
 /**
- * Starts, runs and stops with a fault; then starts without it and compares. `undefined` where the run ended before
- * `fault` was met.
+ * Starts on the files of a stopped store, runs and stops with a fault; then starts without it and compares. `undefined`
+ * where the run ended before `fault` was met.
  */
 async function survive(
+  stopped: ReadonlyMap<string, Buffer>,
   fault: (call: Call, n: number) => Fault | undefined,
   where: string,
 ): Promise<Outcomes | undefined> {
-  const disk = new SimulatedDisk(new Map(), false);
-  const before = await startStore({ ...options, files: disk });
-  await before.store.write((tx) => tx.insert(before.people, person('first')));
-  await before.store.close();
+  const disk = new SimulatedDisk(stopped, false);
 
   let calls = 0;
   let met = false;
@@ -60,7 +56,7 @@ async function survive(
     return found;
   };
   const outcomes: Outcomes = { written: ['first'], refused: [], unknown: [] };
-  const opened = makeStore({ ...options, files: disk });
+  const opened = makeStore({ ...small, files: disk });
   const started = await opened.store.start().then(
     () => true,
     () => false,
@@ -71,7 +67,7 @@ async function survive(
     disk.fault = () => undefined;
   }
   await disk.remove('lock').catch(() => undefined);
-  const after = await startStore({ ...options, files: disk }).catch((error: unknown) => {
+  const after = await startStore({ ...small, files: disk }).catch((error: unknown) => {
     throw new Error(`${where}: ${String(error)}`);
   });
   const names = new Set(all(after.people).map(({ name }) => name));
@@ -79,6 +75,15 @@ async function survive(
   for (const name of outcomes.refused) assert.ok(!names.has(name), `${where}: ${name} was refused and is there`);
   await after.store.close();
   return met ? outcomes : undefined;
+}
+
+/** What a store with one record leaves when it is stopped. */
+async function stoppedStore(): Promise<ReadonlyMap<string, Buffer>> {
+  const disk = new SimulatedDisk(new Map(), false);
+  const { store, people } = await startStore({ ...small, files: disk });
+  await store.write((tx) => tx.insert(people, person('first')));
+  await store.close();
+  return disk.content();
 }
 
 /** One fault for the n-th call of a run. */
@@ -100,9 +105,10 @@ export interface Faults {
 
 /** Runs the same work with the fault at its first call, its second, and so on to its last. */
 export async function failEveryCall(faultOf: FaultOf, where: string): Promise<Faults> {
+  const stopped = await stoppedStore();
   const seen = { runs: 0, written: 0, refused: 0, unknown: 0 };
   for (let n = 1; ; n += 1) {
-    const outcomes = await survive((call, at) => faultOf(call, at, n), `${where}, call ${n}`);
+    const outcomes = await survive(stopped, (call, at) => faultOf(call, at, n), `${where}, call ${n}`);
     if (outcomes === undefined) return seen;
     seen.runs += 1;
     seen.written += outcomes.written.length;

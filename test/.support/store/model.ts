@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { Table } from '../../../src/store/memory/table.ts';
 import type { Collection, StoredRecord } from '../../../src/store/store.ts';
-import type { StoreOptions } from '../../../src/store/open-store.ts';
-import { all, makeStore, type Opened, person, seeded } from './fixtures.ts';
+import { all, makeStore, type Opened, person, seeded, small } from './fixtures.ts';
 import { afterCrash, type Operation, SimulatedDisk, type Tear, unsynced } from './simulated-disk.ts';
 
 /** Everything that a restart must give back, as text. */
@@ -55,8 +54,6 @@ export interface Workload {
   readonly disk: SimulatedDisk;
   readonly history: History;
 }
-
-const small: Partial<StoreOptions> = { spareBytes: 1200 };
 
 /**
  * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints, clean restarts and

@@ -268,8 +268,13 @@ export function afterCrash(
   return content;
 }
 
+/** `before` with `bytes` at `position`: in place where they fit, as a line does into the spaces ahead of it. */
 function overwrite(before: Buffer, bytes: Buffer, position: number): Buffer {
-  const after = Buffer.alloc(Math.max(before.length, position + bytes.length));
+  if (position + bytes.length <= before.length) {
+    bytes.copy(before, position);
+    return before;
+  }
+  const after = Buffer.alloc(position + bytes.length);
   before.copy(after);
   bytes.copy(after, position);
   return after;
