@@ -13,7 +13,9 @@ import {
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
 import { limits } from '../src/base/limits.ts';
+import { silentLog } from '../src/observability/log.ts';
 import { cairn, temporaryDirectory } from './.support/cli/spawn.ts';
+import { handbook } from './.support/source.ts';
 import { isLockedRun } from './.support/locked.ts';
 import { RawClient } from './.support/http/raw.ts';
 import { checkAnswer } from './.support/contract.ts';
@@ -82,6 +84,57 @@ test('an app answers for a server that is already there', async (t) => {
   const client = new RawClient(port).send(upgrade);
   assert.equal((await client.reply()).fields.get('connection'), 'close');
   assert.equal(await client.rest(), '', 'what would follow an Upgrade is not read');
+});
+
+test('an app beside a server of its own closes in the documented order while a feed is open', async (t) => {
+  const app = await createApp({ auth: 'none' });
+  const server = createServer(app.handler).listen(0, '127.0.0.1');
+  t.after(() => server.closeAllConnections());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { body } = await fetch(`http://127.0.0.1:${port}/changes`);
+  const reader = body?.getReader();
+  assert.equal((await reader?.read())?.done, false);
+  const order = handbook.indexOf('new Promise((resolve) => server.close(resolve))');
+  const steps = ['await app.close();', 'await closed;'].map((step) => handbook.indexOf(step, order));
+  assert.ok(order > 0 && Number(steps[0]) < Number(steps[1]));
+  const closed = new Promise((resolve) => server.close(resolve));
+  await app.close();
+  await closed;
+  assert.equal((await reader?.read())?.done, true);
+});
+
+test('a body that something else has read is named as that', async (t) => {
+  const messages: unknown[] = [];
+  const log = { ...silentLog, message: (...message: unknown[]) => void messages.push(message[2]) };
+  const app = await createApp({ auth: 'none', log });
+  const server = createServer(async (incoming, outgoing) => {
+    for await (const chunk of incoming) assert.ok(chunk);
+    app.handler(incoming, outgoing);
+  }).listen(0, '127.0.0.1');
+  t.after(async () => {
+    server.close();
+    await app.close();
+  });
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const body = JSON.stringify({ name: 'Lamp', price: 1 });
+  const headers = { 'content-type': 'application/json', connection: 'close' };
+  const answer = await fetch(`http://127.0.0.1:${port}/items`, { method: 'POST', body, headers });
+  assert.equal(answer.status, 500);
+  assert.match(String(Object(messages[0]).stack), /the body was read before .* mount app\.handler before/);
+});
+
+test('misspelt hooks, a log that is none and a short secret are refused before there is a store', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const refused = (options: object, message: RegExp) => assert.rejects(createApp({ directory, ...options }), message);
+  await refused({ hooks: { beforeWrites: () => undefined } }, /hooks\.beforeWrites.*did you mean "beforeWrite"\?/);
+  await refused({ hooks: { afterWrite: 1 } }, /hooks\.afterWrite: it must be a function/);
+  for (const log of [console, { request() {} }, 'stdout', null]) {
+    await refused({ log }, /^RangeError: Cannot use log: it must be made by createLog/);
+  }
+  await refused({ secret: 'too short' }, /^KeyRingError: Cannot use the secret: it must have from 32/);
+  assert.equal(existsSync(directory), false);
 });
 
 test('the data outlives the app, and its directory is free again', async (t) => {

@@ -80,8 +80,7 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
 /**
  * Registers users, sessions and collections with a store that has not started. With
  * `cluster`, the store is the one of the cluster. `audit` receives the security events.
- * @throws InvariantError for collections that contradict each other, RangeError for a
- *   hook that is no function
+ * @throws InvariantError for collections that contradict each other
  */
 export function openData(
   options: CompleteOptions,

@@ -1,3 +1,4 @@
+import { keyRingOfSecret } from '../auth/keys.ts';
 import { nearest } from '../base/nearest.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
@@ -63,7 +64,8 @@ export interface CompleteOptions extends AppOptions {
 
 /**
  * Checks options, and adds the defaults.
- * @throws RangeError for one that is unknown or not allowed
+ * @throws RangeError for one that is unknown or not allowed, KeyRingError for a secret of the
+ *   wrong length
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
   const {
@@ -75,10 +77,15 @@ export function completeOptions(options: AppOptions): CompleteOptions {
   } = options;
   const { directory, secret, cluster } = options;
   checkNames(options);
+  checkHooks(hooks);
+  if (!logMembers.every((name) => typeof Reflect.get(Object(log), name) === 'function')) {
+    throw new RangeError('Cannot use log: it must be made by createLog');
+  }
   for (const [name, value] of Object.entries({ directory, secret })) {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
+  if (secret !== undefined) keyRingOfSecret(secret, clock.now());
   if (cluster !== undefined && (directory !== undefined || !isAllowed(members, cluster.members))) {
     throw new RangeError(
       `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`,
@@ -113,13 +120,34 @@ const otherOptions: {
   page: true,
 };
 
+const logMembers: readonly (keyof Log)[] = ['request', 'security', 'message', 'close'];
+const hookNames: readonly string[] = ['beforeWrite', 'afterWrite'] satisfies (keyof Hooks)[];
+
+/** @throws RangeError for a hook that is no function, and for a function that is no hook */
+function checkHooks(hooks: Hooks): void {
+  for (const name of new Set([...hookNames, ...Object.keys(hooks)])) {
+    const value: unknown = Reflect.get(hooks, name);
+    const isHook = hookNames.includes(name);
+    if (isHook && value !== undefined && typeof value !== 'function') {
+      throw new RangeError(`Cannot use hooks.${name}: it must be a function`);
+    }
+    if (isHook || typeof value !== 'function') continue;
+    throw new RangeError(`Cannot use hooks.${name}: there is no such hook${hint(name, hookNames)}`);
+  }
+}
+
+/** Returns the end of a message about an unknown name. */
+function hint(name: string, known: readonly string[]): string {
+  const meant = nearest(name, known);
+  return meant === undefined ? '' : `; did you mean "${meant}"?`;
+}
+
 /** @throws RangeError for an unknown option, which would have no effect */
 function checkNames(options: AppOptions): void {
   const known = [...Object.keys(settings), ...Object.keys(otherOptions)];
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const meant = nearest(unknown, known);
   const isOfListen = ['port', 'host', 'tls'].includes(unknown);
-  const hint = isOfListen ? '; app.listen takes it' : meant && `; did you mean "${meant}"?`;
-  throw new RangeError(`Cannot use "${unknown}": createApp has no such option${hint ?? ''}`);
+  const advice = isOfListen ? '; app.listen takes it' : hint(unknown, known);
+  throw new RangeError(`Cannot use "${unknown}": createApp has no such option${advice}`);
 }

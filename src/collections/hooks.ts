@@ -59,15 +59,8 @@ export class HookedWrites {
   readonly #hooks: Hooks;
   readonly #onError: (error: unknown) => void;
 
-  /**
-   * `onError` receives the errors of `afterWrite`.
-   * @throws RangeError for a hook that is not a function
-   */
+  /** `onError` receives the errors of `afterWrite`. */
   constructor(store: Store, hooks: Hooks, onError: (error: unknown) => void) {
-    for (const name of ['beforeWrite', 'afterWrite'] as const) {
-      if (hooks[name] === undefined || typeof hooks[name] === 'function') continue;
-      throw new RangeError(`Cannot use hooks.${name}: it must be a function`);
-    }
     this.#store = store;
     this.#hooks = hooks;
     this.#onError = onError;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { CairnError } from '../base/errors.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { callerKey, type TrustedProxies } from '../base/network.ts';
 import type { Limits } from '../base/limits.ts';
 import type { Shares } from '../base/shares.ts';
@@ -208,6 +208,9 @@ export class Exchange implements Request, RequestEntry {
     if (contentLength > bytesMax) throw bodyTooLarge(bytesMax);
     if (contentLength === 0) return noBytes;
     if (this.#failure !== undefined) throw this.#failure;
+    const advice = 'mount app.handler before anything that reads bodies';
+    const isUnread = !this.incoming.readableEnded;
+    invariant(isUnread, `the body was read before Cairn got the request: ${advice}`);
     if (this.incoming.destroyed) throw callerLeft;
     if (this.awaitsContinue) this.outgoing.writeContinue();
     this.awaitsContinue = false;
