@@ -14,7 +14,7 @@ const declareAny = (field: object): unknown =>
   Reflect.apply(defineCollection, undefined, [{ name: 'books', singular: 'book', fields: { a: field } }]);
 
 test('a declaration that would store what the next start refuses is refused itself', () => {
-  const kinds = 'text, integer, number, boolean, choice, email, timestamp';
+  const kinds = 'text, integer, number, boolean, choice, email, timestamp, reference, list';
   const wrong: readonly [object, string][] = [
     [{ kind: 'text', readOnly: true }, '/readOnly is not a known member'],
     [{ kind: 'text', optional: true, writeOnly: true }, '/writeOnly is not a known member'],
@@ -26,8 +26,8 @@ test('a declaration that would store what the next start refuses is refused itse
     [{ kind: 'timestamp', default: 'yesterday' }, '/default must be like 2026-01-31T12:00:00.000Z'],
     [{ kind: 'text', example: 'abcdef', max: 3 }, '/example must be at most 3 characters long'],
     [{ kind: 'text', min: 5, max: 1 }, ' has bounds that no value can satisfy'],
-    [{ kind: 'text', min: -1 }, '/min must be a whole number that is not negative, not -1'],
-    [{ kind: 'text', max: Infinity }, '/max must be a whole number that is not negative, not Infinity'],
+    [{ kind: 'text', min: -1 }, '/min must be a whole number from 0 to 100000, not -1'],
+    [{ kind: 'text', max: Infinity }, '/max must be a whole number from 0 to 100000, not Infinity'],
     [{ kind: 'integer', min: NaN }, '/min must be a number, not NaN'],
     [{ kind: 'integer', min: 0.2, max: 0.8 }, ' has bounds that no value can satisfy'],
     [{ kind: 'choice', values: [1] }, '/values/0 must be a non-empty string, not 1'],
@@ -79,7 +79,7 @@ test('what would take the place of something else in the OpenAPI document is ref
     [declare(fields), declare(fields, 'books', 'tome')],
   ];
   for (const collections of pairs) {
-    const message = /"(book|item)"|books is registered twice/;
+    const message = /^Cannot serve the collections: \/collections\/\d\/(singular|name) "(book|item|books)" is/;
     await assert.rejects(createApp({ auth: 'none', collections }), { name: 'InvariantError', message });
   }
 });

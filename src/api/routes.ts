@@ -1,4 +1,4 @@
-import type { CollectionDeclaration } from '../collections/collection.ts';
+import { dependsOnOthers, type CollectionDeclaration } from '../collections/collection.ts';
 import { items } from '../collections/items.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { fieldsParameter, listParameters } from '../lists/list-query.ts';
@@ -162,14 +162,16 @@ export function usersCollection({
   };
 }
 
-/** Returns a declared collection. */
+/** Returns a declared collection. `all` are those that are served with it. */
 export function declaredCollection(
   declaration: CollectionDeclaration,
+  all: readonly CollectionDeclaration[],
 ): RoutedCollection<NewEntry, EntryDraft> {
   const rules = { shape: declaration.fields };
   const bodies = bodiesFor(capitalized(declaration.singular), rules, rules);
   const hasOwners = declaration.access.list !== 'public';
-  return { ...declaration, bodies, hasOwners };
+  const refusals = dependsOnOthers(declaration, all) ? [409] : [];
+  return { ...declaration, bodies, hasOwners, refusals };
 }
 
 /** The route that creates many records of a declared collection at once. */
@@ -179,7 +181,7 @@ export interface BatchRoutes<N> {
 
 // prettier-ignore
 export function batchRoutes<N, C>(collection: RoutedCollection<N, C>): BatchRoutes<N> {
-  const { name, singular, fields, access, bodies } = collection;
+  const { name, singular, fields, access, bodies, refusals = [] } = collection;
   const records = manySchema(resourceSchema(capitalized(singular), fields));
   return {
     createMany: {
@@ -188,6 +190,7 @@ export function batchRoutes<N, C>(collection: RoutedCollection<N, C>): BatchRout
       body: manyOf(bodies.create),
       reply: content(201, `The new ${name}, in order.`, records, 'Idempotency-Replayed'),
       retriable: true,
+      refusals,
     },
   };
 }
@@ -275,7 +278,7 @@ export function routeTable(
   const users = usersCollection(options);
   add(users, collectionRoutes(users, options));
   for (const declaration of collections) {
-    const collection = declaredCollection(declaration);
+    const collection = declaredCollection(declaration, collections);
     add(collection, { ...collectionRoutes(collection, options), ...batchRoutes(collection) });
   }
   const account = accountRoutes(collections.includes(items), options);

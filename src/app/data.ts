@@ -18,11 +18,14 @@ import { Throttle } from '../auth/throttle.ts';
 import { invariant } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
-import type { CollectionDeclaration } from '../collections/collection.ts';
+import { DeclarationError, type CollectionDeclaration } from '../collections/collection.ts';
+import { checkServed } from '../collections/declaration-file.ts';
 import { HookedWrites } from '../collections/hooks.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { items } from '../collections/items.ts';
+import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
+import type { Report } from '../schema/declaration.ts';
 import { logError } from '../observability/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -115,7 +118,8 @@ export function openData(
   const writes = new HookedWrites(store, hooks, (error) =>
     logError(log, 'The hook afterWrite failed', error),
   );
-  const shared = { store, writes, keys: new IdempotencyKeys(store, clock), clock };
+  const relations = new Relations();
+  const shared = { store, writes, relations, keys: new IdempotencyKeys(store, clock), clock };
   const records = accountRecords(store);
   const parts: AccountParts = {
     ...records,
@@ -129,7 +133,7 @@ export function openData(
   };
   const sessions = new Sessions(parts);
   const declarations = hasItems ? [items, ...collections] : collections;
-  checkSingulars(declarations);
+  checkCollections(hasItems, collections);
   return {
     keys,
     store,
@@ -181,14 +185,10 @@ function createKeys(
   };
 }
 
-/** @throws InvariantError if the records of two collections have the same name */
-function checkSingulars(collections: readonly CollectionDeclaration[]): void {
-  const seen = new Set<string>();
-  for (const { singular } of collections) {
-    invariant(
-      !seen.has(singular),
-      `records of two collections cannot both be called "${singular}"`,
-    );
-    seen.add(singular);
-  }
+/** @throws DeclarationError for collections that contradict each other */
+function checkCollections(hasItems: boolean, collections: readonly CollectionDeclaration[]): void {
+  const mistakes: string[] = [];
+  const report: Report = (pointer, problem) => mistakes.push(`${pointer} ${problem}`);
+  checkServed(hasItems, collections, [], report);
+  if (mistakes.length > 0) throw new DeclarationError('Cannot serve the collections: ', mistakes);
 }

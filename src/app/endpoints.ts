@@ -43,7 +43,7 @@ export function endpointsOf(
   return [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((resource) => {
-      const collection = declaredCollection(resource.declaration);
+      const collection = declaredCollection(resource.declaration, declarations);
       return [
         ...collectionEndpoints(collection, resource, options),
         ...batchEndpoints(collection, resource),

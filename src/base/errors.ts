@@ -22,6 +22,8 @@ export const problems = {
   request_timeout: [408, 'The request took too long to arrive'],
   other_user: [409, 'The session belongs to another user'],
   email_taken: [409, 'The e-mail address is taken'],
+  not_unique: [409, 'A value is not unique'],
+  still_referenced: [409, 'Other records refer to the record'],
   last_admin: [409, 'The last administrator cannot be removed'],
   precondition_failed: [412, 'The resource has changed'],
   content_too_large: [413, 'The body is too large'],

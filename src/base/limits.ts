@@ -207,6 +207,14 @@ const retries = {
   keySecondsMax: 24 * 60 * 60,
 } as const;
 
+/** References between records (src/collections). */
+const references = {
+  /** The most records that are removed or changed when one is removed; beyond it 409. */
+  referrersMax: 10_000,
+  /** The most records that a filter by a reference finds in its index; else all are read. */
+  indexedRecordsMax: 8192,
+} as const;
+
 /** The change feed (src/collections). */
 const feed = {
   /** The most open streams of the change feed, in all; beyond it 503. */
@@ -263,6 +271,7 @@ export const limits = {
   ...callers,
   ...lists,
   ...retries,
+  ...references,
   ...feed,
   ...store,
 } as const;

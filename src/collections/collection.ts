@@ -12,7 +12,7 @@ import {
   type Check,
   type Report,
 } from '../schema/declaration.ts';
-import { idField, type Field, type Shape } from '../schema/field.ts';
+import { idField, referenceIn, type Field, type Shape } from '../schema/field.ts';
 
 /**
  * The access of each operation. Only operations that change a record can depend on its
@@ -197,6 +197,56 @@ export const checkCollection: Check = (value, at, report) => {
   })(value, at, report);
 };
 
+/** How the name of such a field ends: what it refers to is embedded by the rest of the name. */
+function endingOf(field: Field): string {
+  if (referenceIn(field) === undefined) return '';
+  return field.kind === 'list' ? 'Ids' : 'Id';
+}
+
+/**
+ * Reports what is wrong with collections that are served together, each at its place.
+ * `taken`: names that they cannot have.
+ */
+export function checkTogether(
+  collections: ReadonlyMap<string, CollectionDefinition>,
+  taken: readonly string[],
+  report: Report,
+): void {
+  const names = new Set(taken);
+  const singulars = new Set<string>();
+  for (const [place, { name, singular }] of collections) {
+    if (names.has(name)) report(`${place}/name`, `"${name}" is taken`);
+    if (singulars.has(singular))
+      report(`${place}/singular`, `"${singular}" is the singular of another collection`);
+    names.add(name);
+    singulars.add(singular);
+  }
+  const targets = Array.from(collections.values(), ({ name }) => name);
+  for (const [place, { fields }] of collections) {
+    for (const [name, field] of Object.entries(fields)) {
+      const to = referenceIn(field)?.to ?? targets[0];
+      const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}/to`;
+      must(`one of ${targets.join(', ')}`, () => targets.some((known) => known === to))(
+        to,
+        at,
+        report,
+      );
+    }
+  }
+}
+
+/** Whether a write of such a record can be refused because of another one (409). */
+export function dependsOnOthers(
+  { name, fields }: CollectionDeclaration,
+  all: readonly CollectionDeclaration[],
+): boolean {
+  const isUnique = (field: Field): boolean => 'unique' in field && field.unique === true;
+  return (
+    Object.values(fields).some(isUnique) ||
+    all.some((each) => Object.values(each.fields).some((field) => referenceIn(field)?.to === name))
+  );
+}
+
 function checkFields(fields: unknown, at: string, report: Report, timestamps: boolean): boolean {
   if (!isObject(fields)) {
     report(at, 'must be an object that names the fields');
@@ -206,13 +256,15 @@ function checkFields(fields: unknown, at: string, report: Report, timestamps: bo
   const checkOne = ([name, field]: readonly [string, unknown]): boolean => {
     const place = at + pointerTo(name);
     const isReserved = reserved.includes(name);
-    if (!isReserved && /^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name))
-      return checkField(field, place, report);
+    const isNamed = !isReserved && /^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name);
+    if (isNamed && !checkField(field, place, report)) return false;
+    // The field was checked.
+    const ending = isNamed ? endingOf(field as Field) : '';
+    if (isNamed && name.endsWith(ending) && name !== ending) return true;
+    const ruleOfName = isNamed ? `that ends in "${ending}"` : 'of letters and digits';
     report(
       place,
-      isReserved
-        ? 'has a name that is reserved for every record'
-        : 'needs a name of letters and digits',
+      isReserved ? 'has a name that is reserved for every record' : `needs a name ${ruleOfName}`,
     );
     return false;
   };

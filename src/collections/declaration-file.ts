@@ -1,12 +1,14 @@
 import type { JsonValue } from '../base/json.ts';
-import { aFlag, aText, elements, maybe, members } from '../schema/declaration.ts';
+import { aFlag, aText, elements, maybe, members, type Report } from '../schema/declaration.ts';
 import {
   checkCollection,
+  checkTogether,
   declare,
   DeclarationError,
   type CollectionDeclaration,
   type CollectionDefinition,
 } from './collection.ts';
+import { items as itemsDeclaration } from './items.ts';
 
 /**
  * Declarations of collections as data:
@@ -38,6 +40,18 @@ const checkFile = members({
   collections: maybe(elements('an array', 0, checkCollection)),
 });
 
+/** Reports what is wrong with collections that are served together, by its place in a file. */
+export function checkServed(
+  hasItems: boolean,
+  collections: readonly CollectionDefinition[],
+  taken: readonly string[],
+  report: Report,
+): void {
+  const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsDeclaration]] : []);
+  for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
+  checkTogether(all, taken, report);
+}
+
 /**
  * Parses a file of declarations. `taken`: names that collections cannot have.
  * @throws DeclarationError with all mistakes
@@ -50,18 +64,7 @@ export function parseDeclarations(json: JsonValue, taken: readonly string[]): De
   const isGood = checkFile(json, '', report);
   // The file has the members of a `DeclarationFile` where the check has found no mistake.
   const { items = true, collections = [] } = isGood ? (json as DeclarationFile) : {};
-  const names = new Set(items ? [...taken, 'items'] : taken);
-  const singulars = new Set(items ? ['item'] : []);
-  for (const [index, { name, singular }] of collections.entries()) {
-    if (names.has(name)) report(`/collections/${index}/name`, `"${name}" is taken`);
-    if (singulars.has(singular))
-      report(
-        `/collections/${index}/singular`,
-        `"${singular}" is the singular of another collection`,
-      );
-    names.add(name);
-    singulars.add(singular);
-  }
+  checkServed(items, collections, taken, report);
   if (mistakes.length > 0) throw new DeclarationError('', mistakes);
   return { items, collections: collections.map(declare) };
 }

@@ -1,23 +1,22 @@
 import { notFound, requireOwner, type Access, type Principal } from '../auth/access.ts';
-import { invariant } from '../base/errors.ts';
-import type { Scalar } from '../base/json.ts';
+import { CairnError, invariant } from '../base/errors.ts';
+import { pointerTo } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import { atElement, storedRecordParser, type Draft } from '../schema/check.ts';
-import type { Input, NumberField, Shape } from '../schema/field.ts';
-import { looksSame } from '../schema/representation.ts';
+import {
+  emailKey,
+  type Field,
+  type Input,
+  type NumberField,
+  type Shape,
+  type Value,
+} from '../schema/field.ts';
+import { fieldValue, looksSame, scalarValue } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { isDeclared, type CollectionDeclaration } from './collection.ts';
 import type { HookedWrites } from './hooks.ts';
+import { referenceIndexes, type Entry, type Relations } from './references.ts';
 import type { Created, CreationRequest, IdempotencyKeys, KeyedRequest } from './idempotency.ts';
-
-/**
- * A record of a declared collection: its fields, and the id of the user who created it,
- * which is stored but never shown. `ownerId` is 0 if the creator was not authenticated.
- */
-export interface Entry extends StoredRecord {
-  readonly ownerId: number;
-  readonly [field: string]: Scalar;
-}
 
 /**
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
@@ -62,6 +61,7 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
 
 /** What all resources of an app share. */
 export interface ResourceParts {
+  readonly relations: Relations;
   readonly store: Store;
   readonly writes: HookedWrites;
   readonly keys: IdempotencyKeys;
@@ -74,6 +74,7 @@ export class CollectionResource {
   readonly fields: Shape;
   readonly records: Collection<Entry>;
   readonly #parts: ResourceParts;
+  readonly #unique: readonly (readonly [field: string, keyOf: KeyOf])[];
 
   /** @throws InvariantError for a declaration that `defineCollection` did not make */
   constructor(declaration: CollectionDeclaration, parts: ResourceParts) {
@@ -87,7 +88,16 @@ export class CollectionResource {
     this.declaration = declaration;
     this.fields = fields;
     this.#parts = parts;
-    this.records = parts.store.collection<Entry>({ name, parse });
+    this.#unique = Object.entries(fields).flatMap(([field, one]) =>
+      'unique' in one && one.unique ? [[field, uniqueKey(field, one)]] : [],
+    );
+    this.records = parts.store.collection<Entry>({
+      name,
+      parse,
+      unique: Object.fromEntries(this.#unique.map(([field, keyOf]) => [uniqueIndex(field), keyOf])),
+      groups: referenceIndexes(fields),
+    });
+    parts.relations.add(this);
   }
 
   /**
@@ -130,7 +140,11 @@ export class CollectionResource {
       keys.once(
         transaction,
         keyed,
-        (now) => each((input) => writer.insert(this, record(input, now))),
+        (now) =>
+          each((input) => {
+            this.#check(transaction, principal, input);
+            return writer.insert(this, record(input, now));
+          }),
         ({ id, revision }, then) =>
           each((input, index) => ({ ...record(input, then), id: id + index, revision })),
       ),
@@ -156,6 +170,7 @@ export class CollectionResource {
       const input = draft.against(before);
       precondition.check(before.revision);
       if (looksSame(fields, before, input)) return before;
+      this.#check(transaction, principal, input, before);
       const { ownerId, createdAt } = before;
       const times = this.#timestamps(clock.now(), createdAt);
       return writer.replace(this, before, { ownerId, ...input, ...times });
@@ -166,19 +181,49 @@ export class CollectionResource {
   /** @throws CairnError in the order that `Precondition` documents */
   async remove({ principal, id, precondition }: Target): Promise<void> {
     const { access } = this.declaration;
-    await this.#parts.writes.write(principal, (transaction, writer) => {
+    const { writes, relations } = this.#parts;
+    await writes.write(principal, (transaction, writer) => {
       const before = this.#changeable(transaction, principal, access.remove, id);
       precondition.demand();
       precondition.check(before.revision);
-      writer.remove(this, before);
+      relations.remove(transaction, writer, this, before);
     });
+  }
+
+  changed(before: Entry, changes: { readonly [field: string]: Value | undefined }): Entry {
+    const { id, revision, ownerId } = before;
+    const values: { [field: string]: Value } = {};
+    for (const name of Object.keys(this.fields)) {
+      const value = name in changes ? changes[name] : fieldValue(before, name);
+      if (value !== undefined) values[name] = value;
+    }
+    const times = this.#timestamps(this.#parts.clock.now(), before['createdAt']);
+    return { ...values, ...times, id, revision, ownerId };
+  }
+
+  /**
+   * Checks what depends on other records.
+   * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
+   */
+  #check(transaction: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
+    this.#parts.relations.check(transaction, principal, this, input, before);
+    const issues = this.#unique.flatMap(([field, keyOf]) => {
+      const key = keyOf(input);
+      const holder = key && transaction.find(this.records, uniqueIndex(field), key);
+      if (!holder || holder.id === before?.id) return [];
+      const detail = `must be unique: another ${this.declaration.singular} has this value`;
+      return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
+    });
+    if (issues.length === 0) return;
+    const message = `Cannot write the ${this.declaration.singular}: a value is not unique`;
+    throw new CairnError('not_unique', message, { issues });
   }
 
   /**
    * The timestamps of a record that is written now. `createdAt` is absent for a new
    * record.
    */
-  #timestamps(now: number, createdAt?: Scalar): { readonly [field: string]: Scalar } {
+  #timestamps(now: number, createdAt?: Value): { readonly [field: string]: Value } {
     if (!this.declaration.timestamps) return {};
     const updatedAt = new Date(now).toISOString();
     return { createdAt: createdAt ?? updatedAt, updatedAt };
@@ -191,3 +236,17 @@ export class CollectionResource {
     return entry;
   }
 }
+
+type KeyOf = (record: object) => string | undefined;
+
+/** Returns the key of a field in its unique index. An absent value is no duplicate. */
+function uniqueKey(name: string, { kind }: Field): KeyOf {
+  return (record) => {
+    const value = scalarValue(record, name);
+    if (value === undefined) return undefined;
+    return kind === 'email' ? emailKey(String(value)) : String(value);
+  };
+}
+
+/** The name of the index. A reference has an index with the name of its field as well. */
+const uniqueIndex = (field: string): string => `${field} (unique)`;

@@ -3,7 +3,7 @@ import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { boundsOf, type Field, type Shape } from '../schema/field.ts';
 import { typeSchema } from '../schema/json-schema.ts';
-import { readableFields } from '../schema/representation.ts';
+import { fieldValue, readableFields } from '../schema/representation.ts';
 import { emailLengthMax, ruleViolation } from '../schema/rules.ts';
 import { comparedValue } from './order.ts';
 import { textSearch } from './text-search.ts';
@@ -57,6 +57,10 @@ const operators = {
     words: 'starts with this text',
     test: (operand) => (value) => String(value).startsWith(String(operand)),
   },
+  has: {
+    words: 'has this value as an element',
+    test: (operand) => (value) => value === operand,
+  },
   search: {
     words: 'contains this text in upper or lower case',
     test: (operand) => textSearch(String(operand)),
@@ -76,6 +80,8 @@ const operatorsByKind: { readonly [kind in Field['kind']]: readonly Operator[] }
   timestamp: comparisons,
   boolean: ['eq', 'ne'],
   choice: ['eq', 'ne', 'in'],
+  reference: ['eq', 'ne', 'in'],
+  list: ['has'],
 };
 
 /** Returns the error for a query parameter. `problem` follows its name. */
@@ -143,9 +149,10 @@ function splitValues(list: string): string[] {
  * rule.
  */
 function readOperand(field: Field, parameter: string, text: string): Scalar {
+  if (field.kind === 'list') return readOperand(field.of, parameter, text);
   const { kind } = field;
   if (kind === 'text' || kind === 'email') return text;
-  if (kind === 'number' || kind === 'integer') {
+  if (kind === 'number' || kind === 'integer' || kind === 'reference') {
     const number = parseJsonNumber(text);
     if (Number.isFinite(number)) return number;
     throw invalidParameter(
@@ -153,7 +160,10 @@ function readOperand(field: Field, parameter: string, text: string): Scalar {
       'must be a number in JSON that a double can represent exactly',
     );
   }
-  const value = kind === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text;
+  const isFlag = kind === 'boolean' && /^(?:true|false)$/.test(text);
+  // A date stands for its first moment.
+  const isDate = kind === 'timestamp' && /^\d{4}-\d\d-\d\d$/.test(text);
+  const value = isFlag ? text === 'true' : isDate ? `${text}T00:00:00.000Z` : text;
   const violation = ruleViolation(field, value);
   if (violation !== undefined) throw invalidParameter(parameter, violation.detail);
   return value;
@@ -171,7 +181,7 @@ export function filterParameters(shape: Shape): QueryParameter[] {
 }
 
 function operandSchema(operator: Operator, field: Field): JsonObject {
-  const one = { ...typeSchema(field) };
+  const one = { ...typeSchema(field.kind === 'list' ? field.of : field) };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
   return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
 }
@@ -179,6 +189,7 @@ function operandSchema(operator: Operator, field: Field): JsonObject {
 const notes: { readonly [kind in Field['kind']]?: string } = {
   text: ' Texts are compared by UTF-16 code units, case-sensitively and without normalisation.',
   email: ' Upper and lower case are equal.',
+  timestamp: ' A date stands for its first moment.',
 };
 
 /** A test of a record. */
@@ -191,6 +202,16 @@ export type Test = (record: object) => boolean;
 export function matcher(shape: Shape, filters: readonly Filter[]): Test {
   const tests = filters.map(({ names, operator, operands }) => {
     const ofFields = names.map((name): Test => {
+      const field = shape[name];
+      if (field?.kind === 'list') {
+        const isWanted = matcher({ [name]: field.of }, [
+          { names: [name], operator: 'eq', operands },
+        ]);
+        return (record) => {
+          const values = fieldValue(record, name);
+          return typeof values === 'object' && values.some((value) => isWanted({ [name]: value }));
+        };
+      }
       const read = comparedValue(shape, name);
       const passes = operandTest(shape, name, operator, operands);
       return (record) => {

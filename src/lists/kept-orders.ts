@@ -5,7 +5,10 @@ import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
 import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';
 
 /** The records of a collection, and their changes. */
-export type Followed = Pick<Collection<StoredRecord>, 'name' | 'size' | 'view' | 'follow'>;
+export type Followed = Pick<
+  Collection<StoredRecord>,
+  'name' | 'size' | 'view' | 'follow' | 'members' | 'countAtMost'
+>;
 
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
 const bytesPerRecord = 12;

@@ -189,7 +189,9 @@ const searchedNames = (shape: Shape): string[] =>
 const sortableNames = (shape: Shape): string[] =>
   namesWhere(
     shape,
-    (field) => field.kind !== 'text' || boundsOf(field).max <= limits.sortableTextMax,
+    (field) =>
+      field.kind !== 'list' &&
+      (field.kind !== 'text' || boundsOf(field).max <= limits.sortableTextMax),
   );
 
 function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {

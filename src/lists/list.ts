@@ -1,6 +1,7 @@
 import { limits } from '../base/limits.ts';
+import { referenceIn, type Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
-import { matcher, rangeOf, testsPerStep, type Range, type Test } from './filters.ts';
+import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
 import type { Followed } from './kept-orders.ts';
 import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
@@ -111,6 +112,29 @@ function* page(
   return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
 }
 
+/**
+ * Returns the records that a filter by a reference leaves, by ascending id; `undefined`
+ * without such a filter, and where its index has many.
+ */
+function referringRecords(
+  records: Followed,
+  shape: Shape,
+  filters: readonly Filter[],
+): readonly Block[] | undefined {
+  for (const { names, operator, operands } of filters) {
+    const [[name = ''], [id]] = [names, operands];
+    const field = shape[name];
+    if (field === undefined || referenceIn(field) === undefined) continue;
+    if (typeof id !== 'number' || (operator !== 'eq' && operator !== 'has')) continue;
+    if (records.countAtMost(name, id) > limits.indexedRecordsMax) continue;
+    const found = records.members(name, id);
+    return Array.from({ length: Math.ceil(found.length / blockLengthMax) }, (_, index) =>
+      found.slice(index * blockLengthMax, (index + 1) * blockLengthMax),
+    );
+  }
+  return undefined;
+}
+
 /** The records that a query selects at this moment, and the way to them. */
 class Selection {
   readonly #size: number;
@@ -135,14 +159,16 @@ class Selection {
     const order = isDescending ? sort.map(reverse) : sort;
     const name = order[0]?.name ?? 'id';
     const compare = comparator(shape, order);
-    const kept = name === 'id' ? undefined : pool.orders.find(records, order, compare);
+    const referring = referringRecords(records, shape, filters);
+    const isKeptOrder = name !== 'id' && referring === undefined;
+    const kept = isKeptOrder ? pool.orders.find(records, order, compare) : undefined;
     this.#size = records.size;
     this.#passes = filters.length === 0 ? undefined : matcher(shape, filters);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
     // A page with `until` is read from its end.
     this.#isForward = isDescending === (until !== undefined);
-    this.#blocks = kept ?? records.view().blocks;
+    this.#blocks = referring ?? kept ?? records.view().blocks;
     this.#isOrdered = name === 'id' || kept !== undefined;
     this.#range = rangeOf(shape, filters, name);
     const place = until === 'end' ? undefined : (until ?? after);

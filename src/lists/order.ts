@@ -1,6 +1,6 @@
 import type { Scalar } from '../base/json.ts';
 import { emailKey, type Shape } from '../schema/field.ts';
-import { fieldValue } from '../schema/representation.ts';
+import { scalarValue } from '../schema/representation.ts';
 import type { StoredRecord } from '../store/store.ts';
 
 /** One field of a `sort`. */
@@ -37,9 +37,9 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
  * `emailKey`.
  */
 export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
-  if (shape[name]?.kind !== 'email') return (record) => fieldValue(record, name);
+  if (shape[name]?.kind !== 'email') return (record) => scalarValue(record, name);
   return (record) => {
-    const value = fieldValue(record, name);
+    const value = scalarValue(record, name);
     return value === undefined ? undefined : emailKey(String(value));
   };
 }

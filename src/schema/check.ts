@@ -9,9 +9,9 @@ import {
   type Scalar,
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Field, Input, Shape } from './field.ts';
-import { readableFields, representationOf } from './representation.ts';
-import { hasType, ruleViolation } from './rules.ts';
+import type { Field, Input, Shape, Value } from './field.ts';
+import { isSameValue, readableFields, representationOf } from './representation.ts';
+import { hasType, listViolations, ruleViolation } from './rules.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
 export interface Sender {
@@ -101,9 +101,9 @@ export function validateBody<S extends Shape>(
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
   const issues: Issue[] = [];
-  const value: { [name: string]: Scalar } = {};
-  const report = (name: string, code: string, detail: string): void => {
-    issues.push({ pointer: pointerTo(name), code, detail });
+  const value: { [name: string]: Value } = {};
+  const report = (name: string, code: string, detail: string, place = ''): void => {
+    issues.push({ pointer: pointerTo(name) + place, code, detail });
   };
   // Every write runs these loops; `Object.entries` would make them three times as slow.
   for (const name in shape) {
@@ -114,7 +114,7 @@ export function validateBody<S extends Shape>(
     // remove it.
     const sent = member(field.writeOnly ? body : document, name);
     if (field.readOnly) {
-      if (Object.hasOwn(body, name) && sent !== before) {
+      if (Object.hasOwn(body, name) && !isSameValue(sent, before)) {
         report(name, 'read_only', 'must not be changed');
       }
       continue;
@@ -123,10 +123,15 @@ export function validateBody<S extends Shape>(
     // it.
     const isKept = sent === undefined && field.default !== undefined && mode.kind !== 'patch';
     const next = isKept ? before : sent;
-    const isUnchanged = next === before || next === undefined;
-    const violation = isUnchanged ? undefined : ruleViolation(field, next);
-    if (violation !== undefined) report(name, violation.code, violation.detail);
-    else if (isScalar(next)) value[name] = Object.is(next, -0) ? 0 : next;
+    const isUnchanged = isSameValue(next, before);
+    const violation = next === undefined || isUnchanged ? undefined : ruleViolation(field, next);
+    if (violation !== undefined && field.kind === 'list') {
+      for (const each of listViolations(field, next ?? null)) {
+        report(name, each.code, each.detail, each.place);
+      }
+    } else if (violation !== undefined) report(name, violation.code, violation.detail);
+    else if (isScalar(next)) value[name] = withoutMinusZero(next);
+    else if (Array.isArray(next)) value[name] = next.filter(isScalar).map(withoutMinusZero);
     else if (!field.optional) report(name, 'required', 'must be given');
   }
   for (const name in body) {
@@ -226,6 +231,8 @@ export function storedRecordParser<S extends Shape>(
     return isSound(typed) ? typed : undefined;
   };
 }
+
+const withoutMinusZero = (value: Scalar): Scalar => (Object.is(value, -0) ? 0 : value);
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;

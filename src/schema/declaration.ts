@@ -79,23 +79,31 @@ export function elements(what: string, min: number, element: Check): Check {
   };
 }
 
-const aLength = must('a whole number that is not negative', (value) => {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
+const lengthMax = 100_000;
+const aLength = must(`a whole number from 0 to ${lengthMax}`, (value) => {
+  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= lengthMax;
 });
+const oneOf = (...values: readonly string[]): Check =>
+  must(`one of ${values.join(', ')}`, (value) => values.some((known) => known === value));
 const numberBounds = { min: maybe(aNumber), max: maybe(aNumber) };
 
 /** The members that only fields of one kind have. */
 const ownMembers: { readonly [kind: string]: { readonly [name: string]: Check } } = {
-  text: { min: maybe(aLength), max: maybe(aLength) },
+  text: { min: maybe(aLength), max: maybe(aLength), multiline: maybe(aFlag) },
   integer: numberBounds,
   number: numberBounds,
   boolean: {},
   choice: { values: elements('a non-empty array of strings', 1, aText) },
   email: {},
   timestamp: {},
+  reference: { to: aText, onDelete: maybe(oneOf('refuse', 'remove', 'clear')) },
+  list: { of: checkElement, max: maybe(aLength) },
 };
-const kinds = Object.keys(ownMembers);
-const aKind = must(`one of ${kinds.join(', ')}`, (kind) => kinds.some((known) => known === kind));
+const aKind = oneOf(...Object.keys(ownMembers));
+
+/** The kinds of fields that a list can have as elements, and of those that can be unique. */
+const elementKinds = ['text', 'integer', 'number', 'choice', 'email', 'reference'];
+const uniqueKinds = ['text', 'email', 'integer', 'timestamp', 'reference'];
 
 const anything: Check = () => true;
 const commonMembers = {
@@ -106,12 +114,23 @@ const commonMembers = {
   description: maybe(aText),
 };
 
+/** Checks the declaration of the elements of a list. */
+function checkElement(value: unknown, at: string, report: Report): boolean {
+  if (!isObject(value)) return anObject(value, at, report);
+  const { kind } = value;
+  const own = elementKinds.some((known) => known === kind) ? ownMembers[String(kind)] : undefined;
+  if (own === undefined) return oneOf(...elementKinds)(kind, `${at}/kind`, report);
+  return members({ kind: anything, ...own })(value, at, report);
+}
+
 /** Checks the declaration of a field whose values callers set and see. */
 export const checkField: Check = (value, at, report) => {
   const kind = isObject(value) ? value['kind'] : undefined;
   if (!isObject(value) || !isText(kind) || !Object.hasOwn(ownMembers, kind))
     return isObject(value) ? aKind(kind, `${at}/kind`, report) : anObject(value, at, report);
-  if (!members({ ...commonMembers, ...ownMembers[kind] })(value, at, report)) return false;
+  const unique = uniqueKinds.includes(kind) && { unique: maybe(aFlag) };
+  if (!members({ ...commonMembers, ...ownMembers[kind], ...unique })(value, at, report))
+    return false;
   // The members are those of the field's kind, and have been checked.
   const field = value as unknown as Field;
   const contradictions = contradictionsIn(field);
@@ -126,6 +145,12 @@ function contradictionsIn(field: Field): (readonly [pointer: string, problem: st
     return [['', 'has bounds that no value can satisfy']];
   if (field.optional && fallback !== undefined)
     return [['/default', 'must be left out where the field is optional']];
+  if (field.kind === 'reference' && fallback !== undefined)
+    return [['/default', 'must be left out: no record needs to have this id']];
+  if (field.kind === 'reference' && field.onDelete === 'clear' && !field.optional)
+    return [['/onDelete', 'must not be clear where the field is not optional']];
+  if ('unique' in field && field.unique && fallback !== undefined)
+    return [['/default', 'must be left out where the field is unique']];
   return Object.entries({ example, default: fallback }).flatMap(([member, value]) => {
     const violation = value === undefined ? undefined : ruleViolation(field, value);
     return violation === undefined ? [] : [[pointerTo(member), violation.detail]];

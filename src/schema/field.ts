@@ -11,13 +11,24 @@ export interface Shape {
 
 /**
  * A field: its kind with the bounds of its values, and the members that every kind has.
- * Fields do not nest. Lengths are in code points, except for `bytesMax` (UTF-8).
+ * Lengths are in code points, except for `bytesMax` (UTF-8).
  */
 export type Field =
-  TextField | PlainField | PasswordField | NumberField | BooleanField | ChoiceField;
+  | TextField
+  | EmailField
+  | TimestampField
+  | PasswordField
+  | NumberField
+  | BooleanField
+  | ChoiceField
+  | ReferenceField
+  | ListField;
+
+/** The value of a field. */
+export type Value = Scalar | readonly Scalar[];
 
 /** The members of every field, with values of type `T`. */
-interface FieldOf<T extends Scalar> {
+interface FieldOf<T extends Value> {
   /** Whether the field may be left out, and is then absent. */
   readonly optional?: boolean;
   /**
@@ -34,23 +45,34 @@ interface FieldOf<T extends Scalar> {
   readonly example?: T;
 }
 
-/**
- * A line of text of `min` (0) to `max` (200) code points, without control characters,
- * bidirectional controls and line separators. If `min` is not 0, at least one character
- * must be visible.
- */
-export interface TextField extends FieldOf<string> {
-  readonly kind: 'text';
-  readonly min?: number;
-  readonly max?: number;
+/** The member of fields whose value no two records of a collection may share. */
+interface Unique {
+  readonly unique?: boolean;
 }
 
 /**
- * `email`: an address by the rule of HTML's `<input type=email>`, stored as sent.
- * `timestamp`: a UTC time with milliseconds, such as `2026-01-31T12:00:00.000Z` (RFC 3339).
+ * A line of text of `min` (0) to `max` (200) code points, without control characters,
+ * bidirectional controls and line separators. If `min` is not 0, at least one character
+ * must be visible. `multiline`: line feeds, carriage returns and tabs are allowed.
  */
-export interface PlainField extends FieldOf<string> {
-  readonly kind: 'email' | 'timestamp';
+export interface TextField extends FieldOf<string>, Unique {
+  readonly kind: 'text';
+  readonly min?: number;
+  readonly max?: number;
+  readonly multiline?: boolean;
+}
+
+/**
+ * An address by the rule of HTML's `<input type=email>`, stored as sent, and compared by
+ * `emailKey`.
+ */
+export interface EmailField extends FieldOf<string>, Unique {
+  readonly kind: 'email';
+}
+
+/** A UTC time with milliseconds, such as `2026-01-31T12:00:00.000Z` (RFC 3339). */
+export interface TimestampField extends FieldOf<string>, Unique {
+  readonly kind: 'timestamp';
 }
 
 /** A password of `min` (1) code points to `bytesMax` (1,024) UTF-8 bytes. */
@@ -64,7 +86,7 @@ export interface PasswordField extends FieldOf<string> {
  * A finite number from `min` to `max`, stored exactly as sent. `integer`: a whole one, by
  * default any of the safe integers of a double.
  */
-export interface NumberField extends FieldOf<number> {
+export interface NumberField extends FieldOf<number>, Unique {
   readonly kind: 'number' | 'integer';
   readonly min?: number;
   readonly max?: number;
@@ -80,14 +102,38 @@ export interface ChoiceField extends FieldOf<string> {
   readonly values: readonly string[];
 }
 
+/** The id of a record of the collection `to`. The name of the field ends in `Id`. */
+export interface ReferenceField extends FieldOf<number>, Unique {
+  readonly kind: 'reference';
+  readonly to: string;
+  /**
+   * What happens when the record that is referred to is removed. `refuse`, the default: it
+   * cannot be. `remove`: this record is removed, too. `clear`: this field is, which must be
+   * optional.
+   */
+  readonly onDelete?: 'refuse' | 'remove' | 'clear';
+}
+
+/**
+ * A list of at most `max` (50) values. The name of a list of references ends in `Ids`, and
+ * their `clear` removes the element.
+ */
+export interface ListField extends FieldOf<readonly Scalar[]> {
+  readonly kind: 'list';
+  readonly of: TextField | EmailField | NumberField | ChoiceField | ReferenceField;
+  readonly max?: number;
+}
+
 /** The values of a field. */
-export type ValueOf<F extends Field> = F extends ChoiceField
-  ? F['values'][number]
-  : F extends NumberField
-    ? number
-    : F extends BooleanField
-      ? boolean
-      : string;
+export type ValueOf<F extends Field> = F extends ListField
+  ? readonly Scalar[]
+  : F extends ChoiceField
+    ? F['values'][number]
+    : F extends NumberField | ReferenceField
+      ? number
+      : F extends BooleanField
+        ? boolean
+        : string;
 
 /** All fields of a resource that callers can set, with defaults filled in. */
 export type Input<S extends Shape> = {
@@ -117,6 +163,12 @@ export const idField = {
 export function boundsOf(field: TextField | NumberField): { min: number; max: number } {
   const { min = lowest[field.kind], max = highest[field.kind] } = field;
   return { min, max };
+}
+
+/** The reference of a field, or of the elements of a list. */
+export function referenceIn(field: Field): ReferenceField | undefined {
+  const one = field.kind === 'list' ? field.of : field;
+  return one.kind === 'reference' ? one : undefined;
 }
 
 const lowest = { text: 0, number: -Number.MAX_VALUE, integer: Number.MIN_SAFE_INTEGER };

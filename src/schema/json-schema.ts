@@ -1,7 +1,7 @@
-import type { JsonObject, Scalar } from '../base/json.ts';
+import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { boundsOf, type Field, type Shape } from './field.ts';
-import { emailLengthMax, emailPattern, textPattern } from './rules.ts';
+import { boundsOf, type Field, type Shape, type Value } from './field.ts';
+import { emailLengthMax, emailPattern, listLengthMax, textPattern } from './rules.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
@@ -68,7 +68,7 @@ function fieldSchema(field: Field, purpose: Purpose): JsonObject {
 }
 
 /** Returns an allowed value of a field: the declared one, or one that its bounds allow. */
-export function exampleOf(field: Field): Scalar {
+export function exampleOf(field: Field): Value {
   if (field.example !== undefined) return field.example;
   switch (field.kind) {
     case 'text': {
@@ -91,6 +91,10 @@ export function exampleOf(field: Field): Scalar {
       return field.values[0] ?? '';
     case 'timestamp':
       return '2026-01-31T12:00:00.000Z';
+    case 'reference':
+      return 1;
+    case 'list':
+      return field.max === 0 ? [] : [exampleOf(field.of)].flat();
   }
 }
 
@@ -112,6 +116,10 @@ export function typeSchema(field: Field): {
     case 'text':
     case 'email':
       return { type: 'string' };
+    case 'reference':
+      return { type: 'integer' };
+    case 'list':
+      return { type: 'array' };
     default:
       return { type: field.kind };
   }
@@ -121,12 +129,20 @@ function boundsSchema(field: Field): JsonObject {
   switch (field.kind) {
     case 'text': {
       const { min, max } = boundsOf(field);
-      return { minLength: min, maxLength: max, pattern: textPattern(min) };
+      const { multiline } = field;
+      const pattern = textPattern(min, multiline);
+      return { minLength: min, maxLength: max, pattern, ...(multiline && { 'x-multiline': true }) };
     }
     case 'email':
       return { maxLength: emailLengthMax, pattern: emailPattern };
     case 'password':
       return { minLength: field.min ?? 1, maxLength: field.bytesMax ?? limits.passwordBytesMax };
+    case 'reference':
+      return { minimum: 1, 'x-references': field.to };
+    case 'list': {
+      const { of, max = listLengthMax } = field;
+      return { items: { ...typeSchema(of), ...boundsSchema(of) }, maxItems: max };
+    }
     case 'number':
     case 'integer': {
       const { min, max } = boundsOf(field);

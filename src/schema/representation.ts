@@ -1,5 +1,5 @@
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
-import type { Field, Shape } from './field.ts';
+import type { Field, Shape, Value } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
@@ -25,7 +25,7 @@ export function representationWriter(
     for (const { name, prefix } of members) {
       const value = fieldValue(record, name);
       if (value === undefined) continue;
-      json += `${json === '' ? '{' : ','}${prefix}${typeof value === 'string' ? JSON.stringify(value) : value}`;
+      json += `${json === '' ? '{' : ','}${prefix}${isPlain(value) ? value : JSON.stringify(value)}`;
     }
     return json === '' ? '{}' : `${json}}`;
   };
@@ -33,7 +33,7 @@ export function representationWriter(
 
 /** Returns the fields of a record that are shown, as a value. */
 export function representationOf(shape: Shape, record: object): JsonObject {
-  const shown: { [name: string]: Scalar } = {};
+  const shown: { [name: string]: Value } = {};
   for (const [name] of readableFields(shape)) {
     const value = fieldValue(record, name);
     if (value !== undefined) shown[name] = value;
@@ -45,16 +45,38 @@ export function representationOf(shape: Shape, record: object): JsonObject {
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(
     ([name, { readOnly, writeOnly }]) =>
-      readOnly || writeOnly || fieldValue(one, name) === fieldValue(other, name),
+      readOnly || writeOnly || isSameValue(fieldValue(one, name), fieldValue(other, name)),
+  );
+}
+
+/** Whether a value in a template literal is its JSON. */
+const isPlain = (value: Value): boolean => typeof value === 'number' || typeof value === 'boolean';
+
+/** Whether two values are equal: the same scalar, or lists of the same scalars. */
+export function isSameValue(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  return (
+    Array.isArray(one) &&
+    Array.isArray(other) &&
+    one.length === other.length &&
+    one.every((element, index) => element === other[index])
   );
 }
 
 /**
- * Returns the value of a field; `undefined` if it is absent. Inherited members are not
- * scalars.
+ * Returns the value of a field; `undefined` if it is absent. Inherited members are no
+ * values.
  */
-export function fieldValue(record: object, name: string): Scalar | undefined {
+export function fieldValue(record: object, name: string): Value | undefined {
   // Any object can be read by name; `Reflect.get` is many times slower.
   const value = (record as { readonly [name: string]: unknown })[name];
-  return isScalar(value) ? value : undefined;
+  return isScalar(value) || isList(value) ? value : undefined;
 }
+
+/** Returns the value of a field that has no list; `undefined` if it is absent. */
+export function scalarValue(record: object, name: string): Scalar | undefined {
+  const value = fieldValue(record, name);
+  return typeof value === 'object' ? undefined : value;
+}
+
+const isList = (value: unknown): value is Scalar[] => Array.isArray(value) && value.every(isScalar);

@@ -1,7 +1,14 @@
 import { unreachable, type Issue } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { boundsOf, type BooleanField, type Field, type NumberField } from './field.ts';
+import {
+  boundsOf,
+  type BooleanField,
+  type Field,
+  type ListField,
+  type NumberField,
+  type ReferenceField,
+} from './field.ts';
 
 /** How a value violates a rule: an issue without a pointer. */
 type Violation = Omit<Issue, 'pointer'>;
@@ -19,16 +26,19 @@ const emailGrammar = new RegExp(emailPattern);
 
 /** Control characters, and the separators of lines and paragraphs. */
 const controls = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
+/** The same without tab, line feed and carriage return, which texts of many lines may have. */
+const otherControls = '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u2028\\u2029';
 /** The controls of UAX #9, which can make a text look like a different one. */
 const bidiControls = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
 
 const plainAscii = /^[\x20-\x7e]*$/;
+const plainLines = /^[\t\n\r\x20-\x7e]*$/;
 const lone = {
   code: 'lone_surrogate',
   what: 'unpaired surrogates',
   pattern: /\p{Surrogate}/u,
 };
-const forbidden = [
+const forbiddenWith = (controls: string) => [
   {
     code: 'control_character',
     what: 'control characters or line separators',
@@ -41,6 +51,8 @@ const forbidden = [
   },
   lone,
 ];
+const forbidden = forbiddenWith(controls);
+const forbiddenInLines = forbiddenWith(otherControls);
 
 /**
  * Combining marks alone are not visible, nor are the two symbols that look like spaces.
@@ -52,9 +64,10 @@ const visibleCharacter =
  * Returns the rule for the characters of a text as a regular expression for JSON Schema.
  * It must work in many languages, so it approximates invisible characters by white space.
  */
-export function textPattern(min: number): string {
-  const allowed = `[^${controls}${bidiControls}]*`;
-  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${controls}${bidiControls}]${allowed}$`;
+export function textPattern(min: number, multiline = false): string {
+  const excluded = `${multiline ? otherControls : controls}${bidiControls}`;
+  const allowed = `[^${excluded}]*`;
+  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${excluded}]${allowed}$`;
 }
 
 /**
@@ -68,21 +81,50 @@ export function ruleViolation(field: Field, value: JsonValue): Violation | undef
       return typeof value === 'number'
         ? numberViolation(field, value)
         : notA(numberNames[field.kind]);
+    case 'reference':
+      return typeof value === 'number'
+        ? numberViolation(anyId, value)
+        : notA('whole number, the id of a record');
     case 'boolean':
       return typeof value === 'boolean'
         ? undefined
         : violation('wrong_type', 'must be true or false');
+    case 'list':
+      return listViolations(field, value)[0];
     default:
       return typeof value === 'string' ? stringViolation(field, value) : notA('string');
   }
 }
+
+const anyId = { kind: 'integer', min: 1 } as const;
+
+/** Returns how a value violates the rule of a list; `place` is that of an element, or empty. */
+export function listViolations(
+  { of, max = listLengthMax }: ListField,
+  value: JsonValue,
+): readonly (Violation & { readonly place: string })[] {
+  if (!Array.isArray(value)) return [{ ...notA('list'), place: '' }];
+  if (value.length > max) {
+    return [{ ...violation('too_long', `must have at most ${max} elements`), place: '' }];
+  }
+  return value.flatMap((element: JsonValue, index) => {
+    const found = ruleViolation(of, element);
+    return found === undefined ? [] : [{ ...found, place: `/${index}` }];
+  });
+}
+
+/** The most elements of a list whose declaration does not say it. */
+export const listLengthMax = 50;
 
 /** Whether a value has the type of a field: it fits its rule, apart from its bounds. */
 export function hasType(field: Field, value: unknown): boolean {
   switch (field.kind) {
     case 'number':
     case 'integer':
+    case 'reference':
       return typeof value === 'number' && Number.isFinite(value);
+    case 'list':
+      return Array.isArray(value) && value.every((element) => hasType(field.of, element));
     case 'boolean':
       return typeof value === 'boolean';
     default:
@@ -110,13 +152,13 @@ function numberViolation(field: NumberField, value: number): Violation | undefin
   return kind === 'number' || Number.isInteger(value) ? undefined : notA(numberNames[kind]);
 }
 
-type StringField = Exclude<Field, NumberField | BooleanField>;
+type StringField = Exclude<Field, NumberField | BooleanField | ReferenceField | ListField>;
 
 function stringViolation(field: StringField, value: string): Violation | undefined {
   switch (field.kind) {
     case 'text': {
       const { min, max } = boundsOf(field);
-      return lengthViolation(value, min, max) ?? characterViolation(value, min);
+      return lengthViolation(value, min, max) ?? characterViolation(value, min, field.multiline);
     }
     case 'email':
       if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
@@ -158,8 +200,9 @@ function isShorter(value: string, points: number): boolean {
   return count < points;
 }
 
-function characterViolation(value: string, min: number): Violation | undefined {
-  const found = plainAscii.test(value) ? undefined : forbiddenIn(value, forbidden);
+function characterViolation(value: string, min: number, multiline = false): Violation | undefined {
+  const isPlain = (multiline ? plainLines : plainAscii).test(value);
+  const found = isPlain ? undefined : forbiddenIn(value, multiline ? forbiddenInLines : forbidden);
   return found ?? (min === 0 || visibleCharacter.test(value) ? undefined : invisible);
 }
 

@@ -72,8 +72,12 @@ export interface CollectionDefinition<R extends StoredRecord> {
    * part.
    */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
-  /** Further indexes by name. Several records may have the same key. */
-  readonly groups?: { readonly [index: string]: (record: R) => string | number | undefined };
+  /** Further indexes by name. Several records may have the same key, and a record several. */
+  readonly groups?: {
+    readonly [index: string]: (
+      record: R,
+    ) => string | number | readonly (string | number)[] | undefined;
+  };
   /**
    * True for records that serve others, such as sessions. A full store accepts commits to
    * such collections, because users must sign in to remove anything.
@@ -92,6 +96,8 @@ export interface Collection<R extends StoredRecord> {
   find(index: string, key: string): R | undefined;
   /** The records with this key in a group index, by ascending id. */
   members(index: string, key: string | number): R[];
+  /** How many records have this key in a group index. */
+  countAtMost(index: string, key: string | number): number;
   /** The newest records, the one with the highest id first. */
   latest(count: number): R[];
   /** All records at this moment. Later writes do not change the view. */

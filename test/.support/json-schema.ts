@@ -26,7 +26,7 @@ export function violations(
   const object = isJsonObject(value) ? value : undefined;
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
   for (const [keyword, rule] of Object.entries(schema)) {
-    if (annotations.has(keyword)) continue;
+    if (annotations.has(keyword) || keyword.startsWith('x-')) continue;
     if (keyword === 'type') check([rule].flat().some((type) => hasType(String(type), value)), keyword);
     else if (keyword === 'properties') {
       for (const [name, member] of Object.entries(object ?? {})) {

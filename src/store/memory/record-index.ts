@@ -1,7 +1,13 @@
 export type Key = string | number;
 
-/** Returns the key of a record in an index; `undefined` where the record takes no part. */
-export type KeyOf<R> = (record: R) => Key | undefined;
+/** The key of a record in an index, or its keys; `undefined` where it takes no part. */
+export type Keys = Key | readonly Key[] | undefined;
+
+export type KeyOf<R> = (record: R) => Keys;
+
+/** Whether a key is among `keys`. */
+export const hasKey = (keys: Keys, key: Key): boolean =>
+  typeof keys === 'object' ? keys.includes(key) : keys === key;
 
 /** The ids of records by a key. */
 export class RecordIndex<R> {
@@ -25,16 +31,30 @@ export class RecordIndex<R> {
     return typeof ids === 'object' ? ids.size : ids === undefined ? 0 : 1;
   }
 
-  add(id: number, key: Key): void {
-    const ids = this.#ids.get(key);
-    if (ids === undefined) this.#ids.set(key, id);
+  /** Adds an id to the keys that are not among `others`. */
+  add(id: number, keys: Keys, others: Keys): void {
+    if (keys === undefined) return;
+    if (typeof keys === 'object') {
+      for (const key of keys) this.add(id, key, others);
+      return;
+    }
+    if (hasKey(others, keys)) return;
+    const ids = this.#ids.get(keys);
+    if (ids === undefined) this.#ids.set(keys, id);
     else if (typeof ids === 'object') ids.add(id);
-    else if (ids !== id) this.#ids.set(key, new Set([ids, id]));
+    else if (ids !== id) this.#ids.set(keys, new Set([ids, id]));
   }
 
-  remove(id: number, key: Key): void {
-    const ids = this.#ids.get(key);
+  /** Removes an id from the keys that are not among `others`. */
+  remove(id: number, keys: Keys, others: Keys): void {
+    if (keys === undefined) return;
+    if (typeof keys === 'object') {
+      for (const key of keys) this.remove(id, key, others);
+      return;
+    }
+    if (hasKey(others, keys)) return;
+    const ids = this.#ids.get(keys);
     if (typeof ids === 'object') ids.delete(id);
-    if (ids === id || (typeof ids === 'object' && ids.size === 0)) this.#ids.delete(key);
+    if (ids === id || (typeof ids === 'object' && ids.size === 0)) this.#ids.delete(keys);
   }
 }

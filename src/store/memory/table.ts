@@ -10,7 +10,7 @@ import {
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
-import { RecordIndex, type Key, type KeyOf } from './record-index.ts';
+import { hasKey, RecordIndex, type Key } from './record-index.ts';
 
 /** A table, whatever the type of its records is. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -41,7 +41,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   nextId = 1;
   readonly #definition: CollectionDefinition<R>;
   readonly #indexes: ReadonlyMap<string, RecordIndex<R>>;
-  readonly #unique: ReadonlyMap<string, KeyOf<R>>;
+  readonly #unique: ReadonlyMap<string, (record: R) => string | undefined>;
   readonly #blocks = new Blocks<R>();
   readonly #followers = new Set<ChangeListener<R>>();
   /** The pending records by id; `undefined` where the batch removes the record. */
@@ -128,8 +128,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const keyOf = (version: R | undefined) => version && index.keyOf(version);
       const [kept, from, to] = [keyOf(published), keyOf(before), keyOf(record)];
       if (from === to) continue;
-      if (from !== undefined && from !== kept) index.remove(id, from);
-      if (to !== undefined && to !== kept) index.add(id, to);
+      index.remove(id, from, kept);
+      index.add(id, to, kept);
     }
     if (record === published) this.#pending.delete(id);
     else this.#pending.set(id, record);
@@ -207,8 +207,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const index of this.#indexes.values()) {
       const from = before && index.keyOf(before);
       const to = record && index.keyOf(record);
-      if (from !== undefined && from !== to) index.remove(id, from);
-      if (to !== undefined && from !== to) index.add(id, to);
+      index.remove(id, from, to);
+      index.add(id, to, from);
     }
     this.#blocks.set(id, record);
     for (const listener of this.#followers) listener(before, record);
@@ -224,7 +224,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const id of index.ids(key)) {
       const record = version === 'pending' ? this.getPending(id) : this.get(id);
       if (record === undefined) continue;
-      if (!this.#pending.has(id) || index.keyOf(record) === key) yield record;
+      if (!this.#pending.has(id) || hasKey(index.keyOf(record), key)) yield record;
     }
   }
 

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { limits } from '../../src/base/limits.ts';
+import type { Change } from '../../src/collections/hooks.ts';
+import { createApp, defineCollection, type Shape } from '../../src/index.ts';
+import { openTestApp } from '../.support/app.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+
+const declare = (name: string, singular: string, fields: Shape, more = {}) =>
+  defineCollection({ name, singular, fields, ...more });
+const title = { kind: 'text', min: 1 } as const;
+
+const authors = declare('authors', 'author', {
+  name: title,
+  email: { kind: 'email', unique: true, optional: true },
+});
+const posts = declare('posts', 'post', {
+  title,
+  slug: { kind: 'text', unique: true, optional: true },
+  authorId: { kind: 'reference', to: 'authors' },
+  editorId: { kind: 'reference', to: 'authors', onDelete: 'clear', optional: true },
+  tagIds: { kind: 'list', of: { kind: 'reference', to: 'tags', onDelete: 'clear' }, optional: true },
+}, { timestamps: true });
+const comments = declare('comments', 'comment', {
+  body: { kind: 'text', multiline: true, max: 100_000 },
+  postId: { kind: 'reference', to: 'posts', onDelete: 'remove' },
+  parentId: { kind: 'reference', to: 'comments', onDelete: 'remove', optional: true },
+  words: { kind: 'list', of: { kind: 'text', min: 1, max: 5 }, max: 3, default: [] },
+});
+const tags = declare('tags', 'tag', { name: { kind: 'text', unique: true } });
+const secrets = declare('secrets', 'secret', { name: title }, { access: { read: 'admin' } });
+const notes = declare('notes', 'note', {
+  secretId: { kind: 'reference', to: 'secrets', onDelete: 'clear', optional: true },
+});
+const collections = [authors, posts, comments, tags, secrets, notes];
+
+/** A blog: author 1 wrote post 1, edited by author 2, with the tags 1 and 2 and the comments 1 to 3. */
+async function open(t: TestContext, options = {}) {
+  const fixture = await openTestApp(t, { withoutPort: true, collections, ...options });
+  const [admin, member] = [await fixture.as('admin'), await fixture.as('member')];
+  const make = async (target: string, json: object): Promise<void> => {
+    const { status, body } = await admin('POST', target, { json });
+    assert.equal(status, 201, body);
+  };
+  await make('/authors/batch', [{ name: 'Ada', email: 'ada@example.org' }, { name: 'Bo' }, { name: 'Cy' }]);
+  await make('/tags/batch', [{ name: 'red' }, { name: 'blue' }]);
+  await make('/posts', { title: 'One', slug: 'one', authorId: 1, editorId: 2, tagIds: [1, 2] });
+  await make('/comments', { body: 'First\n\tline', postId: 1, words: ['a', 'b'] });
+  await make('/comments', { body: 'Second', postId: 1, parentId: 1, words: ['b'] });
+  await make('/comments', { body: 'Third', postId: 1, parentId: 2 });
+  const get = async (target: string): Promise<unknown> => (await admin('GET', target)).json;
+  const idsOf = async (target: string): Promise<number[]> => Object(await get(target)).map(({ id }: any) => id);
+  return { ...fixture, admin, member, get, idsOf };
+}
+
+const issuesOf = ({ status, json }: { status: number; json: unknown }) =>
+  [status, ...(Object(json).errors ?? []).map((each: any) => `${each.pointer} ${each.code}`)];
+
+test('a reference to no record, or to one that the caller may not read, is refused with its place', async (t) => {
+  const { admin, member, get } = await open(t);
+  const bad = { title: 'x', authorId: 9, editorId: 0, tagIds: [1, 7, 'x', -1] };
+  assert.deepEqual(issuesOf(await admin('POST', '/posts', { json: bad })),
+    [422, '/editorId too_small', '/tagIds/2 wrong_type', '/tagIds/3 too_small']);
+  const missing = { title: 'x', authorId: 9, tagIds: [1, 7] };
+  assert.deepEqual(issuesOf(await admin('POST', '/posts', { json: missing })),
+    [422, '/authorId no_such_record', '/tagIds/1 no_such_record']);
+  const two = [{ body: '', postId: 1 }, { body: '', postId: 2 }];
+  assert.deepEqual(issuesOf(await admin('POST', '/comments/batch', { json: two })), [422, '/1/postId no_such_record']);
+  const moved = await admin('PATCH', '/comments/1', { json: { postId: 5 } });
+  assert.deepEqual(issuesOf(moved), [422, '/postId no_such_record']);
+  assert.deepEqual(await get('/comments/1'), { id: 1, body: 'First\n\tline', postId: 1, words: ['a', 'b'] });
+  // A record that is there and one that is not are refused alike.
+  await admin('POST', '/secrets', { json: { name: 'x' } });
+  const refer = (secretId: number) => member('POST', '/notes', { json: { secretId } });
+  const [there, absent] = [await refer(1), await refer(2)];
+  assert.deepEqual([issuesOf(there), Object(there.json).errors], [issuesOf(absent), Object(absent.json).errors]);
+  assert.equal((await admin('POST', '/notes', { json: { secretId: 1 } })).status, 201);
+});
+
+test('a removal is refused, clears a field, takes an element away, or takes records along', async (t) => {
+  const seen: string[] = [];
+  const hooks = {
+    beforeWrite({ operation, collection, id }: Change): undefined {
+      seen.push(`${operation} ${collection} ${id}`);
+    },
+  };
+  const { admin, app, get, idsOf } = await open(t, { hooks });
+  const refused = await admin('DELETE', '/authors/1');
+  assert.deepEqual([refused.status, refused.code, Object(refused.json).detail],
+    [409, 'still_referenced', 'Cannot remove the record: 1 record refers to it in posts']);
+  const { updatedAt } = Object(await get('/posts/1'));
+  assert.equal((await admin('DELETE', '/authors/2')).status, 204);
+  assert.equal((await admin('DELETE', '/tags/1')).status, 204);
+  const post = Object(await get('/posts/1'));
+  assert.deepEqual([post.editorId, post.tagIds, post.updatedAt >= updatedAt], [undefined, [2], true]);
+  seen.length = 0;
+  const { commits } = app.store.status();
+  assert.equal((await admin('DELETE', '/comments/2')).status, 204);
+  assert.deepEqual(seen, ['remove comments 3', 'remove comments 2']);
+  assert.deepEqual(await idsOf('/comments'), [1]);
+  assert.equal((await admin('DELETE', '/posts/1')).status, 204);
+  assert.deepEqual(await get('/comments'), []);
+  assert.equal(app.store.status().commits, commits + 2);
+  assert.equal((await admin('DELETE', '/authors/1')).status, 204);
+});
+
+test('a hook that refuses a record that would go along refuses the removal', async (t) => {
+  const hooks = {
+    beforeWrite({ operation, id }: Change): undefined {
+      if (operation === 'remove' && id === 3) throw new Error('comment 3 stays');
+    },
+  };
+  const { admin, idsOf } = await open(t, { hooks });
+  const refused = await admin('DELETE', '/posts/1');
+  assert.deepEqual([refused.status, refused.code], [422, 'write_refused']);
+  assert.deepEqual([await idsOf('/posts'), await idsOf('/comments')], [[1], [1, 2, 3]]);
+});
+
+test('circular references and several paths to a record are removed once, in any order', async (t) => {
+  const { admin, get } = await open(t);
+  await admin('PATCH', '/comments/1', { json: { parentId: 3 } });
+  assert.equal((await admin('DELETE', '/comments/2')).status, 204);
+  assert.deepEqual(await get('/comments'), []);
+  // A record that refuses does not, where it goes itself.
+  const parts: Shape = {
+    wholeId: { kind: 'reference', to: 'wholes', onDelete: 'remove' },
+    otherId: { kind: 'reference', to: 'wholes' },
+  };
+  const wholes = declare('wholes', 'whole', { name: title });
+  const other = await openTestApp(t, { withoutPort: true, collections: [declare('parts', 'part', parts), wholes] });
+  const ask = await other.as('admin');
+  await ask('POST', '/wholes/batch', { json: [{ name: 'a' }, { name: 'b' }] });
+  await ask('POST', '/parts', { json: { wholeId: 1, otherId: 1 } });
+  await ask('POST', '/parts', { json: { wholeId: 1, otherId: 2 } });
+  assert.equal((await ask('DELETE', '/wholes/2')).code, 'still_referenced');
+  assert.equal((await ask('DELETE', '/wholes/1')).status, 204);
+  assert.equal((await ask('GET', '/parts')).body, '[]');
+});
+
+test('a removal that would take too many records along is refused, and nothing is changed', async (t) => {
+  const { admin, app } = await open(t);
+  const many = Array.from({ length: 1000 }, () => ({ body: '', postId: 1 }));
+  for (let done = 0; done < limits.referrersMax; done += 1000) await admin('POST', '/comments/batch', { json: many });
+  const refused = await admin('DELETE', '/posts/1');
+  assert.deepEqual([refused.status, refused.code], [409, 'still_referenced']);
+  assert.match(refused.body, /over 10000 records depend on it/);
+  assert.equal(app.store.status().collections.find(({ name }) => name === 'comments')?.records, 10_003);
+});
+
+test('a list by a reference, or by an element of a list, has the records that refer', async (t) => {
+  const { admin, idsOf } = await open(t);
+  await admin('POST', '/posts', { json: { title: 'Two', authorId: 1, tagIds: [2] } });
+  await admin('POST', '/comments', { json: { body: 'Fourth', postId: 2, words: ['c', 'b', 'b'] } });
+  assert.deepEqual(await idsOf('/comments?postId=1'), [1, 2, 3]);
+  assert.deepEqual(await idsOf('/comments?postId=1&sort=-id&limit=2'), [3, 2]);
+  assert.deepEqual(await idsOf('/comments?postId=1&sort=-postId,-id'), [3, 2, 1]);
+  assert.deepEqual(await idsOf('/comments?postId=2'), [4]);
+  assert.deepEqual(await idsOf('/comments?postId=9'), []);
+  assert.deepEqual(await idsOf('/comments?words:has=b'), [1, 2, 4]);
+  assert.deepEqual(await idsOf('/posts?tagIds:has=2'), [1, 2]);
+  assert.deepEqual(await idsOf('/posts?tagIds:has=1&authorId=1'), [1]);
+  for (const query of ['words=b', 'words:has=a&words:has=b', 'tagIds:has=x', 'postId:gt=1']) {
+    assert.equal((await admin('GET', `/comments?${query}`)).code, 'invalid_query', query);
+  }
+  await admin('PATCH', '/comments/4', { json: { postId: 1 } });
+  assert.deepEqual([await idsOf('/comments?postId=2'), await idsOf('/comments?postId=1')], [[], [1, 2, 3, 4]]);
+  const first = await admin('GET', '/comments?postId=1&limit=1', { fields: { prefer: 'count=exact' } });
+  assert.equal(first.field('x-total-count'), '4');
+});
+
+test('a unique value is refused for a second record, e-mail addresses without regard to case', async (t) => {
+  const { admin } = await open(t);
+  const twice = await admin('POST', '/authors', { json: { name: 'Eve', email: 'ADA@example.org' } });
+  assert.deepEqual([twice.code, ...issuesOf(twice)], ['not_unique', 409, '/email not_unique']);
+  assert.equal((await admin('POST', '/authors', { json: { name: 'Eve' } })).status, 201);
+  assert.deepEqual(issuesOf(await admin('POST', '/tags/batch', { json: [{ name: 'x' }, { name: 'x' }] })),
+    [409, '/1/name not_unique']);
+  assert.deepEqual(issuesOf(await admin('PATCH', '/tags/1', { json: { name: 'blue' } })), [409, '/name not_unique']);
+  assert.equal((await admin('PUT', '/authors/1', { json: { name: 'Ada', email: 'Ada@example.org' } })).status, 200);
+  await admin('DELETE', '/posts/1');
+  await admin('DELETE', '/tags/1');
+  assert.equal((await admin('POST', '/tags', { json: { name: 'red' } })).status, 201);
+  const race = () => admin('POST', '/tags', { json: { name: 'race' } });
+  const results = await Promise.all(Array.from({ length: 20 }, race));
+  assert.equal(results.filter(({ status }) => status === 201).length, 1);
+});
+
+test('lists and texts of many lines keep their rules', async (t) => {
+  const { admin, get } = await open(t);
+  const post = (words: unknown) => admin('POST', '/comments', { json: { body: 'x', postId: 1, words } });
+  assert.deepEqual(issuesOf(await post(['a', '', 'toolong', 1])), [422, '/words too_long']);
+  assert.deepEqual(issuesOf(await post(['a', '', 1])), [422, '/words/1 too_short', '/words/2 wrong_type']);
+  assert.deepEqual(issuesOf(await post('a')), [422, '/words wrong_type']);
+  assert.deepEqual(issuesOf(await post(null)), [422, '/words wrong_type']);
+  assert.deepEqual(Object((await post([])).json).words, []);
+  const kept = await admin('PATCH', '/comments/1', { json: { words: ['a', 'b'] } });
+  assert.deepEqual(Object(kept.json).words, ['a', 'b']);
+  assert.deepEqual(await get('/comments/1?fields=words'), { words: ['a', 'b'] });
+  for (const [body, code] of [['a\u0000', 'control_character'], ['a\u202eb', 'bidi_character']]) {
+    assert.deepEqual(issuesOf(await admin('PATCH', '/comments/1', { json: { body } })), [422, `/body ${code}`]);
+  }
+  assert.equal((await admin('PATCH', '/comments/1', { json: { body: 'a\r\nb\tc' } })).status, 200);
+  assert.equal((await admin('PATCH', '/posts/1', { json: { title: 'a\nb' } })).status, 422);
+});
+
+test('references, unique values and lists are there after a restart', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const first = await open(t, { directory, withoutPort: false });
+  await first.app.close();
+  const app = await createApp({ directory, collections, scryptCost: 1, auth: 'none' });
+  t.after(() => app.close());
+  const ask = (method: string, target: string, json?: object) =>
+    app.inject({ method, target, fields: { 'content-type': 'application/json' }, body: JSON.stringify(json) });
+  assert.equal(JSON.parse((await ask('GET', '/comments?postId=1')).body).length, 3);
+  assert.equal((await ask('POST', '/tags', { name: 'red' })).status, 409);
+  assert.equal((await ask('DELETE', '/authors/1')).status, 409);
+  assert.equal((await ask('DELETE', '/posts/1')).status, 204);
+  assert.equal((await ask('GET', '/comments')).body, '[]');
+});
