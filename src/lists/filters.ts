@@ -94,21 +94,21 @@ export function invalidParameter(parameter: string, problem: string): CairnError
 }
 
 /**
- * Parses a filter. `others` are the parameters of the list that are no filters.
+ * Parses a filter. `others` returns the parameters of the list that are no filters.
  * @throws CairnError `invalid_query` for a parameter that names no readable field, too
  */
 export function readFilter(
   shape: Shape,
   parameter: string,
   value: string,
-  others: readonly string[],
+  others: () => readonly string[],
 ): Filter {
   const [, name, written = 'eq'] = /^(\w+)(?::(\w+))?$/.exec(parameter) ?? [];
   const fields = readableFields(shape);
   const [, field] = fields.find(([known]) => known === name) ?? [];
   if (name === undefined || field === undefined) {
     const filters = `filters by ${fields.map(([known]) => known).join(', ')}`;
-    const known = `${others.join(', ')}, and ${filters}`;
+    const known = `${others().join(', ')}, and ${filters}`;
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
   const allowed = operatorsByKind[field.kind];

@@ -51,12 +51,12 @@ export interface ListQuery {
  */
 export function parseListQuery(subject: ListSubject, query: Query, userId?: number): ListQuery {
   const { shape } = subject;
-  const known = offeredParameters(subject).map(([name]) => name);
   const own = new Map<string, string>();
   const filters = new Map<string, Filter>();
   for (const [parameter, [value = '', ...more]] of query) {
-    const isOwn = known.includes(parameter);
-    const filter = isOwn ? undefined : readFilter(shape, parameter, value, known);
+    const filter = isOffered(subject, parameter)
+      ? undefined
+      : readFilter(shape, parameter, value, () => offeredNames(subject));
     const key = filter === undefined ? parameter : `${filter.names.join()}:${filter.operator}`;
     if (more.length > 0 || filters.has(key))
       throw invalidParameter(parameter, 'is given more than once');
@@ -67,7 +67,7 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   if (searched !== undefined) filters.set('q', readSearch(shape, searched));
   if (owner !== undefined) filters.set('owner', readOwner(owner, userId));
   const ordering = {
-    sort: readSort(shape, own.get('sort') ?? 'id'),
+    sort: readSort(shape, own.get('sort')),
     filters: [...filters.values()],
   };
   if (until !== undefined && (own.has('cursor') || !own.has('limit'))) {
@@ -153,19 +153,22 @@ const ownParameters: { readonly [name: string]: OwnParameter } = {
   },
 };
 
-/** Returns the parameters of lists of these records, by name. */
-function offeredParameters(subject: ListSubject): [string, OwnParameter][] {
-  return Object.entries(ownParameters).filter(([, { isOffered }]) => isOffered?.(subject) ?? true);
+/** Whether a list of these records has this parameter, which is no filter by a field. */
+function isOffered(subject: ListSubject, name: string): boolean {
+  const parameter = Object.hasOwn(ownParameters, name) ? ownParameters[name] : undefined;
+  return parameter !== undefined && (parameter.isOffered?.(subject) ?? true);
 }
+
+const offeredNames = (subject: ListSubject): string[] =>
+  Object.keys(ownParameters).filter((name) => isOffered(subject, name));
 
 /** Returns the descriptions of all parameters of a list. */
 export function listParameters(subject: ListSubject): QueryParameter[] {
   const { shape } = subject;
-  const own = offeredParameters(subject);
-  const names = own.map(([name]) => name);
+  const own = Object.entries(ownParameters).filter(([name]) => isOffered(subject, name));
   return [
     ...own.map(([name, { describe }]) => ({ name, ...describe(shape) })),
-    ...filterParameters(shape).filter(({ name }) => !names.includes(name)),
+    ...filterParameters(shape).filter(({ name }) => !isOffered(subject, name)),
   ];
 }
 
@@ -223,19 +226,24 @@ function readLimit(value: string | undefined): number | undefined {
 }
 
 function readFields(shape: Shape, value: string | undefined): readonly string[] | undefined {
+  if (value === undefined) return undefined;
   const allowed = readableNames(shape);
-  const names = value?.split(',');
-  if (names === undefined || isSelection(names, allowed)) return names;
+  const names = value.split(',');
+  if (isSelection(names, allowed)) return names;
   const choice = `separated by commas, of ${allowed.join(', ')}`;
   throw invalidParameter('fields', `must name each field at most once, ${choice}`);
 }
 
 /** Whether each of `names` is allowed and occurs once. */
 function isSelection(names: readonly string[], allowed: readonly string[]): boolean {
+  if (names.length > allowed.length) return false;
   return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
 }
 
-function readSort(shape: Shape, value: string): SortTerm[] {
+const byId: readonly SortTerm[] = [{ name: 'id', descending: false }];
+
+function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] {
+  if (value === undefined) return byId;
   const allowed = sortableNames(shape);
   const terms = value
     .split(',')
@@ -247,7 +255,7 @@ function readSort(shape: Shape, value: string): SortTerm[] {
   }
   // Ids are unique, so later terms have no effect.
   const index = names.indexOf('id');
-  return index === -1 ? [...terms, { name: 'id', descending: false }] : terms.slice(0, index + 1);
+  return index === -1 ? [...terms, ...byId] : terms.slice(0, index + 1);
 }
 
 type Ordering = Pick<ListQuery, 'sort' | 'filters'>;

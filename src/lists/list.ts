@@ -1,6 +1,6 @@
 import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
-import { representationWriter } from '../schema/representation.ts';
+import { representationWriter, type Write } from '../schema/representation.ts';
 import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
 import type { Followed } from './kept-orders.ts';
 import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
@@ -48,9 +48,6 @@ export interface List {
    */
   readonly total: number | undefined;
 }
-
-/** Writes a record as JSON. */
-type Write = (record: object) => string;
 
 /** The approximate length of a piece of a long body, in UTF-16 code units. */
 const pieceLength = 56 * 1024;

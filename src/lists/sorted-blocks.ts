@@ -114,10 +114,9 @@ export class SortedBlocks {
     // A record behind all others belongs at the end of the last block.
     const number = Math.min(found.block, Math.max(this.#blocks.length - 1, 0));
     const block = this.#blocks[number] ?? [];
-    const records = block.slice();
-    records.splice(number === found.block ? found.index : block.length, removed, ...inserted);
+    const index = number === found.block ? found.index : block.length;
     this.size += inserted.length - removed;
-    this.#replace(number, records);
+    this.#replace(number, block.toSpliced(index, removed, ...inserted));
   }
 
   /** Replaces a block. A block that is too long is divided, and small neighbours are joined. */

@@ -9,18 +9,28 @@ export function readableFields(shape: Shape): [string, Field][] {
 export const readableNames = (shape: Shape): string[] =>
   readableFields(shape).map(([name]) => name);
 
+/** Writes a record as JSON. */
+export type Write = (record: object) => string;
+
+/** The writers of all fields, since each list needs one. */
+const writers = new WeakMap<Shape, Write>();
+
 /**
  * Returns a function that writes a record as JSON for callers: exactly the fields
  * `names`, in the order of the shape. All responses with records are written here.
  */
-export function representationWriter(
-  shape: Shape,
-  names: readonly string[] = readableNames(shape),
-) {
+export function representationWriter(shape: Shape, names?: readonly string[]): Write {
+  if (names !== undefined) return newWriter(shape, names);
+  const writer = writers.get(shape) ?? newWriter(shape, readableNames(shape));
+  writers.set(shape, writer);
+  return writer;
+}
+
+function newWriter(shape: Shape, names: readonly string[]): Write {
   const members = readableNames(shape)
     .filter((name) => names.includes(name))
     .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
-  return (record: object): string => {
+  return (record) => {
     let json = '';
     for (const { name, prefix } of members) {
       const value = fieldValue(record, name);

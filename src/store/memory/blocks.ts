@@ -19,6 +19,8 @@ interface Block<R> {
 export class Blocks<R extends StoredRecord> {
   size = 0;
   readonly #blocks = new Map<number, Block<R>>();
+  /** The blocks by ascending ids; `undefined` when one has come or gone. */
+  #sorted: readonly Block<R>[] | undefined;
   /** The last view, until the next change. */
   #view: readonly (readonly R[])[] | undefined;
 
@@ -33,6 +35,7 @@ export class Blocks<R extends StoredRecord> {
     if (block === undefined) {
       block = { slots: new Array<R | undefined>(idsPerBlock), count: 0, packed: undefined };
       this.#blocks.set(number, block);
+      this.#sorted = undefined;
     }
     const slot = id % idsPerBlock;
     const added = Number(record !== undefined) - Number(block.slots[slot] !== undefined);
@@ -41,12 +44,16 @@ export class Blocks<R extends StoredRecord> {
     block.slots[slot] = record;
     block.packed = undefined;
     this.#view = undefined;
-    if (block.count === 0) this.#blocks.delete(number);
+    if (block.count > 0) return;
+    this.#blocks.delete(number);
+    this.#sorted = undefined;
   }
 
   /** All records, by ascending id, in blocks that are not empty. */
   view(): readonly (readonly R[])[] {
-    return (this.#view ??= this.#pack());
+    const byNumber = () => [...this.#blocks].sort(([a], [b]) => a - b).map(([, block]) => block);
+    this.#sorted ??= byNumber();
+    return (this.#view ??= this.#sorted.map((block) => (block.packed ??= pack(block))));
   }
 
   /** The newest records, the one with the highest id first. */
@@ -58,16 +65,10 @@ export class Blocks<R extends StoredRecord> {
     }
     return latest;
   }
+}
 
-  /** Packs what has changed. */
-  #pack(): (readonly R[])[] {
-    const packed: (readonly R[])[] = [];
-    for (const number of [...this.#blocks.keys()].sort((a, b) => a - b)) {
-      const block = this.#blocks.get(number);
-      if (block === undefined) continue;
-      block.packed ??= block.slots.filter((record) => record !== undefined);
-      packed.push(block.packed);
-    }
-    return packed;
-  }
+function pack<R>({ slots }: Block<R>): readonly R[] {
+  const packed: R[] = [];
+  for (const record of slots) if (record !== undefined) packed.push(record);
+  return packed;
 }
