@@ -4,14 +4,15 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { objectSchema } from '../schema/json-schema.ts';
 import { sessionCookie, sessionUserField } from './authenticate.ts';
 import type { Body } from './body.ts';
+import { idempotencyKeyPattern } from './replies.ts';
 import { idSchema, type Route } from './route.ts';
 import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
 
 /**
  * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is
  * derived from the route table alone. Object schemas with a `title` become components of
- * that name. All refusals with the same status share one response. The page for browsers
- * is left out.
+ * that name. All refusals with the same status share one response. The files of the page for
+ * browsers are left out.
  */
 export function openApi(
   routes: ReadonlyMap<string, Route>,
@@ -40,6 +41,7 @@ export function openApi(
     servers: [{ url: basePath || '/' }],
     paths: hoisted(paths, schemas),
     components: {
+      headers: { 'X-Request-Id': requestIdHeader },
       responses: hoisted(refusals, schemas),
       schemas: Object.fromEntries(schemas),
       securitySchemes: {
@@ -110,6 +112,7 @@ function operation(operationId: string, route: Route): JsonObject {
     responses: {
       [reply.status]: success(route),
       ...(conditional && method === 'GET' && { 304: unchanged }),
+      ...(route.signInAt !== undefined && { 303: redirected, 304: unchanged }),
       ...Object.fromEntries(refusals),
     },
   };
@@ -152,9 +155,12 @@ function parametersOf(route: Route): JsonObject[] {
     prefer,
     retriable,
   } = route;
-  const header = (name: string, description: string, required = false): JsonObject => {
-    return { name, in: 'header', required, description, schema: text };
-  };
+  const header = (
+    name: string,
+    description: string,
+    required = false,
+    schema = text,
+  ): JsonObject => ({ name, in: 'header', required, description, schema });
   const statusIfSame = method === 'GET' ? 304 : 412;
   return [
     ...(path.includes('{id}')
@@ -171,7 +177,9 @@ function parametersOf(route: Route): JsonObject[] {
         ]
       : []),
     ...(access === 'public' ? [] : [header(sessionUserField, sessionUsers)]),
-    ...(retriable ? [header('Idempotency-Key', retries)] : []),
+    ...(retriable
+      ? [header('Idempotency-Key', retries, false, { ...text, pattern: idempotencyKeyPattern })]
+      : []),
     ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is supported (RFC 7240).`)]),
   ];
 }
@@ -196,7 +204,10 @@ function success({ reply, signInAt }: Route): JsonObject {
     ...(schema && { [mediaType ?? 'application/json']: { schema } }),
     ...(signInAt !== undefined && { 'text/html': { schema: text } }),
   };
-  return { description, headers: headersOf(headers), ...(schema && { content }) };
+  // Of the two, only the page has a version.
+  const ofPage = headersOf(signInAt === undefined ? [] : ['ETag'], { required: false });
+  const described = { ...ofPage, ...headersOf(headers) };
+  return { description, headers: described, ...(schema && { content }) };
 }
 
 /** Statuses that any request can get. */
@@ -267,13 +278,27 @@ const headers: { readonly [name: string]: JsonObject } = {
   },
 };
 
+/** Returns the fields of a response, which always has the request's id. */
 function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject {
-  return Object.fromEntries(
-    names.map((name) => [name, { schema: text, ...headers[name], ...more }]),
-  );
+  return {
+    ...Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }])),
+    'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
+  };
 }
 
+const requestIdHeader: JsonObject = {
+  description: 'The id of this request, which is also in the server log.',
+  required: true,
+  schema: text,
+};
 const unchanged = { description: 'You have the current version.', headers: headersOf(['ETag']) };
+const redirected = {
+  description: 'A browser has to sign in at this path first.',
+  headers: {
+    ...headersOf([]),
+    Location: { description: 'The path of the page.', required: true, schema: text },
+  },
+};
 
 /**
  * Returns `value` with each titled object schema moved to `schemas`, and a reference in

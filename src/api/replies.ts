@@ -157,12 +157,18 @@ export function preconditionOf(
 export function idempotencyKeyOf({ fields }: Request): string | undefined {
   const sent = fields.get('idempotency-key');
   if (sent === undefined) return undefined;
-  const [, quoted, bare] = /^(?:"((?:[ !#-[\]-~]|\\["\\])+)"|([!#-~][ -~]*))$/.exec(sent) ?? [];
+  const [, quoted, bare] = idempotencyKey.exec(sent) ?? [];
   const key = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
-  if (key !== undefined && key.length <= limits.keyLengthMax) return key;
+  if (key !== undefined) return key;
   const rule = `it must have 1 to ${limits.keyLengthMax} printable ASCII characters`;
   throw new CairnError('malformed_request', `Cannot read the Idempotency-Key: ${rule}`);
 }
+
+/** The form of an `Idempotency-Key`, as a regular expression for JSON Schema. */
+export const idempotencyKeyPattern =
+  `^(?:"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,${limits.keyLengthMax}})"` +
+  `|([!#-~][ -~]{0,${limits.keyLengthMax - 1}}))$`;
+const idempotencyKey = new RegExp(idempotencyKeyPattern);
 
 /**
  * Checks that a write names no version of a resource that has none.

@@ -60,7 +60,8 @@ function fieldSchema(field: Field, purpose: Purpose): JsonObject {
     ...others,
     ...boundsSchema(field),
     ...(description !== undefined && { description }),
-    ...(purpose === 'create' && fallback !== undefined && { default: fallback }),
+    // With `default`, generated clients would have to send the field.
+    ...(purpose === 'create' && fallback !== undefined && { 'x-default': fallback }),
     ...(readOnly && { readOnly }),
     ...(writeOnly && { writeOnly }),
     examples: [exampleOf(field)],
@@ -125,13 +126,23 @@ export function typeSchema(field: Field): {
   }
 }
 
+/** What the pattern of a text only approximates. */
+const visible = {
+  $comment: 'One character must be visible: no white space, mark or format character.',
+};
+
 function boundsSchema(field: Field): JsonObject {
   switch (field.kind) {
     case 'text': {
       const { min, max } = boundsOf(field);
       const { multiline } = field;
-      const pattern = textPattern(min, multiline);
-      return { minLength: min, maxLength: max, pattern, ...(multiline && { 'x-multiline': true }) };
+      return {
+        minLength: min,
+        maxLength: max,
+        pattern: textPattern(min, multiline),
+        ...(min > 0 && visible),
+        ...(multiline && { 'x-multiline': true }),
+      };
     }
     case 'email':
       return { maxLength: emailLengthMax, pattern: emailPattern };

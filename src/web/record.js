@@ -30,7 +30,9 @@ export function openDraft(collection, id) {
     sent: '', retryKey: '', mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
   };
   if (id !== 'new') return void loadDraft(draft);
-  for (const { name, schema } of fieldsOf(draft)) draft.before[name] = draft.texts[name] = `${schema.default ?? ''}`;
+  for (const { name, schema } of fieldsOf(draft)) {
+    draft.before[name] = draft.texts[name] = `${schema['x-default'] ?? ''}`;
+  }
   draw('.record :is(input, select)');
 }
 

@@ -16,7 +16,7 @@
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
  *   format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
- *   default?: Scalar, readOnly?: boolean, description?: string }} Schema
+ *   'x-default'?: Scalar, readOnly?: boolean, description?: string }} Schema
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
  * @typedef {{ operationId: string, 'x-access'?: string, requestBody?: Content,
  *   parameters?: { name: string, schema: Schema }[] }} Operation

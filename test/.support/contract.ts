@@ -14,11 +14,12 @@ export interface Answered {
   readonly body: string;
 }
 
-/** Fields of the protocol, of caching and of protection, and the request id, which no operation declares. */
+/** Fields of the protocol, of caching and of protection, which no operation declares. */
 const everywhere = new Set([
   'content-type', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'date', 'cache-control', 'vary',
   'x-content-type-options', 'cross-origin-resource-policy', 'content-security-policy',
-  'strict-transport-security', 'x-request-id', 'access-control-allow-origin', 'access-control-expose-headers',
+  'referrer-policy', 'cross-origin-opener-policy', 'strict-transport-security',
+  'access-control-allow-origin', 'access-control-expose-headers',
 ]);
 
 /** Fails unless the OpenAPI document declares this answer to this request: status, type, fields and body. */
@@ -34,14 +35,12 @@ export function checkAnswer(document: JsonObject, asked: Asked, answer: Answered
     else assert.ok(asked.method === 'OPTIONS' || item === undefined, `${at}: there is no such operation`);
     return;
   }
-  // The page for browsers is not part of the API.
-  if (answer.status === 303 || answer.fields.get('content-type')?.startsWith('text/html') === true) return;
   const { responses } = operation;
   const declared = isJsonObject(responses) ? responses[answer.status] : undefined;
   assert.ok(isJsonObject(declared), `${at}: the status is not declared; ${answer.body}`);
   const response = typeof declared['$ref'] === 'string' ? resolve(document, declared['$ref']) : declared;
   assert.ok(isJsonObject(response), at);
-  checkFields(response, answer, at);
+  checkFields(document, response, answer, at);
   checkContent(document, response, asked.method, query, answer, at);
 }
 
@@ -57,9 +56,15 @@ function pathItem(document: JsonObject, path: string): JsonObject | undefined {
   return isJsonObject(found?.[1]) ? found[1] : undefined;
 }
 
-function checkFields({ headers }: JsonObject, { fields, status }: Answered, at: string): void {
+function checkFields(
+  document: JsonObject,
+  { headers }: JsonObject,
+  { fields, status }: Answered,
+  at: string,
+): void {
   const declared = isJsonObject(headers) ? Object.entries(headers) : [];
-  for (const [name, header] of declared) {
+  for (const [name, value] of declared) {
+    const header = isJsonObject(value) && typeof value['$ref'] === 'string' ? resolve(document, value['$ref']) : value;
     const isRequired = isJsonObject(header) && header['required'] === true;
     assert.ok(!isRequired || fields.has(name.toLowerCase()), `${at}: ${name} is missing`);
   }

@@ -1,7 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 
 const annotations = new Set([
-  'title', 'description', 'examples', 'example', 'default', 'readOnly', 'writeOnly', 'format', '$ref',
+  'title', 'description', 'examples', 'example', 'x-default', 'readOnly', 'writeOnly', 'format',
+  '$ref', '$comment',
 ]);
 
 /**

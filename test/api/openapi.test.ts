@@ -126,3 +126,42 @@ test('the bodies of each collection are described', () => {
   assert.equal(ItemPatch.required, undefined);
   assert.deepEqual(Item.required, ['id', 'name', 'price']);
 });
+
+test('a field with a default may be left out, and generated clients need not send it', () => {
+  const { NewUser } = Object(resolve(document, '#/components/schemas'));
+  const { role } = NewUser.properties;
+  assert.deepEqual([role.default, role['x-default'], NewUser.required.includes('role')], [undefined, 'member', false]);
+  assert.match(NewUser.properties.name.$comment, /must be visible/);
+});
+
+test('the document has the form of an Idempotency-Key, which the server checks', async (t) => {
+  const admin = await (await openTestApp(t)).as('admin');
+  const { parameters } = Object(resolve(document, '#/paths/~1items/post'));
+  const { schema } = parameters.find(({ name }: { name: string }) => name === 'Idempotency-Key');
+  const good = ['a', 'a key', '"a \\" key"', 'x'.repeat(255), `"${'x'.repeat(255)}"`, `"${'\\"'.repeat(255)}"`, 'a"'];
+  const bad = ['', ' ', '"', '""', '"a', 'ä', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`, '"a\\b"', '"a"b'];
+  for (const [keys, status] of [[good, 201], [bad, 400]] as const) {
+    for (const key of keys) {
+      const json = { name: 'Lamp', price: 1 };
+      const answer = await admin('POST', '/items', { json, fields: { 'idempotency-key': key } });
+      assert.equal(answer.status, status, key);
+      assert.deepEqual(violations(document, schema, key).length === 0, status === 201, key);
+    }
+  }
+});
+
+test('the dashboard is described as what a browser gets, too, unless there is no page', () => {
+  const { responses } = Object(resolve(document, '#/paths/~1dashboard/get'));
+  assert.deepEqual(Object.keys(responses['200'].content), ['application/json', 'text/html']);
+  assert.equal(responses['303'].headers.Location.required, true);
+  const bare = Object(openApi(routeTable(undefined, { page: false }), version)).paths['/dashboard'].get.responses;
+  assert.deepEqual([Object.keys(bare['200'].content), bare['303']], [['application/json'], undefined]);
+});
+
+test('every response has the id of its request', () => {
+  const responses = all.filter(([way]) => /\/responses\/\w+$/.test(way)).map(([, response]) => response);
+  assert.ok(responses.length > 100);
+  for (const { $ref, headers } of responses) {
+    assert.ok($ref !== undefined || Object.hasOwn(Object(headers), 'X-Request-Id'), JSON.stringify(headers));
+  }
+});

@@ -43,11 +43,17 @@ describe('the JSON Schema of a resource', () => {
         minLength: 1,
         maxLength: 200,
         pattern: textPattern(1),
+        $comment: 'One character must be visible: no white space, mark or format character.',
         description: 'As it is shown.',
         examples: ['Ada'],
       },
       email: { type: 'string', maxLength: 254, pattern: emailPattern, examples: ['ada@example.org'] },
-      role: { type: 'string', enum: ['admin', 'member'], default: 'member', examples: ['admin'] },
+      role: {
+        type: 'string',
+        enum: ['admin', 'member'],
+        'x-default': 'member',
+        examples: ['admin'],
+      },
       age: { type: 'integer', minimum: 0, maximum: 150, examples: [36] },
       password: {
         type: 'string',
