@@ -1,26 +1,37 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { explored } from '../.support/explored.ts';
 import { crashWhileFull } from '../.support/store/fault-crashes.ts';
-import { failEveryCall, faults } from '../.support/store/fault-runs.ts';
+import { failEveryCall, faults, type Faults } from '../.support/store/fault-runs.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
 import { makeStore, notes, person, startStore, turns } from '../.support/store/fixtures.ts';
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
+const failures: { title: string; outcomes: () => Faults }[] = [];
+for (const [name, fault] of Object.entries(faults)) {
+  for (const code of ['ENOSPC', 'EIO']) {
+    const title = `${name} with ${code}`;
+    failures.push({ title, outcomes: await explored(() => failEveryCall(fault(code), title)) });
+  }
+}
+const shortWrites = await explored(() =>
+  failEveryCall(
+    (call, at, n) => (call.operation === 'write' && at >= n ? { written: 1 + (at % 7) } : undefined),
+    'short writes',
+  ),
+);
+const crashesWhileFull = await explored(async () => [await crashWhileFull(1, 30), await crashWhileFull(2, 30)]);
+
 describe('a store whose n-th call fails, for every n', () => {
-  for (const [name, fault] of Object.entries(faults)) {
-    for (const code of ['ENOSPC', 'EIO']) {
-      it(`loses nothing when it ${name} with ${code}`, async () => {
-        const { runs, refused, unknown } = await failEveryCall(fault(code), `${name} with ${code}`);
-        assert.ok(runs > 40 && refused + unknown > 0, `${runs} runs, ${refused} refused, ${unknown} unknown`);
-      });
-    }
+  for (const { title, outcomes } of failures) {
+    it(`loses nothing when it ${title}`, () => {
+      const { runs, refused, unknown } = outcomes();
+      assert.ok(runs > 40 && refused + unknown > 0, `${runs} runs, ${refused} refused, ${unknown} unknown`);
+    });
   }
 
-  it('goes on after short writes', async () => {
-    const { runs, written } = await failEveryCall(
-      (call, at, n) => (call.operation === 'write' && at >= n ? { written: 1 + (at % 7) } : undefined),
-      'short writes',
-    );
+  it('goes on after short writes', () => {
+    const { runs, written } = shortWrites();
     assert.equal(written, runs * 7);
   });
 });
@@ -71,9 +82,8 @@ describe('a store on a full disk', () => {
     await store.close();
   });
 
-  it('has after a crash what it acknowledged, and nothing that it refused', async () => {
-    for (const seed of [1, 2]) {
-      const { refused, states } = await crashWhileFull(seed, 30);
+  it('has after a crash what it acknowledged, and nothing that it refused', () => {
+    for (const { refused, states } of crashesWhileFull()) {
       assert.ok(refused > 1 && states > 100, `${refused} refused, ${states} states`);
     }
   });
