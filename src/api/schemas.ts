@@ -64,6 +64,15 @@ export const tokensSchema = objectSchema('Tokens', {
   },
 });
 
+const minuteSchema = objectSchema('Minute', {
+  at: { type: 'string', format: 'date-time' },
+  requests: count,
+  p99Ms: { type: 'number', description: '99 % of the requests took no longer.' },
+  writes: { ...count, description: 'Requests that changed something.' },
+  failedSignIns: count,
+  records: { ...count, description: 'The number of records at the end of the minute.' },
+});
+
 export const statusSchema = objectSchema(
   'Status',
   {
@@ -83,6 +92,18 @@ export const statusSchema = objectSchema(
       description: 'The time of the last checkpoint.',
     },
     freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
+    heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
+    heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
+    isCurrent: {
+      type: 'boolean',
+      description: 'False: this node of a cluster does not know the latest changes.',
+    },
+    minutes: {
+      type: 'array',
+      items: minuteSchema,
+      maxItems: 60,
+      description: 'The last hour, oldest first. The last minute is the current one.',
+    },
   },
   ['checkpointedAt', 'freeBytes'],
 );

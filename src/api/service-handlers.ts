@@ -15,6 +15,7 @@ import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { representationWriter } from '../schema/representation.ts';
 import { bearerToken, checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
+import type { FixedContent } from './fixed-content.ts';
 import {
   entityTag,
   eventStream,
@@ -38,8 +39,8 @@ export interface Services {
   readonly epoch: () => string;
   /** Answers with the page for browsers. Absent: the app has none. */
   readonly page: Handler | undefined;
-  /** Returns the OpenAPI document as JSON text, and its entity tag. */
-  readonly description: () => Promise<{ readonly text: string; readonly tag: string }>;
+  /** Returns the OpenAPI document as JSON text. */
+  readonly description: () => Promise<FixedContent>;
   /** Returns the state of the server and its store: a `Status`, as JSON text. */
   readonly status: () => string;
   /** Returns why the server should not receive requests now; `undefined` if it should. */
@@ -168,8 +169,9 @@ function serverEndpoints(services: Services): Endpoint[] {
     },
 
     async describe({ request }) {
-      const { text, tag } = await services.description();
-      return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, text);
+      const { body, tag, fields } = (await services.description()).for(request);
+      if (isUnchanged(request, tag)) return notModified(tag);
+      return shown(200, tag, body, [...fields, 'Vary', 'Accept-Encoding']);
     },
 
     status: () => unstoredReply(200, services.status()),

@@ -16,11 +16,12 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
 import { logError, type Observer } from '../observability/log.ts';
+import { Minutes } from '../observability/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import type { ClusterNode } from './cluster.ts';
 import { openData, openFeed, type Data } from './data.ts';
-import { endpointsOf } from './endpoints.ts';
+import { endpointsOf, recordsIn } from './endpoints.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
 
 /**
@@ -155,12 +156,13 @@ export class Application implements App {
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
+    const minutes = new Minutes(clock, () => recordsIn(store));
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
       allowedOrigins,
       confirm: cluster && (() => store.confirm()),
-      endpoints: endpointsOf(services, options),
+      endpoints: endpointsOf(services, minutes, options),
     });
     this.#pipeline = cluster?.guard(pipeline, store) ?? pipeline;
     this.#server = new HttpServer({
@@ -178,6 +180,7 @@ export class Application implements App {
         log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
       onAnswered(entry) {
+        minutes.request(entry);
         for (const observer of observers) observer.request(entry);
       },
     });

@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
+import { getHeapStatistics } from 'node:v8';
 import { batchEndpoints, collectionEndpoints } from '../api/collection-handlers.ts';
+import { FixedContent } from '../api/fixed-content.ts';
 import type { Endpoint } from '../api/route.ts';
 import {
   declaredCollection,
@@ -12,6 +13,7 @@ import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
 import { version } from '../base/version.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import { ListPool } from '../lists/list-pool.ts';
+import type { Minutes } from '../observability/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { pageEndpoints } from '../web/assets.ts';
 import type { Data } from './data.ts';
@@ -20,6 +22,7 @@ import type { CompleteOptions } from './options.ts';
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
   services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>,
+  minutes: Minutes,
   complete: CompleteOptions,
 ): Endpoint[] {
   const { settings, clock, page } = complete;
@@ -32,12 +35,12 @@ export function endpointsOf(
   };
   const declarations = collections.map(({ declaration }) => declaration);
   const pages = page === false ? [] : pageEndpoints(settings.auth === 'none');
-  let description: Promise<Description> | undefined;
+  let description: Promise<FixedContent> | undefined;
   const all: Services = {
     ...services,
     epoch: options.epoch,
     page: pages.find(({ route }) => route.path === '/')?.handle,
-    status: statusOf(store, complete),
+    status: statusOf(store, minutes, complete),
     description: () => (description ??= describe(declarations, options)),
   };
   return [
@@ -55,21 +58,35 @@ export function endpointsOf(
 }
 
 /** Returns a function that writes the status of the server and its store. */
-function statusOf(store: Store, { clock, directory }: CompleteOptions): () => string {
+function statusOf(
+  store: Store,
+  minutes: Minutes,
+  { clock, directory }: CompleteOptions,
+): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
-    const { state, journalBytes, checkpointedAt, collections } = store.status();
+    const { state, journalBytes, checkpointedAt } = store.status();
+    const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
       startedAt,
       state,
-      records: collections.reduce((sum, { records }) => sum + records, 0),
+      records: recordsIn(store),
       journalBytes,
       checkpointedAt:
         checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
       freeBytes: directory === undefined ? undefined : freeBytes(directory),
+      heapUsedBytes,
+      heapMaxBytes,
+      isCurrent: store.isCurrent,
+      minutes: minutes.recent(),
     });
   };
+}
+
+/** Returns the number of records in all collections. */
+export function recordsIn(store: Store): number {
+  return store.status().collections.reduce((sum, { records }) => sum + records, 0);
 }
 
 function freeBytes(directory: string): number | undefined {
@@ -82,12 +99,6 @@ function freeBytes(directory: string): number | undefined {
   }
 }
 
-/** The OpenAPI document as JSON text, and its entity tag. */
-interface Description {
-  readonly text: string;
-  readonly tag: string;
-}
-
 /**
  * Makes the OpenAPI document. Few callers request it, so its code is loaded for the first
  * one.
@@ -95,10 +106,10 @@ interface Description {
 async function describe(
   declarations: readonly CollectionDeclaration[],
   options: RouteOptions & { readonly basePath: string },
-): Promise<Description> {
+): Promise<FixedContent> {
   const { openApi } = await import('../api/openapi.ts');
   const text = JSON.stringify(
     openApi(routeTable(declarations, options), version, options.basePath),
   );
-  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` };
+  return new FixedContent(Buffer.from(text));
 }

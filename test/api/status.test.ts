@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isLockedRun } from '../.support/locked.ts';
+import { TestClock } from '../.support/auth/helpers.ts';
 import { openTestApp } from '../.support/app.ts';
 
 test('the status shows administrators the version, the records and the store', async (t) => {
@@ -27,4 +28,14 @@ test('with a directory, it shows the free space and the last checkpoint', { skip
   assert.ok(status.freeBytes > 0);
   assert.ok(status.journalBytes > 0);
   assert.ok(Date.now() - Date.parse(status.checkpointedAt) < 600_000);
+});
+
+test('the status has figures of the last hour, minute by minute', { skip: isLockedRun }, async (t) => {
+  const clock = new TestClock();
+  const { ask, token } = await openTestApp(t, { clock });
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const minutes = async (): Promise<unknown[]> => Object((await ask('GET', '/status', { fields })).json).minutes;
+  assert.equal((await minutes()).length, 1);
+  clock.advance(10 * 60);
+  assert.equal((await minutes()).length, 11);
 });
