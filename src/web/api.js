@@ -11,8 +11,15 @@ export class Problem extends Error {
   /** Whether the same request may succeed a little later. */ isPassing = true;
 }
 
-/** `ended` is called when the session has ended; once it resolves, the request is sent again. */
-export const session = { ended: async () => {} };
+/**
+ * `ended` is called when the session has ended; once it resolves, the request is sent again.
+ * `changed` is called when the session belongs to another user than `user`, whom the page shows.
+ */
+export const session = {
+  ended: async () => {},
+  changed: async () => {},
+  user: () => /** @type {number=} */ (undefined),
+};
 
 /**
  * Sends one request. A failed precondition (412) is returned, not thrown.
@@ -24,37 +31,65 @@ export async function call(method, path, options = {}) {
   const { body, fields, signal } = options;
   const isRead = method === 'GET';
   const type = 'application/json';
-  const headers = { Accept: `${type}, application/problem+json`, 'Content-Type': type, ...fields };
+  const user = session.user();
+  // All tabs share one cookie, so another tab may have signed in as someone else: the server compares.
+  const named = user ? { 'Session-User': `${user}` } : {};
+  const headers = {
+    Accept: `${type}, application/problem+json`,
+    'Content-Type': type,
+    ...named,
+    ...fields,
+  };
   const timeout = AbortSignal.timeout(answerTimeoutMs);
   const init = {
-    method, headers, body: JSON.stringify(body) ?? null, signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
+    method,
+    headers,
+    body: JSON.stringify(body) ?? null,
+    signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
   };
+  const doubt = isRead ? '' : ' It is not known whether the change was made.';
+  const fail = (/** @type {string} */ message, status = 0) =>
+    Object.assign(new Problem(`${message}${doubt}`), { status, isUnknown: !isRead });
   let response;
   let data;
   try {
     response = await fetch(path, init);
-    const text = await response.text();
-    data = text && JSON.parse(text);
+    data = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
-    const doubt = isRead ? '' : ' It is not known whether the change was made.';
-    throw Object.assign(new Problem(`The server did not answer.${doubt} Check your network.`), { isUnknown: !isRead });
+    throw fail('The server did not answer. Check your network.');
+  }
+  try {
+    data &&= JSON.parse(data);
+  } catch {
+    // A gateway answers with a page of its own while the server is away.
+    const { status } = response;
+    throw fail(`Something between this page and the server answered instead (${status}).`, status);
   }
   const { ok, status } = response;
   if (status === 401 && path !== 'login') {
     await session.ended();
     return call(method, path, options);
   }
+  if (data.code === 'other_user') await session.changed();
   const field = (/** @type {string} */ name) => response.headers.get(name) ?? '';
   if (!ok && status !== 412) {
-    const isUnknown = !isRead && (data.code === 'outcome_unknown' || status === 502 || status === 504);
+    const isUnknown =
+      !isRead && (data.code === 'outcome_unknown' || status === 502 || status === 504);
     const wait = field('Retry-After');
-    const advice = Number(wait) > 0 ? ` Try again in ${wait} seconds.` : status < 500 ? '' : ' Try again.';
+    const advice =
+      Number(wait) > 0 ? ` Try again in ${wait} seconds.` : status < 500 ? '' : ' Try again.';
     const message = `${data.detail ?? `The server answered ${status}`}.${advice}`;
     const isPassing = status === 429 || status > 500;
-    throw Object.assign(new Problem(message), { status, isUnknown, isPassing, issues: data.errors ?? [] });
+    throw Object.assign(new Problem(message), {
+      status,
+      isUnknown,
+      isPassing,
+      issues: data.errors ?? [],
+    });
   }
-  const [, cursor = '', relation = ''] = /[?&](?:cursor|until)=([^&>]*)[^>]*>; rel="(\w+)"/u.exec(field('Link')) ?? [];
+  const [, cursor = '', relation = ''] =
+    /[?&](?:cursor|until)=([^&>]*)[^>]*>; rel="(\w+)"/u.exec(field('Link')) ?? [];
   return {
     status,
     data,

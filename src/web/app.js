@@ -3,8 +3,18 @@
 import { call, session } from './api.js';
 import { bdi, button, events, h, onClick, part, set } from './dom.js';
 import { collectionsOf, isAllowed } from './model.js';
-import { collectionNow, drawRecords, list, loadList } from './records.js';
-import { address, draw, explain, page, readRoute, say, state } from './state.js';
+import { collectionNow, drawRecords, loadList } from './records.js';
+import {
+  address,
+  channelName,
+  draw,
+  explain,
+  page,
+  readRoute,
+  rowOrTitle,
+  say,
+  state,
+} from './state.js';
 
 const retryMs = 3000;
 
@@ -13,8 +23,11 @@ let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
 let failure = '';
 /** The address of the view that is shown. */ let shown = '';
-const nowhere = h('div.stack',
-  h('h1', 'There is nothing at this address'), h('p', h('a', { href: '#/' }, 'Go to the overview')));
+const nowhere = h(
+  'div.stack',
+  h('h1', 'There is nothing at this address'),
+  h('p', h('a', { href: '#/' }, 'Go to the overview')),
+);
 
 events.run = async (work) => {
   try {
@@ -28,22 +41,57 @@ events.run = async (work) => {
 };
 
 page.paint = () => {
-  const { me, route: { view, id }, toast, collections } = state;
+  const {
+    me,
+    route: { view, id },
+    message,
+    removals,
+    collections,
+  } = state;
   const collection = collectionNow();
-  const views = collections.filter((each) => isAllowed(each, 'list', me?.role)).map(({ title, name }) => [title, name]);
+  const views = collections
+    .filter((each) => isAllowed(each, 'list', me?.role))
+    .map(({ title, name }) => [title, name]);
   set('bar', { hidden: !me });
-  set('views', ...[['Overview', ''], ...views].map(([title, name]) =>
-    h('a', { key: name, href: address(name), 'aria-current': name === view && 'page' }, title)));
+  set(
+    'views',
+    ...[['Overview', ''], ...views].map(([title, name]) =>
+      h('a', { key: name, href: address(name), 'aria-current': name === view && 'page' }, title),
+    ),
+  );
   set('who', bdi(me?.name ?? ''), h('small', me?.role));
   set('failure', { hidden: !failure }, `${failure} The page tries again by itself.`);
   set('records', { hidden: !me || !collection });
   set('drawer', { hidden: !me || !collection || !id });
   const form = record?.draft && record.recordForm(record.draft);
-  set('home', { hidden: !me || !!collection }, view ? nowhere : home?.homeView(form));
+  set(
+    'home',
+    { hidden: !me || !!collection },
+    view || (id && state.isOpen) ? nowhere : home?.homeView(form),
+  );
   if (collection) drawRecords(collection);
-  if (collection) record?.drawDrawer(form, view === 'users' && home?.sessionsView());
-  set('status', toast.text && h('span', toast.text), toast.undo && button('Undo', toast.undo));
-  document.title = `${me ? collection?.title ?? 'Overview' : 'Sign in'} · Cairn`;
+  // A hidden drawer is empty: its labels belong to the fields of the account.
+  if (collection && id) record?.drawDrawer(form, view === 'users' && home?.sessionsView());
+  else set('record', false);
+  set('status', message && h('span', message));
+  set(
+    'removals',
+    false,
+    ...removals.map(({ text, until, undo }) =>
+      h(
+        'li.row',
+        { key: until },
+        h('span', text),
+        h(
+          'small',
+          { 'aria-hidden': 'true' },
+          `${Math.max(0, Math.ceil((until - performance.now()) / 1000))} s`,
+        ),
+        button('Undo', undo, { 'data-key': 'u', 'aria-keyshortcuts': 'u' }),
+      ),
+    ),
+  );
+  document.title = `${me ? (collection?.title ?? 'Overview') : 'Sign in'} · Cairn`;
 };
 
 page.arrive = async (isSameForm = false) => {
@@ -55,17 +103,18 @@ page.arrive = async (isSameForm = false) => {
     if (!(await record.mayLeaveForm())) return;
     history.pushState(null, '', target);
   }
-  const former = state.route.view;
+  const { view: former, id: formerId } = state.route;
   state.route = readRoute(target);
   shown = target;
   if (!state.me) return;
   const { view, id } = state.route;
   const collection = collectionNow();
   const isView = former !== view || !view;
+  const isClosed = !isView && formerId && !id;
   if (isView) say('');
   part('menu', HTMLElement).hidePopover();
   if (collection) void loadList();
-  draw(isView ? 'section:not([hidden]) h1' : undefined);
+  draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(formerId) : undefined);
   if (collection ? id : id === 'account') record ??= await import('./record.js');
   if (isOther) record?.openDraft(collection, id);
   if (view && view !== 'users') return;
@@ -74,7 +123,7 @@ page.arrive = async (isSameForm = false) => {
 };
 window.onpopstate = () => events.run(() => page.arrive());
 window.onbeforeunload = (event) => {
-  if (record?.isChanged() || list.leaving.length > 0) event.preventDefault();
+  if (record?.isChanged() || state.removals.length > 0 || state.isImporting) event.preventDefault();
 };
 
 page.start = async () => {
@@ -83,8 +132,15 @@ page.start = async () => {
     // The list can load while the description is still on its way.
     if (state.route.view) void loadList(true);
     const everyone = { data: { user: { id: 0, name: 'Everyone', email: '', role: 'admin' } } };
-    const [{ data: description }, { data: { user } }] =
-      await Promise.all([call('GET', 'openapi.json'), state.isOpen ? everyone : call('GET', 'dashboard')]);
+    const [
+      { data: description },
+      {
+        data: { user },
+      },
+    ] = await Promise.all([
+      call('GET', 'openapi.json'),
+      state.isOpen ? everyone : call('GET', 'dashboard'),
+    ]);
     Object.assign(state, { collections: collectionsOf(description), me: user });
     void events.run(() => page.arrive());
     if ('/changes' in description.paths) (await import('./live.js')).follow(() => record);
@@ -95,15 +151,24 @@ page.start = async () => {
   draw();
 };
 
+session.user = () => state.me?.id;
+session.changed = async () => (await import('./session.js')).noticeOther();
+new BroadcastChannel(channelName).onmessage = ({ data: id }) =>
+  events.run(async () => (await import('./session.js')).noticeUser(id));
 session.ended = async () => (await import('./session.js')).signIn();
 page.signOut = async (everywhere) => {
-  if (!record || await record.mayLeaveForm()) await (await import('./session.js')).signOut(everywhere);
+  if (!record || (await record.mayLeaveForm()))
+    await (await import('./session.js')).signOut(everywhere);
 };
 
-/** When the tab gets the focus back, checks whether another tab has signed in as someone else. */
-window.onfocus = () => events.run(async () => {
-  if (!state.isOpen) await (await import('./session.js')).noticeUser((await call('GET', 'dashboard')).data.user.id);
-});
+/** When the tab gets the focus back, checks whether the session has ended, or belongs to someone else. */
+window.onfocus = () =>
+  events.run(async () => {
+    if (!state.isOpen)
+      await (
+        await import('./session.js')
+      ).noticeUser((await call('GET', 'dashboard')).data.user.id);
+  });
 
 onClick('sign-out', () => page.signOut(false));
 onClick('skip', () => draw('#main'));

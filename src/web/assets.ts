@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import { FixedContent } from '../api/fixed-content.ts';
 import { isUnchanged } from '../api/replies.ts';
 import type { Endpoint } from '../api/route.ts';
 
@@ -19,7 +19,8 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 const scripts =
-  'api app control csv dom filter home keys live model numbers record records removal session state texts transfer';
+  'api app control csv dom filter home keys live model numbers record records removal session ' +
+  'state texts transfer values';
 const files = [
   'index.html',
   'page.css',
@@ -36,15 +37,16 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
   return files.map((name) => {
     const path = name === 'index.html' ? '/' : `/page/${name}`;
     const reply = { status: 200, description: 'The page.' } as const;
-    let file: Asset | undefined;
+    let file: FixedContent | undefined;
     return {
       route: { method: 'GET', path, summary: 'The page', access: 'public', query: [], reply },
       handle({ request }) {
-        const { body, etag, fields } = (file ??= load(name, isOpen));
-        if (isUnchanged(request, etag)) return { status: 304, fields, body: undefined };
+        const { body, tag, fields } = (file ??= load(name, isOpen)).for(request);
+        const shared = [...fixedFields, ...fields, 'ETag', tag];
+        if (isUnchanged(request, tag)) return { status: 304, fields: shared, body: undefined };
         return {
           status: 200,
-          fields: ['Content-Type', types[extname(name)] ?? '', ...fields],
+          fields: ['Content-Type', types[extname(name)] ?? '', ...shared],
           body,
         };
       },
@@ -52,25 +54,19 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
   });
 }
 
-interface Asset {
-  readonly body: Buffer;
-  readonly etag: string;
-  readonly fields: readonly string[];
-}
+// prettier-ignore
+const fixedFields = [
+  'Cache-Control', 'no-cache', 'Vary', 'Accept, Accept-Encoding, Cookie',
+  'Content-Security-Policy', contentSecurityPolicy,
+  'X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer',
+  'Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin',
+];
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
-function load(name: string, isOpen: boolean): Asset {
+function load(name: string, isOpen: boolean): FixedContent {
   const file = readFileSync(new URL(name, import.meta.url));
-  const body = isOpen
-    ? Buffer.from(file.toString().replace('<html ', '<html data-auth="none" '))
-    : file;
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  // prettier-ignore
-  const fields = [
-    'Cache-Control', 'no-cache', 'Vary', 'Accept, Cookie', 'ETag', etag,
-    'Content-Security-Policy', contentSecurityPolicy,
-    'X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer',
-    'Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin',
-  ];
-  return { body, etag, fields };
+  if (!isOpen) return new FixedContent(file);
+  return new FixedContent(
+    Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')),
+  );
 }

@@ -20,11 +20,19 @@ export function control({ name, kind, schema, isOptional }, value, onText, more)
   const values = kind === 'boolean' ? ['true', 'false'] : schema.enum?.map(String);
   if (values) {
     const offered = value && !isOptional ? values : ['', ...values];
-    return h('select', common, offered.map((each) => h('option', { key: each, value: each }, words[each] ?? each)));
+    return h(
+      'select',
+      common,
+      offered.map((each) => h('option', { key: each, value: each }, words[each] ?? each)),
+    );
   }
   const isNumber = kind === 'number' || kind === 'integer';
   return h('input', {
-    type: types[kind] ?? 'text', step: 0.001, dir: kind === 'text' && 'auto', inputmode: isNumber && 'decimal',
-    autocomplete: completions[name] ?? 'off', ...common,
+    type: types[kind] ?? 'text',
+    step: 0.001,
+    dir: kind === 'text' && 'auto',
+    inputmode: isNumber && 'decimal',
+    autocomplete: completions[name] ?? 'off',
+    ...common,
   });
 }

@@ -19,7 +19,10 @@ function cell(value) {
 /** Parses a text into rows. The separator is found in the first line. @param {string} text */
 export function readCsv(text) {
   const separator = /[;\t]/u.exec(text.split('\n')[0] ?? '')?.[0] ?? ',';
-  const cells = new RegExp(`(?:"((?:[^"]|"")*)"|([^${separator}\\r\\n]*))(${separator}|\\r?\\n|$)`, 'gu');
+  const cells = new RegExp(
+    `(?:"((?:[^"]|"")*)"|([^${separator}\\r\\n]*))(${separator}|\\r?\\n|$)`,
+    'gu',
+  );
   /** @type {string[][]} */ const rows = [];
   /** @type {string[]} */ let row = [];
   for (const [, quoted, plain = '', end] of text.replace('\ufeff', '').matchAll(cells)) {

@@ -1,8 +1,9 @@
 // @ts-check
 /**
- * Draws the DOM from plain descriptions. `h` describes an element, `render` brings the children of an element in line
- * with their descriptions, and `set` changes an element of index.html. Only differences are applied, so that focus,
- * selection, scroll position and unsaved input survive. Text is never parsed as markup.
+ * Draws the DOM from plain descriptions. `h` describes an element, `render` brings the children of an
+ * element in line with their descriptions, and `set` changes an element of index.html. Only
+ * differences are applied, so that focus, selection, scroll position and unsaved input survive; a
+ * description that was drawn before is not looked at again. Text is never parsed as markup.
  */
 
 /** @import { Attributes, Child, Description, Handler } from './types.js' */
@@ -13,11 +14,13 @@ export const events = { run: (/** @type {() => unknown} */ work) => work() };
 /** Separates attributes, which are optional, from children. @param {(Attributes | Child | readonly Child[])[]} parts */
 function sorted(parts) {
   /** @type {Attributes} */ const attributes = {};
-  const children = parts.flat().filter(/** @returns {each is Child} */ (each) => {
-    const isChild = typeof each !== 'object' || 'tag' in each;
-    if (!isChild) Object.assign(attributes, each);
-    return isChild;
-  });
+  const children = parts.flat().filter(
+    /** @returns {each is Child} */ (each) => {
+      const isChild = typeof each !== 'object' || 'tag' in each;
+      if (!isChild) Object.assign(attributes, each);
+      return isChild;
+    },
+  );
   return { attributes, children };
 }
 
@@ -34,8 +37,10 @@ export function h(selector, ...parts) {
 export const button = (label, onclick, attributes = {}) =>
   h('button', { type: 'button', onclick, ...attributes }, label);
 
-/** The description of each element. @type {WeakMap<Node, Description>} */ const descriptions = new WeakMap();
-/** The key of each node, or else its position. @type {WeakMap<Node, unknown>} */ const keys = new WeakMap();
+/** The description of each element. @type {WeakMap<Node, Description>} */ const descriptions =
+  new WeakMap();
+/** The key of each node, or else its position. @type {WeakMap<Node, unknown>} */ const keys =
+  new WeakMap();
 
 /** Draws the children of `parent`. @type {(parent: Element, children: readonly Child[]) => void} */
 export function render(parent, children) {
@@ -68,15 +73,18 @@ function draw(child, former) {
     return text;
   }
   const known = former && descriptions.get(former);
-  const isKept = former instanceof HTMLElement && known?.tag === child.tag;
-  const element = isKept ? former : document.createElement(child.tag);
+  if (former && known === child) return former;
+  const isKept = former instanceof Element && known?.tag === child.tag;
+  const isDrawing = child.tag === 'svg' || child.tag === 'path';
+  const space = `http://www.w3.org/${isDrawing ? '2000/svg' : '1999/xhtml'}`;
+  const element = isKept ? former : document.createElementNS(space, child.tag);
   descriptions.set(element, child);
   update(element, child.attributes, child.children, isKept ? known.attributes : {});
   return element;
 }
 
 /**
- * @type {(element: HTMLElement, attributes: Attributes, children: readonly Child[] | undefined,
+ * @type {(element: Element, attributes: Attributes, children: readonly Child[] | undefined,
  *   before: Attributes) => void}
  */
 function update(element, attributes, children, before) {
@@ -116,11 +124,20 @@ export const onClick = (id, onclick) => set(id, { onclick });
 
 /** Returns the value of the control that an event came from. @param {Event} event */
 export const inputOf = ({ target: at }) =>
-  at instanceof HTMLInputElement || at instanceof HTMLSelectElement ? at.value : '';
+  at instanceof HTMLInputElement ||
+  at instanceof HTMLSelectElement ||
+  at instanceof HTMLTextAreaElement
+    ? at.value
+    : '';
 
 /** Isolates a text of any script from its surroundings, and lets long words break after punctuation. */
-export const bdi = (/** @type {string} */ text) => h('bdi', text.split(/(?<=[@._/-])/u)
-  .flatMap((piece, index) => (index === 0 ? [piece] : [h('wbr'), piece])));
+export const bdi = (/** @type {string} */ text) =>
+  h(
+    'bdi',
+    text
+      .split(/(?<=[@._/-])/u)
+      .flatMap((piece, index) => (index === 0 ? [piece] : [h('wbr'), piece])),
+  );
 
 /** Describes a name and its value in a `dl`. @type {(name: string, value: string) => Description} */
 export const fact = (name, value) => h('div', h('dt', name), h('dd', bdi(value || '–')));

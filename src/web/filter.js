@@ -21,11 +21,16 @@ export function drawFilter({ filters, hasOwners }) {
   set('filter', { hidden: !isOpen });
   set('filter-mine', { hidden: !hasOwners });
   set('filter-problem', problem);
-  const options = filters.map((each) => h('option', { value: each.name, key: each.name }, each.text));
+  const options = filters.map((each) =>
+    h('option', { value: each.name, key: each.name }, each.text),
+  );
   set('condition', { value: name }, ...options);
   if (!field) return isOpen;
-  const label = { 'aria-label': 'Value', key: name };
-  set('filter-value', control(field, text, (typed) => (filter.text = typed), label));
+  const label = { 'aria-label': 'Value', key: field.name };
+  set(
+    'filter-value',
+    control(field, text, (typed) => (filter.text = typed), label),
+  );
   set('filters', {
     onsubmit(event) {
       event.preventDefault();

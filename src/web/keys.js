@@ -13,13 +13,17 @@ function targetOf(key) {
   const links = [...document.querySelectorAll('tbody a')];
   const at = links.findIndex((link) => link === document.activeElement);
   if (key === 'j' || key === 'k') return links[key === 'j' ? at + 1 : at - 1];
-  return document.querySelector(key === 'x' ? 'tr:focus-within input' : `[data-key='${CSS.escape(key)}']`);
+  return document.querySelector(
+    key === 'x' ? 'tr:focus-within input' : `[data-key='${CSS.escape(key)}']`,
+  );
 }
 
 document.onkeydown = (event) => {
   const { key, target, ctrlKey, metaKey, altKey } = event;
   const isCommand = ctrlKey || metaKey || altKey;
-  const isTyping = target instanceof Element && target.matches('input:not([type=checkbox]), select');
+  // In a form, a person types: what follows a click on its button is no shortcut either.
+  const isTyping =
+    target instanceof Element && target.matches('form *, input:not([type=checkbox]), select');
   const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
   if (!(isCharacter || key === 'Escape' || (key === 'Enter' && isCommand))) return;
   const found = targetOf(key);

@@ -1,12 +1,20 @@
 // @ts-check
-/** Receives the feed of changes by others while this tab is visible. */
-import { collectionNow, list, loadList, showChange } from './records.js';
-import { draw, state } from './state.js';
+/**
+ * Receives the feed of changes by others while this tab is visible. However many arrive, they are
+ * drawn once a frame.
+ */
+import { collectionNow, list, loadList, showChanges } from './records.js';
+import { draw, inNextFrame, state } from './state.js';
+
+/** @import { Change } from './types.js' */
+
+const [togetherMs, activitiesMax] = [10_000, 8];
 
 let last = '';
 /** Returns the module of the record form, once it is loaded. */
 let form = () => /** @type {typeof import('./record.js') | undefined} */ (undefined);
 /** @type {EventSource | undefined} */ let source;
+/** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
 
 /**
  * Follows the changes since the last one received, if someone is signed in. A browser has few connections, so a hidden
@@ -20,20 +28,65 @@ export function follow(formOf = form) {
   for (const kind of ['created', 'replaced', 'removed']) source.addEventListener(kind, receive);
   source.addEventListener('reset', () => loadList(true));
   // After the server refuses the feed, the browser does not reconnect by itself.
-  source.onerror = () => source?.readyState === EventSource.CLOSED && window.setTimeout(() => follow(), 5000);
+  source.onerror = () =>
+    source?.readyState === EventSource.CLOSED && window.setTimeout(() => follow(), 5000);
 }
 document.addEventListener('visibilitychange', () => follow());
 
 /** @param {MessageEvent} event */
-async function receive({ type, data, lastEventId }) {
+function receive({ type, data, lastEventId }) {
   last = lastEventId;
-  const { collection, id, record } = JSON.parse(data);
-  if (collection !== collectionNow()?.name) return;
-  const isListed = list.rows.some((row) => row.id === id);
-  if (type === 'replaced') showChange(record);
-  else if (isListed === (type === 'removed')) list.changes += 1;
+  if (arrived.length === 0) inNextFrame(apply);
+  arrived.push({ ...JSON.parse(data), type });
+}
+
+/** Applies the changes that have arrived since the last frame. */
+function apply() {
+  const changes = arrived;
+  arrived = [];
+  changes.forEach(note);
+  const name = collectionNow()?.name;
+  const latest = new Map(
+    changes.filter(({ collection }) => collection === name).map((each) => [each.id, each]),
+  );
+  showChanges(latest);
+  const ids = new Set(list.rows.map(({ id }) => id));
+  for (const { type, id } of latest.values()) {
+    if (type !== 'replaced' && ids.has(id) === (type === 'removed')) list.changes += 1;
+  }
   const draft = form()?.draft;
-  if (draft?.id !== `${id}` || draft.isSaving) return draw();
-  if (JSON.stringify(draft.base?.data) !== JSON.stringify(record)) await form()?.loadDraft(draft);
+  const change = latest.get(Number(draft?.id));
+  if (
+    change &&
+    !draft?.isSaving &&
+    JSON.stringify(draft?.base?.data) !== JSON.stringify(change.record)
+  )
+    void reread();
   draw();
+}
+
+/** Adds a change to the activity that the overview shows. @param {Change} change */
+function note(change) {
+  const [latest, ...others] = state.activity;
+  const at = Date.now();
+  const isSame = latest?.type === change.type && latest.collection === change.collection;
+  if (latest && isSame && at - latest.at < togetherMs) {
+    state.activity = [{ ...change, count: latest.count + 1, at: latest.at }, ...others];
+  } else state.activity = [{ ...change, count: 1, at }, ...state.activity].slice(0, activitiesMax);
+}
+
+let isStale = false;
+let isReading = false;
+
+/** Reads the record of the form again: once for all changes that arrive meanwhile. */
+async function reread() {
+  isStale = true;
+  if (isReading) return;
+  isReading = true;
+  while (isStale) {
+    isStale = false;
+    const draft = form()?.draft;
+    if (draft) await form()?.loadDraft(draft);
+  }
+  isReading = false;
 }

@@ -9,7 +9,12 @@ import { showNumber, showTime } from './numbers.js';
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
-  contains: 'contains', starts: 'starts with', eq: 'is', ne: 'is not', gte: 'is at least', lte: 'is at most',
+  contains: 'contains (case matters)',
+  starts: 'starts with (case matters)',
+  eq: 'is',
+  ne: 'is not',
+  gte: 'is at least',
+  lte: 'is at most',
 };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
@@ -23,24 +28,32 @@ export function collectionsOf({ paths, components: { schemas } }) {
     const shapes = [schemas[record], schemas[`New${record}`], schemas[`${record}Patch`]];
     const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
     const fields = [...names].map((name) => fieldOf(name, shapes, sort.items?.enum));
-    const filters = [...parameters.keys()].flatMap((name) => {
-      const [of, operator = 'eq'] = name.split(':');
-      const field = fields.find((each) => each.name === of);
-      const text = operators[operator];
-      return field && text && of !== 'id' ? [{ name, field, text: `${field.label} ${text}` }] : [];
-    });
+    const filters = fields.flatMap((field) =>
+      Object.entries(operators).flatMap(([operator, text]) => {
+        const name = operator === 'eq' ? field.name : `${field.name}:${operator}`;
+        return parameters.has(name) && field.name !== 'id'
+          ? [{ name, field, text: `${field.label} ${text}` }]
+          : [];
+      }),
+    );
     const name = path.slice(1);
-    return [{
-      name, fields, filters,
-      one: words(record),
-      title: capitalized(name),
-      nameField: fields.find(({ shown, kind }) => shown && kind === 'text')?.name ?? 'id',
-      sortMax: sort.maxItems ?? 1,
-      bulkMax: paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema.maxItems ?? 1,
-      hasSearch: parameters.has('q'),
-      hasOwners: parameters.has('owner'),
-      operations: { list, create, change, remove },
-    }];
+    return [
+      {
+        name,
+        fields,
+        filters,
+        one: words(record),
+        title: capitalized(name),
+        nameField: fields.find(({ shown, kind }) => shown && kind === 'text')?.name ?? 'id',
+        sortMax: sort.maxItems ?? 1,
+        bulkMax:
+          paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
+            .maxItems ?? 1,
+        hasSearch: parameters.has('q'),
+        hasOwners: parameters.has('owner'),
+        operations: { list, create, change, remove },
+      },
+    ];
   });
 }
 
@@ -49,8 +62,13 @@ function fieldOf(name, shapes, sortable) {
   const [shown, created, changed] = shapes.map((shape) => shape?.properties?.[name]);
   const schema = created ?? changed ?? shown ?? {};
   return {
-    name, schema, label: capitalized(name), kind: kindOf(schema),
-    shown: !!shown, created: !!created && !created.readOnly, changed: !!changed && !changed.readOnly,
+    name,
+    schema,
+    label: capitalized(name),
+    kind: kindOf(schema),
+    shown: !!shown,
+    created: !!created && !created.readOnly,
+    changed: !!changed && !changed.readOnly,
     isRequired: !!shapes[1]?.required?.includes(name),
     isOptional: !!changed?.type?.includes('null'),
     isSortable: !!sortable?.includes(name),
@@ -63,7 +81,10 @@ function kindOf({ enum: values, format, pattern, type = '' }) {
   if (format === 'date-time') return 'time';
   if (format === 'password') return 'password';
   if (pattern?.includes('@')) return 'email';
-  return (/** @type {const} */ (['boolean', 'integer', 'number'])).find((kind) => type.includes(kind)) ?? 'text';
+  return (
+    /** @type {const} */ (['boolean', 'integer', 'number']).find((kind) => type.includes(kind)) ??
+    'text'
+  );
 }
 
 /** Turns `spare-parts` and `SparePart` into words. @param {string} name */

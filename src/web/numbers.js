@@ -10,3 +10,21 @@ export const showNumber = (value) => numbers.format(value);
 
 /** Formats a point in time for reading. @param {string} iso */
 export const showTime = (iso) => times.format(new Date(iso));
+
+const ages = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
+/** @type {readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number][]} */
+const units = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+];
+const agesDaysMax = 30;
+
+/** Formats a point in time by its distance from now; one that is far by its date. @param {string} iso */
+export function showAge(iso) {
+  const seconds = (Date.parse(iso) - Date.now()) / 1000;
+  const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? ['second', 1];
+  if (Math.abs(seconds) > agesDaysMax * 86_400) return showTime(iso);
+  return ages.format(Math.round(seconds / size), unit);
+}

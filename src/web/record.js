@@ -6,16 +6,20 @@
 import { Problem, call } from './api.js';
 import { control } from './control.js';
 import { button, fact, h, onClick, set } from './dom.js';
-import { isAllowed, toShow } from './model.js';
-import { loadList, showChange } from './records.js';
+import { capitalized, isAllowed } from './model.js';
+import { loadList, showChanges } from './records.js';
 import { removeSoon } from './removal.js';
 import { address, ask, copyAsCurl, draw, explain, go, say, state, withQuery } from './state.js';
 import { fromText, toText } from './texts.js';
+import { show } from './values.js';
 
 /** @import { Child, Collection, Description, Draft, Field, Scalar, Stored } from './types.js' */
 
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
+let drafts = 0;
+/** Matches the controls of the form. */
+const controls = '.record :is(input, select, textarea)';
 
 /**
  * Opens the form of a record; the id `new` opens an empty form. Without a collection, any open form is closed.
@@ -26,19 +30,35 @@ export function openDraft(collection, id) {
   draft = undefined;
   if (!collection || !id) return;
   draft = {
-    collection, id, isSaving: false, isUnknown: false, before: {}, texts: {}, issues: {}, disputes: {}, message: '',
-    sent: '', retryKey: '', mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
+    key: `form ${(drafts += 1)}`,
+    collection,
+    id,
+    isSaving: false,
+    isUnknown: false,
+    isGone: false,
+    before: {},
+    texts: {},
+    issues: {},
+    disputes: {},
+    message: '',
+    sent: '',
+    retryKey: '',
+    mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
   };
   if (id !== 'new') return void loadDraft(draft);
   for (const { name, schema } of fieldsOf(draft)) {
     draft.before[name] = draft.texts[name] = `${schema['x-default'] ?? ''}`;
   }
-  draw('.record :is(input, select)');
+  draw(controls);
 }
 
 /** Reads the record again and keeps the input. @param {Draft} of */
 export async function loadDraft(of) {
-  const { collection: { name, one, hasOwners }, id, base } = of;
+  const {
+    collection: { name, one, hasOwners },
+    id,
+    base,
+  } = of;
   try {
     const stored = await call('GET', `${name}/${id}`);
     if (isSelf(of)) of.mayChange = true;
@@ -49,12 +69,18 @@ export async function loadDraft(of) {
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {
     const isMissing = error instanceof Problem && [400, 404].includes(error.status);
-    of.message = isMissing ? `There is no ${one} ${id}: it was removed, or the address is wrong.` : explain(error);
+    of.message = isMissing
+      ? `There is no ${one} ${id}: it was removed, or the address is wrong.`
+      : explain(error);
+    of.isGone = isMissing;
     // Its row may still be there.
     if (isMissing) void loadList(true);
   }
   draw(base ? undefined : '#record-title');
 }
+
+const disputed =
+  'Not saved yet: someone else has changed the same field. Choose a value, then save.';
 
 /**
  * Bases the form on another version of its record, field by field. Returns the fields that only others have changed;
@@ -62,22 +88,32 @@ export async function loadDraft(of) {
  * @type {(of: Draft, base: Stored) => string[]}
  */
 function adopt(of, base) {
-  Object.assign(of, { base, disputes: {}, issues: {}, message: '', isSaving: false, isUnknown: false });
+  const { disputes } = of;
+  Object.assign(of, {
+    base,
+    disputes: {},
+    issues: {},
+    message: '',
+    isSaving: false,
+    isUnknown: false,
+    isGone: false,
+  });
   /** @type {string[]} */ const taken = [];
   for (const field of fieldsOf(of)) {
     const { name } = field;
     const [before = '', mine = ''] = [of.before[name], of.texts[name]];
     const theirs = (of.before[name] = toText(field, base.data[name]));
-    if (mine === before) of.texts[name] = theirs;
-    if (theirs === before || theirs === mine) continue;
-    if (mine === before) {
+    const dispute = disputes[name];
+    if (mine === before && !dispute) of.texts[name] = theirs;
+    if (theirs === mine || (theirs === before && !dispute)) continue;
+    if (mine === before && !dispute) {
       taken.push(name);
       continue;
     }
-    of.disputes[name] = [before, theirs];
-    of.message = 'Not saved yet: someone else has changed the same field. Choose a value, then save.';
+    of.disputes[name] = [dispute?.[0] ?? before, theirs];
+    of.message = disputed;
   }
-  showChange(base.data);
+  showChanges(new Map([[base.data.id, { record: base.data }]]));
   return taken;
 }
 
@@ -87,8 +123,13 @@ const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${
 /** The fields that can be filled in here. @param {Draft} of */
 function fieldsOf(of) {
   const { name: collection, fields } = of.collection;
-  const hidden = collection === 'users' ? [!isSelf(of) && 'currentPassword', state.me?.role !== 'admin' && 'role'] : [];
-  return fields.filter(({ name, created, changed }) => (of.id === 'new' ? created : changed) && !hidden.includes(name));
+  const hidden =
+    collection === 'users'
+      ? [!isSelf(of) && 'currentPassword', state.me?.role !== 'admin' && 'role']
+      : [];
+  return fields.filter(
+    ({ name, created, changed }) => (of.id === 'new' ? created : changed) && !hidden.includes(name),
+  );
 }
 
 /** Whether the form holds input that is not stored. */
@@ -96,7 +137,8 @@ export const isChanged = (of = draft) =>
   of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
 /** Whether a field must be filled in. @param {Draft} of @param {Field} field */
-const isNeeded = ({ base }, { isRequired, isOptional, shown }) => isRequired || (!!base && shown && !isOptional);
+const isNeeded = ({ base }, { isRequired, isOptional, shown }) =>
+  isRequired || (!!base && shown && !isOptional);
 
 /** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
 function bodyOf(of) {
@@ -117,10 +159,18 @@ function bodyOf(of) {
 export async function save() {
   const of = draft;
   if (!of || of.isSaving) return false;
-  const { collection: { name }, id, base } = of;
+  const {
+    collection: { name },
+    id,
+    base,
+  } = of;
   const body = bodyOf(of);
   of.message = '';
   if (Object.keys(of.issues).length > 0) return leadToIssue();
+  if (Object.keys(of.disputes).length > 0) {
+    of.message = disputed;
+    return leadToIssue();
+  }
   if (base && !isChanged(of)) return true;
   // Input that arrives during the request is not part of it.
   const before = { ...of.texts };
@@ -136,7 +186,10 @@ export async function save() {
     Object.assign(of, { before, id: `${stored.data.id}` });
     adopt(of, stored);
     if (!base) {
+      // Typing goes on where it was; from the button, it goes on in the first field.
+      const isTyping = document.activeElement?.matches(controls);
       await go(address(name, of.id, state.route.query), true);
+      if (!isTyping) draw(controls);
       void loadList(true);
     }
     announceSaved(of, base ? 'Saved' : 'Created');
@@ -145,7 +198,13 @@ export async function save() {
     const { isUnknown, issues } = error instanceof Problem ? error : new Problem();
     for (const { pointer, detail } of issues) of.issues[pointer.slice(1)] = detail;
     const isShownAtField = fieldsOf(of).some((field) => of.issues[field.name]);
-    Object.assign(of, { isSaving: false, isUnknown, message: isShownAtField ? '' : explain(error) });
+    const isGone = !!base && error instanceof Problem && error.status === 404;
+    Object.assign(of, {
+      isSaving: false,
+      isUnknown,
+      isGone,
+      message: isShownAtField ? '' : explain(error),
+    });
     return leadToIssue();
   }
 }
@@ -170,6 +229,22 @@ function leadToIssue() {
   return false;
 }
 
+/** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
+async function createAgain(of) {
+  const { collection, texts } = of;
+  const defaults = Object.fromEntries(collection.fields.map(({ name }) => [name, '']));
+  Object.assign(of, {
+    base: undefined,
+    id: 'new',
+    isGone: false,
+    before: defaults,
+    disputes: {},
+    texts: { ...texts },
+  });
+  await go(address(collection.name, 'new', state.route.query), true);
+  return save();
+}
+
 /** Checks what is stored after a lost answer. A record that was created is then the first of the list. */
 async function checkStored(/** @type {Draft} */ of) {
   of.message = 'The newest are listed first. If yours is missing, try again.';
@@ -182,25 +257,40 @@ async function checkStored(/** @type {Draft} */ of) {
 /** Returns whether the form may be left; asks the person if some input is not saved. */
 export async function mayLeaveForm() {
   if (!draft || !isChanged()) return true;
-  const { collection: { one }, id, isSaving } = draft;
-  const choice = isSaving ? '' : await ask('leave', id === 'new' ? `the new ${one}` : `${one} ${id}`);
+  const {
+    collection: { one },
+    id,
+    isSaving,
+  } = draft;
+  const choice = isSaving
+    ? ''
+    : await ask('leave', id === 'new' ? `the new ${one}` : `${one} ${id}`);
   if (choice === 'discard') draft = undefined;
   return choice === 'discard' || (choice === 'save' && save());
 }
 
-/** Closes the drawer and focuses the link to its record. */
-async function close() {
-  const { view, id, query } = state.route;
-  await go(address(view, '', query));
-  draw(document.getElementById(`open-${id}`) ? `#open-${id}` : '#title');
-}
+/** Closes the drawer, and so focuses the link to its record. */
+const close = () => go(address(state.route.view, '', state.route.query));
 onClick('close', close);
+
+/** Closes the drawer, removes its record and focuses the link to the next one. @param {Draft} of */
+async function remove({ collection, base }) {
+  const row = document.getElementById(`open-${base?.data.id}`)?.closest('tr');
+  const next = (row?.nextElementSibling ?? row?.previousElementSibling)?.querySelector('a')?.id;
+  await close();
+  if (draft || !base) return;
+  void removeSoon(collection, [base.data]);
+  draw(next ? `#${next}` : '#title');
+}
 
 /** @type {(...children: Child[]) => void} */
 export function drawDrawer(...children) {
   if (!draft) return;
-  const { id, collection: { one } } = draft;
-  set('record-title', id === 'new' ? `New ${one}` : `${one} ${id}`);
+  const { id, base, collection } = draft;
+  const kind = id === 'new' ? `New ${collection.one}` : capitalized(`${collection.one} ${id}`);
+  const name = base?.data[collection.nameField];
+  set('record-title', name ? `${name}` : kind);
+  set('record-kind', name ? kind : '');
   set('record', ...children);
 }
 
@@ -210,38 +300,68 @@ export function recordForm(of) {
   const { name, one, title } = collection;
   if (!base && id !== 'new') {
     if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
-    return h('div.note stack pad', { role: 'alert' }, h('p', message), button('Try again', () => loadDraft(of)),
-      h('a', { href: address(name) }, `Show all ${title.toLowerCase()}`));
+    return h(
+      'div.note stack pad',
+      { role: 'alert' },
+      h('p', message),
+      button('Try again', () => loadDraft(of)),
+      h('a', { href: address(name) }, `Show all ${title.toLowerCase()}`),
+    );
   }
   const fields = mayChange ? fieldsOf(of) : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
-  return h('form.record stack', {
-    'aria-busy': `${of.isSaving}`, key: `${name}/${id}`,
-    onsubmit(event) {
-      event.preventDefault();
-      return save();
+  const mayRemove = isAllowed(collection, 'remove', state.me?.role) && !isSelf(of);
+  return h(
+    'form.record stack',
+    {
+      'aria-busy': `${of.isSaving}`,
+      key: of.key,
+      onsubmit(event) {
+        event.preventDefault();
+        return save();
+      },
     },
-  },
-  fields.map((field) => labelled(of, field)),
-  h('dl.stack tight', facts.map((field) => fact(field.label, toShow(field, base?.data[field.name])))),
-  !mayChange && h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
-  h('p.error', { role: 'alert' }, message),
-  h('div.actions row',
-    mayChange && h('button.primary', { 'data-key': 'Enter' },
-      base ? 'Save' : of.isUnknown ? 'Try again' : `Create ${one}`),
-    of.isUnknown && button('Check what is stored', () => checkStored(of)),
-    base && isChanged(of) && h('span.quiet', 'Not saved yet')),
-  base && h('div.actions row',
-    button('Copy as curl', () => copyAsCurl(`${name}/${id}`)),
-    mayChange && !isSelf(of) && isAllowed(collection, 'remove', state.me?.role) && button('Remove', async () => {
-      await close();
-      if (!draft) void removeSoon(collection, [base.data]);
-    }, { class: 'danger' })));
+    fields.map((field) => labelled(of, field)),
+    h(
+      'dl.stack tight',
+      facts.map((field) =>
+        h(
+          'div',
+          { key: field.name },
+          h('dt', field.label),
+          h('dd', show(field, base?.data[field.name])),
+        ),
+      ),
+    ),
+    !mayChange &&
+      h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
+    base && button('Copy as curl', () => copyAsCurl(`${name}/${id}`)),
+    h('p.error', { role: 'alert' }, message),
+    mayChange &&
+      h(
+        'div.foot actions row pad',
+        of.isGone
+          ? isAllowed(collection, 'create', state.me?.role) &&
+              button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
+          : h(
+              'button.primary',
+              { 'data-key': 'Enter' },
+              base ? 'Save' : of.isUnknown ? 'Try again' : `Create ${one}`,
+            ),
+        of.isUnknown && button('Check what is stored', () => checkStored(of)),
+        base && isChanged(of) && h('span.quiet', 'Not saved yet'),
+        base && mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
+      ),
+  );
 }
+
+/** Says the rule of a field before it is broken. @param {Field} field */
+const hintOf = ({ kind, schema: { description, minLength = 0 } }) =>
+  kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
 
 /** Draws a labelled control with its hint or its problem. @type {(of: Draft, field: Field) => Description} */
 function labelled(of, field) {
-  const { name, label, schema } = field;
+  const { name, label } = field;
   const [text = '', issue, dispute] = [of.texts[name], of.issues[name], of.disputes[name]];
   const id = `field-${name}`;
   const type = (/** @type {string} */ typed) => {
@@ -252,14 +372,32 @@ function labelled(of, field) {
     type(chosen);
     delete of.disputes[name];
   };
-  return h('div.stack tight', { key: name },
+  return h(
+    'div.stack tight',
+    { key: name },
     h('label', { for: id }, label, !isNeeded(of, field) && h('small', ' optional')),
     control(field, text, type, {
-      id, 'aria-describedby': `${id}-hint`, 'aria-invalid': issue && 'true',
+      id,
+      'aria-describedby': `${id}-hint`,
+      'aria-invalid': (issue || dispute) && 'true',
     }),
-    h('small', { id: `${id}-hint`, class: issue && 'error' }, issue ? `${label} ${issue}.` : schema.description),
-    dispute && h('dl.dispute note stack tight pad', fact('Before', dispute[0]), fact('Theirs', dispute[1]),
-      fact('Mine', text)),
-    dispute && h('div.actions row',
-      button('Keep mine', () => settle(text)), button('Take theirs', () => settle(dispute[1]))));
+    h(
+      'small',
+      { id: `${id}-hint`, class: issue && 'error' },
+      issue ? `${label} ${issue}.` : hintOf(field),
+    ),
+    dispute &&
+      h(
+        'dl.dispute note stack tight pad',
+        fact('Before', dispute[0]),
+        fact('Theirs', dispute[1]),
+        fact('Mine', text),
+      ),
+    dispute &&
+      h(
+        'div.actions row',
+        button('Keep mine', () => settle(text)),
+        button('Take theirs', () => settle(dispute[1])),
+      ),
+  );
 }

@@ -4,10 +4,22 @@
  * index.html.
  */
 import { Problem, call } from './api.js';
-import { bdi, button, h, inputOf, onClick, set } from './dom.js';
+import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
 import { isAllowed, toShow } from './model.js';
 import { showNumber } from './numbers.js';
-import { address, ask, copyAsCurl, count, draw, explain, go, parameter, state, withQuery } from './state.js';
+import { show } from './values.js';
+import {
+  address,
+  ask,
+  copyAsCurl,
+  count,
+  draw,
+  explain,
+  go,
+  parameter,
+  state,
+  withQuery,
+} from './state.js';
 
 /** @import { Collection, Description, Field, Row } from './types.js' */
 
@@ -22,7 +34,6 @@ export const list = {
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
   /** Number of changes by others that are not shown yet. */ changes: 0,
-  /** Records about to be removed, unless the person undoes it. @type {readonly Row[]} */ leaving: [],
 };
 
 /** Parameters of an address that are not filters. `at` is the number of records before the page. */
@@ -33,7 +44,7 @@ const typingPauseMs = 300;
 let loading = new AbortController();
 let retry = 0;
 let pause = 0;
-/** Unfinished input of the search box. @type {string | undefined} */ let typed;
+/** Text of the search box, with its spaces. @type {string | undefined} */ let typed;
 /** The filter form is loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 
 export const collectionNow = () => state.collections.find(({ name }) => name === state.route.view);
@@ -48,7 +59,9 @@ const filtersOf = () => [...state.route.query].filter(([name]) => !ownParameters
  * @param {{ [name: string]: string | number }} [more]
  */
 export function listPath(more) {
-  const given = Object.entries({ sort: parameter('sort'), q: parameter('q'), ...more }).filter(([, value]) => value);
+  const given = Object.entries({ sort: parameter('sort'), q: parameter('q'), ...more }).filter(
+    ([, value]) => value,
+  );
   return `${state.route.view}?${new URLSearchParams([...filtersOf(), ...given.map((each) => each.map(String))])}`;
 }
 
@@ -60,6 +73,7 @@ export async function loadList(again = false) {
   if (list.key.split('?')[0] !== `#${view}`) {
     Object.assign(list, { rows: [], total: NaN, selected: [] });
     filter?.openFilter(false);
+    stopTyping();
   }
   Object.assign(list, { key, isBusy: true });
   loading.abort();
@@ -67,14 +81,24 @@ export async function loadList(again = false) {
   const { signal } = (loading = new AbortController());
   draw();
   try {
-    const path = listPath({ limit: pageSize(), cursor: parameter('cursor'), until: parameter('until') });
-    const { data: rows, total, links } = await call('GET', path, { signal, fields: { Prefer: 'count=exact' } });
+    const path = listPath({
+      limit: pageSize(),
+      cursor: parameter('cursor'),
+      until: parameter('until'),
+    });
+    const {
+      data: rows,
+      total,
+      links,
+    } = await call('GET', path, { signal, fields: { Prefer: 'count=exact' } });
     Object.assign(list, { rows, total, links, query, problem: '', changes: 0 });
+    if (!again) part('list', HTMLElement).scrollTop = 0;
   } catch (error) {
     if (signal.aborted) return;
     list.problem = explain(error);
     // The list recovers by itself after a restart of the server.
-    if (error instanceof Problem && error.isPassing) retry = window.setTimeout(() => loadList(true), retryMs);
+    if (error instanceof Problem && error.isPassing)
+      retry = window.setTimeout(() => loadList(true), retryMs);
   }
   list.isBusy = false;
   draw();
@@ -86,15 +110,19 @@ export function select(rows, isSelected) {
   list.selected = isSelected ? [...others, ...rows] : others;
 }
 
-/** Replaces the row of a changed record. @param {Row} record */
-export function showChange(record) {
-  list.rows = list.rows.map((row) => (row.id === record.id ? record : row));
+/** Replaces the rows of changed records. @param {ReadonlyMap<number, { record?: Row }>} changes by id */
+export function showChanges(changes) {
+  if (list.rows.some(({ id }) => changes.get(id)?.record)) {
+    list.rows = list.rows.map((row) => changes.get(row.id)?.record ?? row);
+  }
 }
 
 /** @param {Collection} collection */
 export function drawRecords(collection) {
   const { name, one, title } = collection;
   const { rows, isBusy, problem, changes, selected } = list;
+  // Another search is in the address, such as after a step back.
+  if (!pause && typed?.trim() !== parameter('q')) typed = undefined;
   const mayCreate = isAllowed(collection, 'create', state.me?.role);
   set('records', { 'aria-busy': `${isBusy}` });
   set('title', title);
@@ -106,7 +134,7 @@ export function drawRecords(collection) {
   set('list-message', problem);
   set('show-all', { href: address(name) });
   drawFilters(collection);
-  set('list', rows.length > 0 ? table(collection) : !isBusy && !problem && nothing(collection));
+  set('list', rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection));
   set('selection', { hidden: selected.length === 0 });
   set('selected', `${count(selected, collection)} selected`);
   set('size', { value: `${pageSize()}` });
@@ -115,9 +143,16 @@ export function drawRecords(collection) {
 
 /** Draws the range that is shown and the buttons for other pages. */
 function drawPages() {
-  const { rows, isBusy, total, links: { next, prev } } = list;
+  const {
+    rows,
+    isBusy,
+    total,
+    links: { next, prev },
+  } = list;
   const size = pageSize();
-  const [cursor, until, start] = ['cursor', 'until', 'at'].map((name) => list.query.get(name) ?? '');
+  const [cursor, until, start] = ['cursor', 'until', 'at'].map(
+    (name) => list.query.get(name) ?? '',
+  );
   const isLast = until ? until === 'end' : !next;
   const at = isLast ? total - rows.length : until && !prev ? 0 : Number(start);
   const range = rows.length > 0 && `${showNumber(at + 1)}–${showNumber(at + rows.length)} of `;
@@ -132,12 +167,16 @@ function drawPages() {
     last: !isLast && { until: 'end' },
   };
   for (const [relation, place] of Object.entries(pages)) {
-    set(`page-${relation}`, { disabled: !place, onclick: () => !isBusy && place && go(withQuery(place)) });
+    set(`page-${relation}`, {
+      disabled: !place,
+      onclick: () => !isBusy && place && go(withQuery(place)),
+    });
   }
 }
 
 function stopTyping() {
   clearTimeout(pause);
+  pause = 0;
   typed = undefined;
 }
 
@@ -146,12 +185,13 @@ function stopTyping() {
  * @type {(event: Event, pauseMs: number) => void}
  */
 function search(event, pauseMs) {
-  stopTyping();
+  clearTimeout(pause);
   const text = (typed = inputOf(event));
   pause = window.setTimeout(() => {
-    stopTyping();
+    pause = 0;
     const former = parameter('q');
-    if (text.trim() !== former) void go(withQuery({ q: text.trim() }), former !== '' && text !== '');
+    if (text.trim() !== former)
+      void go(withQuery({ q: text.trim() }), former !== '' && text !== '');
   }, pauseMs);
 }
 
@@ -160,9 +200,16 @@ function drawFilters(collection) {
   const chips = filtersOf().map(([name, value]) => {
     const { field, text = name } = collection.filters.find((each) => each.name === name) ?? {};
     const isNumber = field?.kind === 'number' || field?.kind === 'integer';
-    const words = `${text} ${field ? toShow(field, isNumber ? Number(value) : value) : value}`;
-    return h('span.chip row', { key: name }, bdi(words),
-      button('×', () => go(withQuery({ [name]: '' })), { 'aria-label': `Remove the filter: ${words}` }));
+    const shown = field ? toShow(field, isNumber ? Number(value) : value) : value;
+    const words = name === 'owner' ? 'Created by me' : `${text} ${shown}`;
+    return h(
+      'span.chip row',
+      { key: name },
+      bdi(words),
+      button('×', () => go(withQuery({ [name]: '' })), {
+        'aria-label': `Remove the filter: ${words}`,
+      }),
+    );
   });
   set('chips', false, ...chips);
   const isOpen = filter?.drawFilter(collection) ?? false;
@@ -171,41 +218,108 @@ function drawFilters(collection) {
 }
 
 /** @param {Collection} collection */
-function nothing({ name, one, title }) {
-  const isNarrowed = filtersOf().length > 0 || parameter('q') !== '';
-  const [text, label, href] = list.total > 0
-    ? ['There is nothing left on this page.', 'Go to the first page', withQuery({})]
-    : isNarrowed ? [`No ${title.toLowerCase()} match.`, 'Clear search and filters', address(name)]
-      : [`There are no ${title.toLowerCase()} yet.`, `Create the first ${one}`, address(name, 'new')];
-  return h('div.empty stack', h('p', text), h('a', { href, onclick: stopTyping }, label));
+function nothing(collection) {
+  const { name, one, title, fields } = collection;
+  const titles = title.toLowerCase();
+  const link = (/** @type {string} */ label, /** @type {string} */ href) =>
+    h('a', { href, onclick: stopTyping }, label);
+  if (list.total > 0) {
+    const first = link('Go to the first page', withQuery({}));
+    return h('div.empty stack', h('p', 'There is nothing left on this page.'), first);
+  }
+  if (filtersOf().length > 0 || parameter('q') !== '') {
+    const all = link('Clear search and filters', address(name));
+    return h('div.empty stack', h('p', `No ${titles} match.`), all);
+  }
+  const mayCreate = isAllowed(collection, 'create', state.me?.role);
+  const body = fields.filter(({ isRequired }) => isRequired).map((field) => `"${field.name}": …`);
+  return h(
+    'div.empty stack',
+    h('p', `There are no ${titles} yet.`),
+    mayCreate && link(`Create the first ${one}`, address(name, 'new')),
+    mayCreate && button('Import a file', () => part('import', HTMLElement).click()),
+    mayCreate && h('code', `curl ${new URL(name, location.href)} --json '{${body.join(', ')}}'`),
+  );
+}
+
+/** Draws rows in place of those that are on their way. @param {Collection} collection */
+const skeleton = (collection) =>
+  Array.from({ length: 8 }, (_, key) =>
+    h(
+      'tr',
+      { key: `row ${key}` },
+      h('td'),
+      shownOf(collection).map(() => h('td.skeleton')),
+    ),
+  );
+
+/** @param {Collection} collection */
+const shownOf = ({ fields }) => fields.filter(({ shown }) => shown);
+
+/** Rows that are drawn: one that is the same, and looks the same, is not described again. */
+const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
+
+/** @type {(collection: Collection, field: Field, row: Row) => Description} */
+function cell({ name, nameField }, field, row) {
+  const value = row[field.name];
+  const title = toShow(field, value);
+  if (field.name !== nameField)
+    return h('td', { class: field.kind, title, 'data-label': field.label }, show(field, value));
+  const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
+  return h('th', { scope: 'row', title }, h('a', link, bdi(title)));
 }
 
 /** @param {Collection} collection */
 function table(collection) {
-  const { name, fields, nameField, hasOwners } = collection;
-  const { rows, leaving, selected } = list;
-  const columns = fields.filter(({ shown }) => shown);
+  const { nameField, hasOwners } = collection;
+  const { rows, selected } = list;
+  const columns = shownOf(collection);
   const role = state.me?.role;
   // Members may remove records that they created.
-  const maySelect = isAllowed(collection, 'remove', role) &&
+  const maySelect =
+    isAllowed(collection, 'remove', role) &&
     (role === 'admin' || !hasOwners || parameter('owner') !== '');
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
     const checked = of.every(({ id }) => selected.some((row) => row.id === id));
     const onchange = () => select(of, !checked);
     return maySelect && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange });
   };
-  const body = rows.filter(({ id }) => !leaving.some((row) => row.id === id)).map((row) => h('tr', {
-    key: row.id, class: state.route.id === `${row.id}` && 'current',
-  }, h('td', box(`Select ${row[nameField]}`, [row])), columns.map((field) => {
-    const text = toShow(field, row[field.name]);
-    if (field.name !== nameField) return h('td', { class: field.kind, title: text }, bdi(text));
-    const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
-    return h('th', { scope: 'row', title: text }, h('a', link, bdi(text)));
-  })));
-  return h('table', { 'aria-labelledby': 'title' },
-    h('thead', h('tr',
-      h('td', box('Select all on this page', rows)), columns.map((field) => heading(collection, field)))),
-    h('tbody', body));
+  const leaving = new Set(
+    state.removals
+      .flatMap((each) => (each.collection === collection ? each.rows : []))
+      .map(({ id }) => id),
+  );
+  const chosen = new Set(selected.map(({ id }) => id));
+  const here = address(collection.name, '', state.route.query);
+  const body = rows
+    .filter(({ id }) => !leaving.has(id))
+    .map((row) => {
+      const isCurrent = state.route.id === `${row.id}`;
+      const look = `${here} ${maySelect} ${chosen.has(row.id)} ${isCurrent}`;
+      const former = drawn.get(row);
+      if (former?.look === look) return former.view;
+      const view = h(
+        'tr',
+        { key: row.id, class: isCurrent && 'current' },
+        h('td', box(`Select ${row[nameField]}`, [row])),
+        columns.map((field) => cell(collection, field, row)),
+      );
+      drawn.set(row, { look, view });
+      return view;
+    });
+  return h(
+    'table',
+    { 'aria-labelledby': 'title' },
+    h(
+      'thead',
+      h(
+        'tr',
+        h('td', box('Select all on this page', rows)),
+        columns.map((field) => heading(collection, field)),
+      ),
+    ),
+    h('tbody', rows.length > 0 ? body : skeleton(collection)),
+  );
 }
 
 /**
@@ -217,11 +331,16 @@ function heading({ sortMax }, { name, label, kind, isSortable }) {
   const rank = terms.findIndex((term) => term.replace('-', '') === name);
   const term = terms[rank];
   const others = terms.filter((each) => each !== term && each !== 'id');
-  const sort = [term === name && rank === 0 ? `-${name}` : name, ...others].slice(0, sortMax).join();
+  const sort = [term === name && rank === 0 ? `-${name}` : name, ...others]
+    .slice(0, sortMax)
+    .join();
   const marks = { id: `sort-${name}`, 'data-rank': terms.length > 1 && term && rank + 1 };
   const direction = term && (term === name ? 'ascending' : 'descending');
-  return h('th', { scope: 'col', class: kind, 'aria-sort': direction },
-    isSortable ? button(label, () => go(withQuery({ sort })), marks) : label);
+  return h(
+    'th',
+    { scope: 'col', class: kind, 'aria-sort': direction },
+    isSortable ? button(label, () => go(withQuery({ sort })), marks) : label,
+  );
 }
 
 set('search', {
@@ -234,7 +353,8 @@ onClick('add-filter', async () => {
 });
 set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
-for (const id of ['csv', 'json', 'import']) onClick(id, async () => (await import('./transfer.js')).transfer(id));
+for (const id of ['csv', 'json', 'import'])
+  onClick(id, async () => (await import('./transfer.js')).transfer(id));
 onClick('copy-list', () => copyAsCurl(listPath()));
 onClick('clear-selected', () => select(list.selected, false));
 onClick('remove-selected', async () => {

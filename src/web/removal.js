@@ -1,37 +1,71 @@
 // @ts-check
 /** Removes records after a delay in which the person can undo it. */
 import { Problem, call } from './api.js';
-import { list, loadList, select } from './records.js';
-import { count, explain, say } from './state.js';
+import { loadList, select } from './records.js';
+import { count, draw, explain, say, state } from './state.js';
 
 /** @import { Collection, Row } from './types.js' */
 
 const undoSeconds = 10;
+/** A browser has six connections to a server; one follows the changes. */
+const requestsAtOnce = 5;
 
 /** Removes records after the delay. @type {(collection: Collection, rows: readonly Row[]) => Promise<void>} */
 export async function removeSoon(collection, rows) {
-  const { name, one } = collection;
   const what = count(rows, collection);
-  list.leaving = [...list.leaving, ...rows];
+  const ticking = window.setInterval(draw, 1000);
   select(rows, false);
   const isUndone = await new Promise((resolve) => {
-    say(`Removing ${what}…`, () => resolve(true), undoSeconds);
+    const until = performance.now() + undoSeconds * 1000;
+    const removal = {
+      collection,
+      rows,
+      text: `Removing ${what}`,
+      until,
+      undo: () => resolve(true),
+    };
+    state.removals = [removal, ...state.removals];
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
+    draw();
   });
+  clearInterval(ticking);
+  if (isUndone) say(`Kept ${what}.`);
+  else await removeNow(collection, rows, what);
+  state.removals = state.removals.filter((each) => each.rows !== rows);
+  draw();
+  if (!isUndone && state.route.view === collection.name) await loadList(true);
+}
+
+/** Undoes all removals whose time is not over; returns what was kept. */
+export function endRemovals() {
+  const { removals } = state;
+  for (const { undo } of removals) undo();
+  return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
+}
+
+/** @type {(collection: Collection, rows: readonly Row[], what: string) => Promise<void>} */
+async function removeNow({ name, one }, rows, what) {
+  const waiting = rows.values();
   /** @type {string[]} */ const kept = [];
-  for (const row of isUndone ? [] : rows) {
-    await remove(`${name}/${row.id}`, row).catch((error) => kept.push(`${one} ${row.id}: ${explain(error)}`));
-  }
-  list.leaving = list.leaving.filter((row) => !rows.includes(row));
-  if (kept.length > 0) say(`Not removed: ${kept.join(' ')}`, undefined, 60);
-  else say(isUndone ? 'Nothing was removed.' : `Removed ${what}.`);
-  await loadList(true);
+  const work = async () => {
+    for (const row of waiting) {
+      await remove(`${name}/${row.id}`, row).catch((error) =>
+        kept.push(`${one} ${row.id}: ${explain(error)}`),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: requestsAtOnce }, work));
+  if (kept.length > 0) say(`Not removed: ${kept.join(' ')}`, 60);
+  else say(`Removed ${what}.`);
 }
 
 /** Removes a record if it is unchanged since it was shown. @type {(path: string, row: Row) => Promise<void>} */
 async function remove(path, row) {
   const { data, etag } = await call('GET', path);
   const isSame = JSON.stringify(data) === JSON.stringify(row);
-  const { status } = isSame ? await call('DELETE', path, { fields: { 'If-Match': etag } }) : { status: 412 };
-  if (status === 412) throw new Problem('Someone else has changed it. Check it, then remove it again.');
+  const { status } = isSame
+    ? await call('DELETE', path, { fields: { 'If-Match': etag } })
+    : { status: 412 };
+  if (status === 412)
+    throw new Problem('Someone else has changed it. Check it, then remove it again.');
 }

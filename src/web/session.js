@@ -3,11 +3,17 @@
 import { call } from './api.js';
 import { part, set } from './dom.js';
 import { list } from './records.js';
-import { ask, explain, page, say, state } from './state.js';
+import { endRemovals } from './removal.js';
+import { ask, channelName, explain, page, say, state } from './state.js';
 
-const endedAdvice = 'Your session has ended. Sign in again to continue: what you typed is still here.';
-const cookieAdvice = 'Your password was right, but this browser did not keep the session cookie. Allow cookies for ' +
+const endedAdvice =
+  'Your session has ended. Sign in again to continue: what you typed is still here.';
+const cookieAdvice =
+  'Your password was right, but this browser did not keep the session cookie. Allow cookies for ' +
   'this site. Safari keeps this one over HTTPS only, even on this machine.';
+
+/** Tells the other tabs of this browser who has signed in. */
+const tabs = new BroadcastChannel(channelName);
 
 const dialog = part('sign-in', HTMLDialogElement);
 const email = part('email', HTMLInputElement);
@@ -44,9 +50,12 @@ set('credentials', {
     event.preventDefault();
     try {
       const body = { email: email.value, password: password.value };
-      const { data: { user } } = await call('POST', 'login', { body });
+      const {
+        data: { user },
+      } = await call('POST', 'login', { body });
       password.value = '';
-      noticeUser(user.id);
+      tabs.postMessage(user.id);
+      void noticeUser(user.id);
     } catch (error) {
       set('reason', explain(error));
       password.select();
@@ -56,6 +65,7 @@ set('credentials', {
 
 /** @param {boolean} everywhere */
 export async function signOut(everywhere) {
+  const kept = endRemovals();
   await call('POST', 'logout', { body: { everywhere } });
   // No data of the person stays on the page, nor behind the back button.
   Object.assign(state, { me: undefined });
@@ -64,6 +74,7 @@ export async function signOut(everywhere) {
   history.pushState(null, '', './');
   hasSignedIn = false;
   news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
+  if (kept) news += ` Nothing that was about to be removed was removed: ${kept}.`;
   void page.start();
 }
 
@@ -71,10 +82,13 @@ export async function signOut(everywhere) {
 export async function noticeUser(id) {
   const { me } = state;
   if (dialog.open && (!me || me.id === id)) return resume();
-  if (!me || me.id === id) return;
-  // The open view belongs to another person.
-  if (!dialog.open) await ask('other-user');
-  location.reload();
+  if (me && me.id !== id) await noticeOther();
+}
+
+/** Says that the session belongs to someone else now, so that nothing more can be sent for the person shown. */
+export async function noticeOther() {
+  endRemovals();
+  if (dialog.open || (await ask('other-user', state.me?.name))) location.reload();
 }
 
 const { host, hostname, port } = location;

@@ -6,7 +6,10 @@
 import { Problem } from './api.js';
 import { part } from './dom.js';
 
-/** @import { Collection, Route, Toast, User } from './types.js' */
+/** @import { Activity, Collection, Removal, Route, User } from './types.js' */
+
+/** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
+export const channelName = `session of ${new URL('.', location.href).pathname}`;
 
 export const state = {
   /** Whether the server runs without sign-in, so that everyone is an administrator. */
@@ -14,7 +17,12 @@ export const state = {
   /** The person who is signed in. @type {User | undefined} */ me: undefined,
   /** @type {readonly Collection[]} */ collections: [],
   route: readRoute(location.hash),
-  /** @type {Toast} */ toast: { text: '', undo: undefined },
+  /** The message in the status line. */ message: '',
+  /** Records about to be removed unless the person undoes it; the latest come first. @type {readonly Removal[]} */
+  removals: [],
+  isImporting: false,
+  /** The latest changes; those of one kind that come together are one. @type {readonly Activity[]} */
+  activity: [],
 };
 
 /**
@@ -67,12 +75,16 @@ export function go(hash, replace = false) {
 let isDue = false;
 /** @type {string | undefined} */ let wanted;
 
-/** Draws the state in a microtask, then focuses an element. @param {string} [focus] a selector */
+/** Runs a function with the next frame; a hidden tab has no frames. @param {() => void} work */
+export const inNextFrame = (work) =>
+  void (document.hidden ? setTimeout(work) : requestAnimationFrame(work));
+
+/** Draws the state with the next frame, then focuses an element. @param {string} [focus] a selector */
 export function draw(focus) {
   wanted = focus ?? wanted;
   if (isDue) return;
   isDue = true;
-  queueMicrotask(() => {
+  inNextFrame(() => {
     isDue = false;
     page.paint();
     const target = wanted && document.querySelector(wanted);
@@ -82,15 +94,16 @@ export function draw(focus) {
   });
 }
 
+/** Returns a selector of the link to a record in its list, or else of the title. @param {string | number} id */
+export const rowOrTitle = (id) =>
+  document.getElementById(`open-${id}`) ? `#open-${id}` : '#title';
+
 let fading = 0;
 
-/**
- * Shows a message in the status line, with an Undo button if `undo` is given.
- * @type {(text: string, undo?: () => void, seconds?: number) => void}
- */
-export function say(text, undo, seconds = 8) {
+/** Shows a message in the status line. @param {string} text */
+export function say(text, seconds = 8) {
   clearTimeout(fading);
-  state.toast = { text, undo };
+  state.message = text;
   fading = window.setTimeout(() => say(''), seconds * 1000);
   draw();
 }
@@ -121,7 +134,8 @@ export function explain(error) {
 }
 
 /** `1 item`, `2 items`. @type {(rows: readonly unknown[], collection: Collection) => string} */
-export const count = ({ length }, { one, title }) => `${length} ${length === 1 ? one : title.toLowerCase()}`;
+export const count = ({ length }, { one, title }) =>
+  `${length} ${length === 1 ? one : title.toLowerCase()}`;
 
 /** Copies a curl command that sends the same request. @param {string} path */
 export async function copyAsCurl(path) {

@@ -25,7 +25,8 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   if (!text && !mayBeEmpty) return isRequired ? { problem: 'must be filled in' } : { value: null };
   if (kind === 'number' || kind === 'integer') return readNumber(text, decimal);
   const time = new Date(text);
-  if (kind === 'time') return +time ? { value: time.toISOString() } : { problem: 'must be a date and a time' };
+  if (kind === 'time')
+    return +time ? { value: time.toISOString() } : { problem: 'must be a date and a time' };
   return { value: kind === 'boolean' ? text === 'true' : text };
 }
 
@@ -40,11 +41,16 @@ const digitsMax = 15;
  * @param {string} text
  */
 function readNumber(text, decimal = readerDecimal) {
-  const marks = new Map([['.', '?'], [decimal, '.']]);
+  const marks = new Map([
+    ['.', '?'],
+    [decimal, '.'],
+  ]);
   const number = text.trim().replaceAll(/\D/gu, (mark) => marks.get(mark) ?? mark);
   const value = /^[-+]?[\d.]+(e[-+]?\d+)?$/iu.test(number) ? Number(number) : NaN;
   if (!Number.isFinite(value)) return { problem: `must be a number such as 1250${decimal}5` };
-  return number.replaceAll(/e.*|\D/gu, '').length > digitsMax ? { problem: 'must have fewer digits' } : { value };
+  return number.replaceAll(/e.*|\D/gu, '').length > digitsMax
+    ? { problem: 'must have fewer digits' }
+    : { value };
 }
 
 /** Formats a number for a control: all its digits, without groups. @param {number} value */
@@ -55,3 +61,24 @@ const writeTime = (iso) => {
   const time = new Date(iso);
   return new Date(+time - time.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
 };
+
+/**
+ * Says which rule of the API's description a value breaks.
+ * @type {(field: Field, value: unknown) => string | undefined}
+ */
+export function ruleBroken({ schema }, value) {
+  const { minLength = 0, maxLength = Infinity, minimum = -Infinity, maximum = Infinity } = schema;
+  const { enum: values, pattern = '', type } = schema;
+  if (values)
+    return values.includes(`${value}`) ? undefined : `must be one of ${values.join(', ')}`;
+  if (typeof value === 'string') {
+    const { length } = [...value];
+    if (length < minLength) return `must have at least ${minLength} characters`;
+    if (length > maxLength) return `must have at most ${maxLength} characters`;
+    return new RegExp(pattern, 'u').test(value) ? undefined : 'has characters that are not allowed';
+  }
+  if (typeof value !== 'number') return undefined;
+  if (value < minimum) return `must be at least ${minimum}`;
+  if (value > maximum) return `must be at most ${maximum}`;
+  return type === 'integer' && value % 1 !== 0 ? 'must be a whole number' : undefined;
+}

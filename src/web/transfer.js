@@ -4,8 +4,8 @@ import { Problem, call } from './api.js';
 import { readCsv, writeCsv } from './csv.js';
 import { bdi, h, part, set } from './dom.js';
 import { collectionNow, listPath, loadList } from './records.js';
-import { ask, explain, say } from './state.js';
-import { fromText } from './texts.js';
+import { ask, explain, say, state } from './state.js';
+import { fromText, ruleBroken } from './texts.js';
 
 /** @import { Collection, Row } from './types.js' */
 
@@ -14,7 +14,7 @@ import { fromText } from './texts.js';
  * @typedef {{ number: number, record: { [field: string]: unknown }, problem: string }} Line
  */
 
-const previewLines = 5;
+const [previewLines, problemsShown] = [5, 50];
 
 /** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
 export async function transfer(what) {
@@ -30,7 +30,8 @@ async function exportList({ name, fields }, format) {
   const { data } = await call('GET', listPath());
   const names = fields.filter(({ shown }) => shown).map((field) => field.name);
   const rows = data.map((/** @type {Row} */ row) => names.map((each) => row[each]));
-  const text = format === 'json' ? JSON.stringify(data, null, 1) : `\ufeff${writeCsv([names, ...rows])}`;
+  const text =
+    format === 'json' ? JSON.stringify(data, null, 1) : `\ufeff${writeCsv([names, ...rows])}`;
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text]));
   link.download = `${name}.${format}`;
@@ -45,49 +46,120 @@ async function exportList({ name, fields }, format) {
 async function importFile(collection) {
   const columns = collection.fields.filter(({ created }) => created);
   const file = part('file', HTMLInputElement);
-  /** @type {readonly Line[]} */ let good = [];
-  const show = (/** @type {readonly Line[]} */ bad, problem = '') => {
+  const omit = part('omit', HTMLInputElement);
+  /** @type {readonly Line[]} */ let lines = [];
+  /** Columns that the server fills in. @type {readonly string[]} */ let given = [];
+  const show = (problem = '') => {
+    const bad = lines.filter((line) => line.problem);
+    const good = lines.filter((line) => !line.problem);
     const rows = good.slice(0, previewLines).map(({ record }) =>
-      h('tr', columns.map(({ name }) => h('td', bdi(`${record[name] ?? '–'}`)))));
-    set('preview', h('p.error', problem), h('p', `${good.length} can be created, ${bad.length} cannot.`),
-      h('table', h('tr', columns.map(({ label }) => h('th', { scope: 'col' }, label))), rows),
-      h('ul.error', bad.map((line) => h('li', `Line ${line.number}: ${line.problem}`))));
-    set('create-all', { disabled: good.length === 0 });
+      h(
+        'tr',
+        columns.map(({ name }) => h('td', bdi(`${record[name] ?? '–'}`))),
+      ),
+    );
+    const heads = columns.map(({ label }) => h('th', { scope: 'col' }, label));
+    const more = bad.length > problemsShown && h('li', `… and ${bad.length - problemsShown} more.`);
+    set(
+      'preview',
+      h('p.error', problem),
+      h('p', `${good.length} can be created, ${bad.length} cannot.`),
+      h('table', h('tr', heads), rows),
+      h(
+        'ul.error',
+        bad.slice(0, problemsShown).map((line) => h('li', `Line ${line.number}: ${line.problem}`)),
+        more,
+      ),
+    );
+    set('omitted', { hidden: given.length === 0 });
+    set('omitted-names', given.join(', '));
+    set('create-all', { disabled: good.length === 0 || (given.length > 0 && !omit.checked) });
   };
+  omit.onchange = () => show();
   file.value = '';
   file.onchange = async () => {
-    good = [];
+    Object.assign(omit, { checked: false });
+    [lines, given] = [[], []];
     try {
-      const lines = linesOf(collection, await file.files?.[0]?.text() ?? '');
-      good = lines.filter(({ problem }) => !problem);
-      show(lines.filter(({ problem }) => problem));
+      ({ lines, given } = linesOf(collection, decode(await file.files?.[0]?.arrayBuffer())));
+      show();
     } catch (error) {
-      show([], `Cannot read the file: ${error instanceof Error && error.message}.`);
+      show(error instanceof Problem ? error.message : 'Cannot read the file. Is it valid JSON?');
     }
   };
-  show([]);
-  if (await ask('import-file', columns.map(({ name }) => name).join(', '))) await create(collection, good);
+  show();
+  if (await ask('import-file', columns.map(({ name }) => name).join(', '))) {
+    const good = lines.filter(({ problem }) => !problem);
+    state.isImporting = true;
+    await create(collection, good).finally(() => (state.isImporting = false));
+  }
 }
 
-/** Parses the lines of a file. @type {(collection: Collection, text: string) => Line[]} @throws SyntaxError */
+/** Decodes UTF-8, or UTF-16 with its mark. @throws Problem for any other encoding */
+function decode(bytes = new ArrayBuffer(0)) {
+  const mark = new Uint8Array(bytes).subarray(0, 2).join();
+  const encoding = { '255,254': 'utf-16le', '254,255': 'utf-16be' }[mark] ?? 'utf-8';
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch {
+    throw new Problem('The file is not in UTF-8. Save it as “CSV UTF-8”, then choose it again.');
+  }
+}
+
+/**
+ * Parses the lines of a file, and checks them with the rules that the server describes. `given`: columns that it has,
+ * but that the server fills in.
+ * @type {(collection: Collection, text: string) => { lines: Line[], given: string[] }} @throws SyntaxError
+ */
 export function linesOf({ fields }, text) {
-  const isJson = /^\s*\[/u.test(text);
-  const { separator, rows: [head = [], ...rows] } = isJson ? { separator: '', rows: [] } : readCsv(text);
-  /** @type {{ [name: string]: unknown }[]} */
-  const records = isJson ? JSON.parse(text)
+  const isJson = /^\s*[[{]/u.test(text);
+  const {
+    separator,
+    rows: [head = [], ...rows],
+  } = isJson ? { separator: '', rows: [] } : readCsv(text);
+  const records = isJson
+    ? JSON.parse(text)
     : rows.map((row) => Object.fromEntries(row.map((cell, index) => [head[index], cell])));
+  if (!Array.isArray(records))
+    throw new Problem('The file has an object where an array of records is needed.');
   const decimal = separator === ';' ? ',' : '.';
-  return records.map((given, index) => {
-    /** @type {{ [field: string]: unknown }} */ const record = {};
-    const strange = Object.keys(given).filter((name) => !fields.some((field) => field.name === name));
-    const problems = strange.map((name) => `There is no field ${name}.`);
-    for (const field of fields.filter(({ created }) => created)) {
-      const { value, problem } = fromText(field, `${given[field.name] ?? ''}`, field.isRequired, decimal);
-      if (value !== null) record[field.name] = value;
-      if (problem) problems.push(`${field.label} ${problem}.`);
-    }
-    return { number: index + (isJson ? 1 : 2), record, problem: problems.join(' ') };
+  const plain = (/** @type {string} */ name) => name.trim().toLowerCase();
+  const known = new Map(
+    fields.flatMap((each) => [
+      [plain(each.label), each],
+      [plain(each.name), each],
+    ]),
+  );
+  /** @type {Set<string>} */ const given = new Set();
+  const lines = records.map((record, index) => {
+    const line = readLine(record);
+    return { number: index + (isJson ? 1 : 2), ...line };
   });
+  return { lines, given: [...given] };
+
+  /** @param {unknown} source */
+  function readLine(source) {
+    /** @type {{ [field: string]: unknown }} */ const record = {};
+    if (typeof source !== 'object' || source === null)
+      return { record, problem: `This is ${source}, not a record.` };
+    /** @type {string[]} */ const problems = [];
+    /** @type {Map<unknown, unknown>} */ const cells = new Map();
+    for (const [name, value] of Object.entries(source)) {
+      const field = known.get(plain(name));
+      if (!field) problems.push(`There is no field ${name}.`);
+      else if (field.created) cells.set(field, value);
+      else given.add(name);
+    }
+    for (const field of fields.filter(({ created }) => created)) {
+      const value = cells.get(field);
+      const read = fromText(field, `${value ?? ''}`, field.isRequired, decimal);
+      const problem = read.problem ?? ruleBroken(field, read.value);
+      if (problem)
+        problems.push(`${field.label} ${value === null ? 'must not be null' : problem}.`);
+      else if (read.value !== null) record[field.name] = read.value;
+    }
+    return { record, problem: problems.join(' ') };
+  }
 }
 
 /**
@@ -109,7 +181,9 @@ async function create({ name, title, bulkMax }, lines) {
       done += part.length;
     } catch (error) {
       const issues = error instanceof Problem && bulkMax > 1 ? error.issues : [];
-      const refused = new Map(issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], detail]));
+      const refused = new Map(
+        issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], detail]),
+      );
       for (const [line, detail] of refused) failed.push(`line ${line?.number} ${detail}`);
       // A refused record keeps the whole request from being carried out, so the others are sent again.
       if (refused.size > 0) parts.push(part.filter((line) => !refused.has(line)));
@@ -118,7 +192,7 @@ async function create({ name, title, bulkMax }, lines) {
     say(`Creating ${title.toLowerCase()}: ${done} of ${lines.length}…`);
   }
   const news = `Created ${done} of ${lines.length}.`;
-  if (failed.length > 0) say(`${news} Not created: ${failed.join('; ')}`, undefined, 60);
+  if (failed.length > 0) say(`${news} Not created: ${failed.join('; ')}`, 60);
   else say(news);
   await loadList(true);
 }

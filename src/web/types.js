@@ -6,6 +6,12 @@
  * @typedef {{ readonly id: number, readonly [field: string]: string | number | boolean | undefined }} Row
  */
 
+/**
+ * An event of the feed, and several of one kind.
+ * @typedef {{ type: 'created' | 'replaced' | 'removed', collection: string, id: number, record?: Row }} Change
+ * @typedef {Change & { count: number, at: number }} Activity
+ */
+
 /** @typedef {{ readonly id: number, readonly name: string, readonly email: string, readonly role: string }} User */
 
 /** @typedef {{ data: Row, etag: string }} Stored a record with its entity tag */
@@ -47,15 +53,16 @@
  * A form. `before` holds the stored texts and `texts` the texts of the controls; where they differ, the person has
  * changed a field. `disputes` holds the former and the other person's value of each field that both sides have changed.
  * `sent` is the body that may have arrived; `retryKey` is its idempotency key, so that it is not carried out twice.
- * @typedef {{ collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, base?: Stored, before: Texts,
- *   texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
+ * `isGone`: someone else has removed the record.
+ * @typedef {{ key: string, collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, isGone: boolean,
+ *   base?: Stored | undefined, before: Texts, texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
  *   mayChange: boolean, sent: string, retryKey: string }} Draft
  */
 
 /**
  * `#items/5?sort=-price` has the view `items` and the id `5`. The page's own views have an id and no name: `#/account`.
  * @typedef {{ view: string, id: string, query: URLSearchParams }} Route
- * @typedef {{ text: string, undo: (() => void) | undefined }} Toast
+ * @typedef {{ collection: Collection, rows: readonly Row[], text: string, until: number, undo: () => void }} Removal
  */
 
 /**

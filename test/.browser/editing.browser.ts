@@ -16,7 +16,7 @@ visitTest('an item is created, shown, changed and removed', { things: 2 }, async
   await save(visit);
   await says('Created item 3.');
   assert.equal(await hash(), '#items/3');
-  assert.equal(await text('#record-title'), 'Item 3');
+  assert.equal(await text('#record-kind'), 'Item 3');
   await browser.until('return document.querySelector("tr.current")?.innerText.includes("Reading lamp")');
   assert.deepEqual(await column(2), ['Thing 1', 'Thing 2', 'Reading lamp']);
 
@@ -28,7 +28,7 @@ visitTest('an item is created, shown, changed and removed', { things: 2 }, async
   assert.deepEqual(await column(3), ['1.25', '2.5', '30']);
 
   await browser.click('.record .danger');
-  await says('Removing 1 item…');
+  await says('Removing 1 item');
   await idle();
   assert.equal(await hash(), '#items');
   assert.deepEqual(await column(2), ['Thing 1', 'Thing 2']);
@@ -328,7 +328,13 @@ visitTest('a field that both have changed is asked about; the new version become
   assert.equal(await value('name'), 'Mine');
   assert.equal(await value('price'), '99', 'what only they changed is taken');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 99 });
-  // To go on editing is to save over the version that has been seen, and over no other one.
+  // Until the person has decided, nothing is saved, however often they try and whatever else changes.
+  await server.as('ada', 'PATCH', '/items/2', { price: 98 });
+  await save(visit);
+  await visit.shows('Not saved yet: someone else', '.record > .error');
+  assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 98 });
+  // To keep one's own is to save over the version that has been seen, and over no other one.
+  await browser.click('.dispute + .actions button');
   await server.as('ada', 'PATCH', '/items/2', { price: 100 });
   await save(visit);
   await visit.says('Saved. Someone else had changed price; that was kept.');
@@ -348,13 +354,17 @@ visitTest('a field that both have changed is asked about; the new version become
 visitTest('a form keeps its input when someone else removes the record', {
   things: 2, refusals: [404],
 }, async (visit) => {
-  const { server, fill, value } = visit;
+  const { browser, server, fill, value } = visit;
   await visit.signIn('#items/2');
   await fill('name', 'Still here');
   await server.as('ada', 'DELETE', '/items/2');
   await save(visit);
   await visit.shows('no record has this id', '.record');
   assert.equal(await value('name'), 'Still here');
+  // It can be created again from what is typed.
+  await browser.click('.record .primary');
+  await visit.says('Created item 3.');
+  assert.deepEqual(await stored(visit, 3), { id: 3, name: 'Still here', price: 2.5 });
 });
 
 visitTest('"12,50" is never 1250', { things: 1 }, async (visit) => {

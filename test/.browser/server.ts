@@ -12,7 +12,8 @@ export const password = 'the house on the hill';
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  readonly body: string;
+  /** As it came where it is compressed. */
+  readonly body: string | Buffer;
 }
 
 /**
@@ -43,6 +44,8 @@ export interface TestServer {
 export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections'> {
   /** How many members there are beside Ada and Grace. */
   readonly people?: number;
+  /** Whether the page receives the changes of others. Without it, it learns of them as it reads. */
+  readonly hasFeed?: boolean;
   /** How many items there are: `Thing 1`, `Thing 2` … at rising prices. */
   readonly things?: number;
 }
@@ -52,7 +55,7 @@ export const letThrough: Double = (_request, forward) => forward();
 
 /** Serves an application in memory at a port of its own. Ada (1) is an administrator, Grace (2) a member. */
 export async function serve(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
-  const { people = 0, things = 0, auth, collections } = options;
+  const { people = 0, things = 0, hasFeed = false, auth, collections } = options;
   const app = await createApp({ scryptCost: 1, auth, collections });
   t.after(() => app.close());
   const appPort = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -68,7 +71,13 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
       const answer = await new Promise<IncomingMessage>((resolve, reject) => {
         sent.on('response', resolve).on('error', reject);
       });
-      return { status: answer.statusCode ?? 0, headers: answer.headers, body: String(await buffer(answer)) };
+      if (answer.headers['content-type'] === 'text/event-stream') {
+        if (hasFeed) answer.pipe(response.writeHead(200, answer.headers)).on('close', () => answer.destroy());
+        return new Promise(() => undefined);
+      }
+      const content = await buffer(answer);
+      const isEncoded = answer.headers['content-encoding'] !== undefined;
+      return { status: answer.statusCode ?? 0, headers: answer.headers, body: isEncoded ? content : String(content) };
     };
     // A test may have ended meanwhile.
     const answer = await server.double(Object.assign(incoming, { body }), forward, response).catch(() => undefined);
@@ -135,8 +144,9 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
 export function describing(change: (document: any) => void, next: Double = letThrough): Double {
   return async (request, forward, response) => {
     if (request.url !== '/openapi.json') return next(request, forward, response);
+    delete request.headers['accept-encoding'];
     const answer = await forward();
-    const document = JSON.parse(answer.body);
+    const document = JSON.parse(String(answer.body));
     change(document);
     return { ...answer, body: JSON.stringify(document) };
   };

@@ -95,7 +95,7 @@ visitTest('signing out leaves no data of the person, not even behind the back bu
 });
 
 visitTest('a tab notices when another one signs out or signs in as another user', {
-  things: 1, refusals: [403],
+  things: 1, refusals: [403, 409],
 }, async (visit) => {
   const { browser, server, shows, idle } = visit;
   await visit.signIn('#items');
@@ -119,7 +119,7 @@ visitTest('a tab notices when another one signs out or signs in as another user'
   await idle();
   await login('grace');
   await shows('Someone else has signed in', '#other-user');
-  await browser.click('#other-user button');
+  await browser.click('#other-user .primary');
   await shows('Grace Hopper', '#who');
 });
 
@@ -225,7 +225,7 @@ visitTest('stored markup is shown as text', {}, async (visit) => {
   await server.as('ada', 'POST', '/items', { name, price: 1 });
   await server.as('ada', 'PATCH', '/users/1', { name });
   await visit.signIn();
-  await shows(name, '.rows');
+  await shows(name, '#home');
   await shows(name, '#who');
   await visit.visit('#items/1');
   await shows(name, '#list');

@@ -97,7 +97,7 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
       const script = 'return document.querySelector(arguments[1])?.innerText.includes(arguments[0])';
       await browser.until(script, words, within);
     },
-    says: (words) => visit.shows(words, '#status'),
+    says: (words) => visit.shows(words, '#news'),
     column: (index) => browser.run(`
       return [...document.querySelectorAll('#list tbody tr')].map((row) => row.children[arguments[0]].innerText)
     `, index),

@@ -23,7 +23,7 @@ test('the dashboard is a page for a signed-in browser, and JSON for other caller
   const cookie = login.field('set-cookie')?.split(';')[0] ?? '';
   const page = await ask('GET', '/dashboard', { fields: { cookie, accept: 'text/html' } });
   assert.equal(page.field('content-type'), 'text/html; charset=utf-8');
-  assert.equal(page.field('vary'), 'Accept, Cookie');
+  assert.equal(page.field('vary'), 'Accept, Accept-Encoding, Cookie');
   const changed = await ask('GET', '/dashboard', { fields: { cookie, accept: 'text/html', 'if-match': '"x"' } });
   assert.equal(changed.status, 412);
   for (const accept of ['', '*/*', 'application/json', 'application/json, text/html', 'image/png']) {

@@ -1,0 +1,24 @@
+// @ts-check
+/** Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link. */
+import { bdi, h } from './dom.js';
+import { toShow } from './model.js';
+import { showAge } from './numbers.js';
+
+/** @import { Child, Field } from './types.js' */
+
+/** Describes a value for reading. @type {(field: Field, value: unknown) => Child} */
+export function show(field, value) {
+  const { kind } = field;
+  const text = toShow(field, value);
+  if (value === undefined) return h('span.quiet', text);
+  if (kind === 'boolean') {
+    const look = { class: value ? 'mark' : 'quiet', role: 'img', 'aria-label': text, title: text };
+    return h('span', look, value ? '✓' : '✕');
+  }
+  if (kind === 'choice') return h('span.pill', text);
+  if (kind === 'time') return h('time', { datetime: `${value}`, title: text }, showAge(`${value}`));
+  if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
+  const isAddress = kind === 'text' && /^https?:\/\/\S+$/u.test(text);
+  if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
+  return bdi(text);
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { visitTest } from './visit.ts';
+
+visitTest('the overview shows the last hour as pictures and as a table, and what needs attention', {
+  things: 6, hasFeed: true,
+}, async (visit) => {
+  const { browser, server, shows, text } = visit;
+  const now = Date.UTC(2026, 0, 31, 12);
+  server.double = async (request, forward) => {
+    if (request.url !== '/status') return forward();
+    delete request.headers['accept-encoding'];
+    const answer = await forward();
+    const minutes = Array.from({ length: 60 }, (_, index) => ({
+      at: new Date(now + index * 60_000).toISOString(),
+      requests: index * 100, p99Ms: 2.5, writes: index, failedSignIns: index === 3 ? 12 : 0, records: 1000 + index,
+    }));
+    const status = { ...JSON.parse(String(answer.body)), minutes, freeBytes: 5e8 };
+    return { ...answer, body: JSON.stringify(status) };
+  };
+  await visit.signIn();
+  await browser.until('return document.querySelectorAll("#home svg").length === 4');
+  assert.equal((await text('.tiles')).replaceAll(/\s+/g, ' ').trim(),
+    'Requests a minute 5,800 Slowest 1 % (p99), ms 2.5 Writes a minute 58 Records 1,058 The last hour as a table');
+  const points = 'return document.querySelector("#home svg path + path").getAttribute("d").split("L").length';
+  assert.equal(await browser.run(points), 60);
+  assert.equal(await browser.run('return document.querySelectorAll("#home details tr").length'), 61);
+  await shows('The disk has only 500 MB free.', '#home');
+  await shows('12 sign-ins were refused in the last hour.', '#home');
+  // Changes of one kind that come together are one line.
+  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("live.js"))');
+  await server.as('ada', 'POST', '/items', { name: 'Desk lamp', price: 5 });
+  await shows('Desk lamp created', '#home');
+  await server.as('ada', 'POST', '/items/batch', Array.from({ length: 40 }, () => ({ name: 'More', price: 1 })));
+  await shows('41 items created', '#home');
+  await server.as('ada', 'PATCH', '/items/1', { price: 7 });
+  await shows('Thing 1 changed', '#home');
+});
+
+visitTest('nothing needs attention where all is well, and a member sees no figures of the server', {
+  things: 1,
+}, async (visit) => {
+  await visit.signIn();
+  await visit.shows('Nothing. All is well.', '#home');
+  await visit.browser.click('#who');
+  await visit.browser.click('#sign-out');
+  await visit.enterCredentials('grace');
+  await visit.shows('Grace Hopper', '#who');
+  await visit.idle();
+  assert.equal(await visit.browser.run('return document.querySelectorAll("#home svg").length'), 0);
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { visitTest } from './visit.ts';
+
+const perSecond = 5000;
+const seconds = 2;
+/**
+ * Time of the page's thread for an event of the feed, all told: what a second of 5,000 leaves of a second. Processor
+ * time does not grow with what else a machine does, as the length of a task does.
+ */
+const microsecondsPerEventMax = 100;
+
+visitTest('5,000 writes a second by others leave a list of 250 rows and its form smooth', {
+  things: 250, hasFeed: true,
+}, async (visit) => {
+  const { browser, server, t } = visit;
+  await visit.signIn('#items/5?limit=250');
+  await visit.fill('name', 'Being typed');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 250');
+  await browser.devtools('Performance.enable', { timeDomain: 'threadTicks' });
+  const busy = async (): Promise<number> => {
+    const { metrics } = await browser.devtools('Performance.getMetrics');
+    return metrics.find(({ name }: { name: string }) => name === 'TaskDuration').value;
+  };
+  await browser.run(`
+    window.longest = 0;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
+    }).observe({ type: 'longtask' });
+    window.frames_ = 0;
+    window.draws = 0;
+    const frame = () => { window.frames_ += 1; requestAnimationFrame(frame); };
+    requestAnimationFrame(frame);
+    // Each draw writes the title.
+    new MutationObserver(() => (window.draws += 1)).observe(document.querySelector('title'), { childList: true });
+  `);
+  const before = await busy();
+  const group = 250;
+  for (let sent = 0; sent < perSecond * seconds; sent += group) {
+    const records = Array.from({ length: group - 10 }, (_, index) => ({ name: `New ${sent + index}`, price: 1 }));
+    const changes = Array.from({ length: 10 }, (_, index) => 10 + ((sent / group + index * 23) % 240));
+    await Promise.all([
+      server.as('ada', 'POST', '/items/batch', records),
+      ...changes.map((id) => server.as('ada', 'PATCH', `/items/${id}`, { price: sent + id })),
+      new Promise((resolve) => setTimeout(resolve, (1000 * group) / perSecond)),
+    ]);
+  }
+  const count = (perSecond * seconds * (group - 10)) / group;
+  await browser.untilWithin(20, 'return document.querySelector("#show-changes").innerText.includes(arguments[0])',
+    `${count}`);
+  const used = (await busy()) - before;
+  const [longest, frames, draws] = await browser.run('return [window.longest, window.frames_, window.draws]');
+  const busyMs = (used * 1000).toFixed();
+  t.diagnostic(`longest task ${longest} ms, thread busy ${busyMs} ms, ${draws} draws in ${frames} frames`);
+  assert.ok(draws <= frames, `${draws} draws in ${frames} frames`);
+  assert.ok((used / (perSecond * seconds)) * 1e6 <= microsecondsPerEventMax, `${used} s of the page's thread`);
+  assert.equal(await visit.value('name'), 'Being typed');
+});

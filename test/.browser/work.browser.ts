@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { keys, visitTest, type Visit } from './visit.ts';
+
+/** The id of the element that has the focus, or its class where it has none. */
+const focusedId = ({ browser }: Visit): Promise<string> =>
+  browser.run('return document.activeElement.id || document.activeElement.className');
+const focusReaches = ({ browser }: Visit, id: string): Promise<unknown> =>
+  browser.until('return document.activeElement.id === arguments[0]', id);
+
+visitTest('each removal can be undone in every view until its time is over', { things: 4 }, async (visit) => {
+  const { browser, server, says, shows } = visit;
+  await visit.signIn('#items/2');
+  const remove = async (id: number): Promise<void> => {
+    await visit.visit(`#items/${id}`);
+    await browser.until('return document.querySelector("#record-kind").innerText === `Item ${arguments[0]}`', id);
+    await browser.click('.record .danger');
+  };
+  await remove(2);
+  await says('Removing 1 item');
+  await focusReaches(visit, 'open-3');
+  await remove(3);
+  await browser.until('return document.querySelectorAll("#removals li").length === 2');
+  await browser.click('#views a');
+  await shows('Overview', '#home');
+  const seconds = 'return parseInt(document.querySelector("#removals li:last-child small").innerText)';
+  const before: number = await browser.run(seconds);
+  await browser.until(`${seconds} < ${before}`);
+  await browser.press('u');
+  await says('Kept 1 item.');
+  const running = 'return document.querySelectorAll("#removals li").length';
+  assert.equal(await browser.run(running), 1, 'the first one runs on');
+  await browser.untilWithin(12, 'return document.querySelector("#status").innerText.includes("Removed 1 item.")');
+  const { data } = await server.as('ada', 'GET', '/items');
+  assert.deepEqual(data.map(({ id }: { id: number }) => id), [1, 3, 4], 'the latest removal was undone');
+});
+
+visitTest('what is typed after Create stays in the form', {}, async (visit) => {
+  const { browser, fill, says, hash } = visit;
+  await visit.signIn('#items/new');
+  await fill('price', '5');
+  await fill('name', 'Lamp');
+  await browser.press(keys.enter, keys.control);
+  await browser.press('n?x');
+  await says('Created item 1.');
+  assert.equal(await hash(), '#items/1');
+  assert.equal(await visit.value('name'), 'Lampn?x', 'typing goes on where it was');
+  await browser.run('document.querySelector("#field-name").blur()');
+  await visit.visit('#items/new');
+  await browser.click('#leave [value=discard]');
+  await browser.until('return location.hash.startsWith("#items/new")');
+  await fill('name', 'Chair');
+  await fill('price', '7');
+  await browser.click('.record .primary');
+  await browser.press('nx');
+  await says('Created item 2.');
+  await focusReaches(visit, 'field-name');
+  assert.equal(await hash(), '#items/2');
+});
+
+visitTest('after closing, the focus is on the row, and it can be seen', { things: 3 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  const close = [
+    () => browser.press(keys.escape), () => browser.click('#close'), () => browser.back(),
+  ];
+  for (const leave of close) {
+    await browser.click('#open-2');
+    await browser.until('return document.querySelector("#field-name")');
+    await leave();
+    await browser.until('return !document.querySelector("#drawer").checkVisibility()');
+    await focusReaches(visit, 'open-2');
+  }
+  await browser.press('j');
+  await focusReaches(visit, 'open-3');
+  const outline = 'return getComputedStyle(document.querySelector("#open-3").closest("tr")).outlineStyle';
+  assert.notEqual(await browser.run(outline), 'none', 'a cell clips the outline of its link');
+  assert.equal(await focusedId(visit), 'open-3');
+});
+
+visitTest('a label belongs to one field', { things: 1 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#users/2');
+  await browser.until('return document.querySelector("#field-name")');
+  await visit.visit('#/account');
+  await browser.until('return document.querySelector("#home #field-name")');
+  const twice = `
+    const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
+    return ids.filter((id, index) => ids.indexOf(id) !== index);
+  `;
+  await browser.until(`return (() => { ${twice} })().length === 0`);
+  await browser.click('#home label[for=field-name]');
+  await focusReaches(visit, 'field-name');
+});
+
+visitTest('a search keeps its spaces, and never reaches another collection', { things: 12 }, async (visit) => {
+  const { browser, server } = visit;
+  await visit.signIn('#items');
+  await browser.type('#search', 'Thing ');
+  await browser.until('return location.hash === "#items?q=Thing"');
+  await visit.idle();
+  assert.equal(await browser.run('return document.querySelector("#search").value'), 'Thing ');
+  await browser.press('1');
+  await browser.until('return location.hash === "#items?q=Thing+1"');
+  await browser.press('99');
+  await browser.run('document.querySelector("#views a[href=\'#users\']").click()');
+  await browser.until('return document.querySelector("#title").innerText === "Users"');
+  await visit.idle();
+  // Longer than the pause after which a search begins.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.equal(await visit.hash(), '#users');
+  assert.equal(await browser.run('return document.querySelector("#search").value'), '');
+  assert.deepEqual(server.requests.filter((line) => line.includes('/users?') && line.includes('q=')), []);
+});
+
+visitTest('filters begin with "contains", which says that case matters', { things: 3 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  await browser.click('#add-filter');
+  await browser.until('return document.querySelector("#condition").selectedOptions[0]');
+  assert.equal(
+    await browser.run('return document.querySelector("#condition").selectedOptions[0].text'),
+    'Name contains (case matters)',
+  );
+});
+
+visitTest('the next page starts at its top, under a head that stays', { things: 120 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items?limit=50');
+  await browser.run('document.querySelector("#list").scrollTop = 900');
+  await browser.click('#page-next');
+  await browser.until('return document.querySelector("#range").innerText.startsWith("51")');
+  await visit.idle();
+  assert.equal(await browser.run('return document.querySelector("#list").scrollTop'), 0);
+});
