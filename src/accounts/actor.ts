@@ -11,15 +11,15 @@ import type { AccountRecords } from './records.ts';
  * @throws CairnError `actor_changed`
  */
 export function checkActor(
-  reader: Pick<Transaction, 'get'>,
+  transaction: Transaction,
   principal: Principal,
   { users, sessions }: AccountRecords,
 ): void {
   if (principal.kind === 'anonymous' || principal === localAdministrator) return;
-  const user = reader.get(users, principal.userId);
+  const user = transaction.get(users, principal.userId);
   const isCurrent =
     principal.kind === 'session'
-      ? reader.get(sessions, principal.sessionId) !== undefined
+      ? transaction.get(sessions, principal.sessionId) !== undefined
       : principal.issuedAt * 1000 > (user?.signedOutAt ?? 0);
   if (isCurrent && user?.role === principal.role) return;
   throw new CairnError(
@@ -29,20 +29,11 @@ export function checkActor(
 }
 
 /**
- * Does the same check before the transaction: a caller that will be refused must not
- * guess passwords, use up the attempts of an account, or have passwords hashed.
- * @throws CairnError `actor_changed`
+ * Does the same check before the transaction that writes: a caller that will be refused must
+ * not guess passwords, use up the attempts of an account, or have passwords hashed. The
+ * transaction that it takes writes nothing.
+ * @throws CairnError `actor_changed`, and the errors of `Store.write`
  */
 export async function checkActorFirst(principal: Principal, parts: AccountParts): Promise<void> {
-  try {
-    checkActor(published, principal, parts);
-  } catch {
-    // Another node may have changed the caller's role or started the session.
-    await parts.store.confirm();
-    checkActor(published, principal, parts);
-  }
+  await parts.store.write((transaction) => checkActor(transaction, principal, parts));
 }
-
-const published: Pick<Transaction, 'get'> = {
-  get: (collection, id) => collection.get(id),
-};

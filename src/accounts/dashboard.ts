@@ -21,11 +21,9 @@ export function dashboardWriter(
   return (holder) => {
     const { userId, role, sessionId } = holder;
     const user = writeUser(found(records.users.get(userId)));
-    const counts = JSON.stringify({
-      items: items?.records.size,
-      ...(role === 'admin' && { users: records.users.size }),
-      sessions: sessions.list(holder, userId).length,
-    });
+    const itemCount = items === undefined ? '' : `"items":${items.records.size},`;
+    const userCount = role === 'admin' ? `"users":${records.users.size},` : '';
+    const counts = `{${itemCount}${userCount}"sessions":${sessions.list(holder, userId).length}}`;
     const session = sessions.write(found(records.sessions.get(sessionId)), sessionId);
     return `{"user":${user},"counts":${counts},${recentItems()}"session":${session}}`;
   };

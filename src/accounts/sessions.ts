@@ -20,8 +20,8 @@ import type { Audit } from './audit.ts';
 import type { AccountParts } from './parts.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 
-/** Where a session is used, so that its user can recognise it. */
-export interface Origin {
+/** What uses a session, so that its user can recognise it. */
+export interface Client {
   readonly address: string;
   readonly agent: string;
 }
@@ -42,9 +42,12 @@ export interface SignedIn extends StartedSession {
 export class Sessions {
   readonly #parts: AccountParts;
   /**
-   * The JSON of a record, which is immutable: formatting three dates is slower than the look-up.
+   * The JSON of a record, which is immutable: formatting three dates is slower than the
+   * look-up. The second text is that of the session of the request.
    */
-  readonly #written = new WeakMap<SessionRecord, string>();
+  readonly #written = new WeakMap<SessionRecord, readonly [string, string]>();
+  /** Hashes of live secrets, which requests repeat. A full map is cleared. */
+  readonly #hashes = new Map<string, string>();
   /** The index of the block of records that was swept last. */
   #swept = 0;
 
@@ -57,7 +60,7 @@ export class Sessions {
     transaction: Transaction,
     kind: SessionKind,
     userId: number,
-    origin: Origin,
+    client: Client,
   ): StartedSession {
     const { sessions, random } = this.#parts;
     const live = transaction
@@ -73,7 +76,7 @@ export class Sessions {
       kind === 'cookie'
         ? { lookupHash: hash }
         : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
-    const use = this.#useFrom(origin);
+    const use = this.#useFrom(client);
     const session = transaction.insert(sessions, {
       kind,
       userId,
@@ -106,15 +109,15 @@ export class Sessions {
    * stolen after a crash.
    * @throws CairnError `invalid_credentials`, and the errors of `Store.write`
    */
-  async refresh(token: string, origin: Origin): Promise<SignedIn> {
+  async refresh(token: string, client: Client): Promise<SignedIn> {
     const { store, users, audit } = this.#parts;
     const { secret, session, isReused } = await store.write((transaction) =>
-      this.#rotate(transaction, token, origin),
+      this.#rotate(transaction, token, client),
     );
     const user = session && users.get(session.userId);
     if (session !== undefined && secret !== undefined && user !== undefined)
       return { secret, session, user };
-    const { address } = origin;
+    const { address } = client;
     if (isReused)
       audit('refresh_token_reused', { userId: session?.userId, sessionId: session?.id, address });
     const message = 'Cannot refresh the session: the refresh token is not valid, so sign in again';
@@ -199,36 +202,29 @@ export class Sessions {
     const network = networkOf(address);
     const sessions = this.#parts.sessions.members('user', userId);
     return sessions.some(
-      (session) => networkOf(session.address) === network && this.#isLive(session),
+      (session) => networkOf(session.address) === network && this.#staysLive(session),
     );
   }
 
   /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */
   write(session: SessionRecord, currentId: number | undefined): string {
-    let json = this.#written.get(session);
-    if (json === undefined) {
+    let written = this.#written.get(session);
+    if (written === undefined) {
       const { id, userId, kind, address, agent } = session;
       const times = [session.createdAt, session.lastSeenAt, sessionEndsAt(session)];
       const [createdAt, lastSeenAt, expiresAt] = times.map((time) => new Date(time).toISOString());
-      json = JSON.stringify({
-        id,
-        userId,
-        kind,
-        createdAt,
-        lastSeenAt,
-        expiresAt,
-        address,
-        agent,
-      }).slice(0, -1);
-      this.#written.set(session, json);
+      const shown = { id, userId, kind, createdAt, lastSeenAt, expiresAt, address, agent };
+      const text = (current: boolean): string => JSON.stringify({ ...shown, current });
+      written = [text(false), text(true)];
+      this.#written.set(session, written);
     }
-    return `${json},"current":${session.id === currentId}}`;
+    return written[session.id === currentId ? 1 : 0];
   }
 
   /** Whether the session with this id has not ended. */
   isOpen(id: number): boolean {
     const session = this.#parts.sessions.get(id);
-    return session !== undefined && this.#isLive(session);
+    return session !== undefined && this.#staysLive(session);
   }
 
   #isLive(session: SessionRecord): boolean {
@@ -247,8 +243,14 @@ export class Sessions {
   /** Returns the live session of the cookie with this secret, and records the use. */
   #find(secret: string): SessionRecord | undefined {
     const { sessions, clock } = this.#parts;
-    const session = sessions.find('lookup', secretHash(secret));
+    const remembered = this.#hashes.get(secret);
+    const hash = remembered ?? secretHash(secret);
+    const session = sessions.find('lookup', hash);
     if (session?.kind !== 'cookie' || !this.#staysLive(session)) return undefined;
+    if (remembered === undefined) {
+      if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
+      this.#hashes.set(secret, hash);
+    }
     // The time of the use, since the write may be delayed.
     const now = clock.now();
     if (lastSeenIsDue(session, now)) {
@@ -293,7 +295,7 @@ export class Sessions {
   }
 
   /** Applies the decision of `decideRefresh`. The token is valid if there is a `secret`. */
-  #rotate(transaction: Transaction, token: string, origin: Origin): Rotation {
+  #rotate(transaction: Transaction, token: string, client: Client): Rotation {
     const { sessions, clock, ring } = this.#parts;
     const session = this.#family(transaction, token);
     if (session?.tokenHash === undefined) return {};
@@ -307,7 +309,7 @@ export class Sessions {
     }
     const secret = successorOf(token, ring());
     const hashes = { tokenHash: secretHash(secret), previousHash: tokenHash };
-    const rotated = { ...session, ...hashes, ...this.#useFrom(origin) };
+    const rotated = { ...session, ...hashes, ...this.#useFrom(client) };
     return { secret, session: transaction.replace(sessions, session.id, rotated) };
   }
 
@@ -330,7 +332,7 @@ export class Sessions {
   }
 
   /** The fields of a session that is used now. */
-  #useFrom({ address, agent }: Origin) {
+  #useFrom({ address, agent }: Client) {
     const lastSeenAt = this.#parts.clock.now();
     return { lastSeenAt, address, agent: agent.slice(0, limits.sessionAgentLengthMax) };
   }

@@ -4,7 +4,7 @@ import { CairnError } from '../base/errors.ts';
 import { emailKey } from '../schema/field.ts';
 import { turnOf, type AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
-import type { Origin, Sessions, SignedIn } from './sessions.ts';
+import type { Client, Sessions, SignedIn } from './sessions.ts';
 
 /** What a person signs in with. */
 export interface Credentials {
@@ -28,10 +28,10 @@ export class SignIn {
    * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and the
    *   errors of `Store.write`
    */
-  async start(credentials: Credentials, kind: SessionKind, origin: Origin): Promise<SignedIn> {
+  async start(credentials: Credentials, kind: SessionKind, client: Client): Promise<SignedIn> {
     const { store, users, clock, audit } = this.#parts;
     for (;;) {
-      const known = await this.#authenticate(credentials, origin.address);
+      const known = await this.#authenticate(credentials, client.address);
       const rehashed = await this.#rehashed(known, credentials.password);
       const started = await store.write((transaction) => {
         const user = transaction.get(users, known.id);
@@ -49,7 +49,7 @@ export class SignIn {
           : transaction.replace(users, user.id, { ...user, ...changes });
         return {
           user: current,
-          ...this.#sessions.start(transaction, kind, user.id, origin),
+          ...this.#sessions.start(transaction, kind, user.id, client),
         };
       });
       // Another request changed the password or its hash in the meantime: compare again.
@@ -59,7 +59,7 @@ export class SignIn {
         userId: user.id,
         sessionId: session.id,
         sessionKind: kind,
-        address: origin.address,
+        address: client.address,
       });
       return started;
     }

@@ -123,33 +123,34 @@ export class Users {
   async change(target: Target, draft: UserDraft): Promise<ChangedUser> {
     const { principal, id: userId, precondition, address } = target;
     const { store, throttle, passwords, clock } = this.#parts;
-    // Another node may have created the user.
-    if (this.records.get(userId) === undefined) await store.confirm();
-    const seen = found(this.records.get(userId));
-    await checkActorFirst(principal, this.#parts);
+    const known = await store.write((transaction) => {
+      const user = found(transaction.get(this.records, userId));
+      checkActor(transaction, principal, this.#parts);
+      return user;
+    });
     precondition.demand();
-    const asked = draft.against(seen);
-    const isNewEmail = emailKey(asked.email) !== emailKey(seen.email);
+    const proposal = draft.against(known);
+    const isNewEmail = emailKey(proposal.email) !== emailKey(known.email);
     if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(userId, '');
-    const mustProve = needsProof(principal, seen, asked);
-    const provenHash = mustProve
-      ? await this.#prove(seen, asked.currentPassword, address)
+    const provenHash = needsProof(principal, known, proposal)
+      ? await this.#prove(known, proposal.currentPassword, address)
       : undefined;
-    const { password } = asked;
+    const { password } = proposal;
     const newHash = password && (await passwords.hash(password, turnOf(principal.userId)));
     const { before, after, renewed } = await this.#writeAs(principal, (transaction, writer) => {
       const before = found(transaction.get(this.records, userId));
-      const input = before === seen ? asked : draft.against(before);
+      const values = before === known ? proposal : draft.against(before);
       precondition.check(before.revision);
-      if (input.role !== 'admin') this.#keepAnAdministrator(transaction, before);
+      if (values.role !== 'admin') this.#keepAnAdministrator(transaction, before);
       // Another request may have changed the password since it was proven.
       const isProven = before.passwordHash === provenHash;
-      if (!isProven && needsProof(principal, before, input)) throw wrongPassword();
-      const { name, email, role } = input;
+      if (!isProven && needsProof(principal, before, values)) throw wrongPassword();
+      const { name, email, role } = values;
       const secrets = newHash && { passwordHash: newHash, signedOutAt: clock.now() };
-      const isSame = newHash === undefined && looksSame(userFields, before, input);
-      const changed = { ...before, name, email, role, ...secrets };
-      const after = isSame ? before : writer.replace(this, before, changed);
+      const isSame = newHash === undefined && looksSame(userFields, before, values);
+      const after = isSame
+        ? before
+        : writer.replace(this, before, { ...before, name, email, role, ...secrets });
       return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
     });
     this.#auditChange(before, after, { userId, by: principal.userId, address });

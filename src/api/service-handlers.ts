@@ -10,7 +10,7 @@ import { items } from '../collections/items.ts';
 import { found, type CollectionResource } from '../collections/resource.ts';
 import { dashboardWriter } from '../accounts/dashboard.ts';
 import type { AccountRecords } from '../accounts/records.ts';
-import type { Origin, Sessions } from '../accounts/sessions.ts';
+import type { Client, Sessions } from '../accounts/sessions.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { representationWriter } from '../schema/representation.ts';
@@ -64,7 +64,7 @@ function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
   const writeUser = representationWriter(userFields);
   return bind(signInRoutes, {
     async login({ request, body }) {
-      const { session, user, secret } = await signIn.start(body, 'cookie', originOf(request));
+      const { session, user, secret } = await signIn.start(body, 'cookie', clientOf(request));
       const expiresAt = new Date(sessionEndsAt(session)).toISOString();
       const text = `{"user":${writeUser(user)},"expiresAt":"${expiresAt}"}`;
       return unstoredReply(200, text, setSessionCookie(request, secret));
@@ -85,11 +85,11 @@ function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
     },
 
     async createToken({ request, body }) {
-      const origin = originOf(request);
+      const client = clientOf(request);
       const { secret, user } =
         'refresh_token' in body
-          ? await sessions.refresh(body.refresh_token, origin)
-          : await signIn.start(body, 'refresh', origin);
+          ? await sessions.refresh(body.refresh_token, client)
+          : await signIn.start(body, 'refresh', client);
       const { token, expiresIn } = tokens.issue(
         { userId: user.id, role: user.role },
         user.signedOutAt,
@@ -225,6 +225,6 @@ function unreadableQuery(detail: string): CairnError {
   return new CairnError('invalid_query', `Cannot read the query: ${detail}`);
 }
 
-function originOf({ address, fields }: Request): Origin {
+function clientOf({ address, fields }: Request): Client {
   return { address, agent: fields.get('user-agent') ?? '' };
 }

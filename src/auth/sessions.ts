@@ -53,20 +53,25 @@ export function sessionEndsAt({ kind, createdAt, lastSeenAt }: SessionTimes): nu
 }
 
 /**
- * Whether the session is live at `now`. A session from the future is not: the clock was wrong
- * when it was started or used, so its end is unknown.
+ * Whether the session is live at `now`. A session that was started in the future is not: the
+ * clock was wrong, so its end is unknown. One that was used in the future is: the clock was set
+ * back since, and the time of its start still ends it.
  */
 export function isLive(session: SessionTimes, now: number): boolean {
-  const { createdAt, lastSeenAt } = session;
-  return (
-    now < sessionEndsAt(session) &&
-    Math.max(createdAt, lastSeenAt) <= now + limits.clockSkewSecondsMax * 1000
-  );
+  return now < sessionEndsAt(session) && !isAhead(session.createdAt, now);
 }
 
-/** Whether a use at `now` must be recorded: at most once in a twelfth of the idle time. */
+/**
+ * Whether a use at `now` must be recorded: at most once in a twelfth of the idle time, and
+ * where the clock was set back since the last use.
+ */
 export function lastSeenIsDue({ kind, lastSeenAt }: SessionTimes, now: number): boolean {
-  return now - lastSeenAt >= (lifetimes[kind].idleSeconds * 1000) / 12;
+  const isOld = now - lastSeenAt >= (lifetimes[kind].idleSeconds * 1000) / 12;
+  return isOld || isAhead(lastSeenAt, now);
+}
+
+function isAhead(time: number, now: number): boolean {
+  return time > now + limits.clockSkewSecondsMax * 1000;
 }
 
 /** The stored state of a family of refresh tokens. */
@@ -125,8 +130,10 @@ export function decideRefresh(
 ): RefreshDecision {
   if (!isLive(family, now)) return 'ended';
   if (presentedHash === family.tokenHash) return 'rotate';
-  const isRepeatable = now <= family.lastSeenAt + limits.refreshRepeatSecondsMax * 1000;
-  return presentedHash === family.previousHash && isRepeatable ? 'repeat' : 'reuse';
+  const { lastSeenAt, previousHash } = family;
+  const isLate = now > lastSeenAt + limits.refreshRepeatSecondsMax * 1000;
+  const isRepeatable = !isLate && !isAhead(lastSeenAt, now);
+  return presentedHash === previousHash && isRepeatable ? 'repeat' : 'reuse';
 }
 
 const nameLength = 24;

@@ -140,6 +140,8 @@ const callers = {
   cookieIdleSecondsMax: 12 * 60 * 60,
   /** The longest time that a cookie session lives. */
   cookieLifetimeSecondsMax: 7 * 24 * 60 * 60,
+  /** The most secrets of sessions whose hashes are remembered; about 200 bytes each. */
+  sessionSecretsMax: 10_000,
   /** The most sessions of one user; a further one ends the oldest. */
   sessionsPerUserMax: 50,
   /** The longest time that a family of refresh tokens lives without being used. */

@@ -64,12 +64,17 @@ function combine(raw: readonly string[]): FieldValues {
  * There may be several, because a subdomain can set one of the same name.
  */
 export function readCookies(fields: Fields, name: string): string[] {
-  const pairs = fields.get('cookie')?.split(';') ?? [];
-  return pairs.flatMap((pair) => {
-    const equals = pair.indexOf('=');
-    const isNamed = equals !== -1 && pair.slice(0, equals).trim() === name;
-    return isNamed ? [pair.slice(equals + 1).trim()] : [];
-  });
+  const values: string[] = [];
+  const text = fields.get('cookie') ?? '';
+  for (let start = 0; start < text.length;) {
+    const next = text.indexOf(';', start);
+    const end = next === -1 ? text.length : next;
+    const equals = text.indexOf('=', start);
+    const isNamed = equals !== -1 && equals < end && text.slice(start, equals).trim() === name;
+    if (isNamed) values.push(text.slice(equals + 1, end).trim());
+    start = end + 1;
+  }
+  return values;
 }
 
 /** RFC 6265 §4.1.1, `cookie-octet`. */

@@ -635,6 +635,38 @@ test('a session of a clock that was ahead is ended, and so are its refresh token
   assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session', 'it stays so');
 });
 
+test('a step back of the clock ends no session that was used meanwhile', async (t) => {
+  const { clock, cookie, family, refresh, ask } = await setUp(t);
+  const [sid, token] = [await cookie('member'), await family()];
+  const dashboard = () => ask('GET', '/dashboard', { fields: { cookie: sid } });
+  const lastSeenAt = async () => Date.parse(Object((await dashboard()).json).session.lastSeenAt);
+  clock.step(day / 12);
+  while ((await lastSeenAt()) < clock.now()) await turn();
+  const refreshed = refreshTokenIn(await refresh(token));
+  clock.step(-day / 12);
+  assert.equal((await dashboard()).status, 200);
+  assert.equal((await refresh(refreshed)).status, 201);
+  while ((await lastSeenAt()) > clock.now()) await turn();
+  clock.advance(day / 2);
+  assert.equal((await dashboard()).status, 401, 'it ends by the time of its last use again');
+});
+
+test('a session that a sign-in finds ended does not come back when the clock steps back', async (t) => {
+  const { app, clock, cookie, ask, credentials } = await setUp(t);
+  const sid = await cookie('member');
+  clock.step(day);
+  const count = () => app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  const before = count();
+  const json = { ...credentials('member'), password: 'a guess' };
+  assert.equal((await ask('POST', '/login', { json })).status, 401);
+  for (let turns = 0; count() === before; turns += 1) {
+    assert.ok(turns < 10_000, 'the session is removed');
+    await turn();
+  }
+  clock.step(-day);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 401);
+});
+
 test('a session that has ended does not come back when the clock steps back', async (t) => {
   const { clock, cookie, family, refresh, ask, as } = await setUp(t);
   const [sid, listed, token] = [await cookie('member'), await cookie('member'), await family()];

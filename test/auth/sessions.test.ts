@@ -28,8 +28,14 @@ test('a session ends at the earlier of its idle and absolute limits', () => {
 test('a session is live from its start to its end, within the allowed clock skew', () => {
   const times = { kind, createdAt: hour, lastSeenAt: 2 * hour } as const;
   const liveAt = (now: number) => isLive(times, now);
-  assert.deepEqual([2 * hour - 60_000, 2 * hour, 14 * hour - 1].map(liveAt), [true, true, true]);
-  assert.deepEqual([2 * hour - 60_001, 14 * hour].map(liveAt), [false, false]);
+  assert.deepEqual([hour - 60_000, hour, 14 * hour - 1].map(liveAt), [true, true, true]);
+  assert.deepEqual([hour - 60_001, 14 * hour].map(liveAt), [false, false]);
+});
+
+test('a session that was used by a clock that was ahead ends by its start', () => {
+  const times = { kind, createdAt: 0, lastSeenAt: 10_000 * hour } as const;
+  assert.equal(isLive(times, 168 * hour - 1), true);
+  assert.equal(isLive(times, 168 * hour), false);
 });
 
 test('a use is recorded at most once in a twelfth of the idle time', () => {
@@ -37,5 +43,6 @@ test('a use is recorded at most once in a twelfth of the idle time', () => {
   assert.equal(seenAt(1000), false);
   assert.equal(seenAt(hour + 999), false);
   assert.equal(seenAt(hour + 1000), true);
-  assert.equal(seenAt(0), false, 'the clock was set back');
+  assert.equal(seenAt(0), false, 'within the allowed clock skew');
+  assert.equal(seenAt(1000 - 60_001), true, 'the clock was set back');
 });
