@@ -4,11 +4,16 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { cairn, temporaryDirectory, type Running } from './.support/cli/spawn.ts';
+import { cairn, temporaryDirectory, testProgram, type Running } from './.support/cli/spawn.ts';
 import { projectDirectory } from './.support/source.ts';
 
 const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
 const { scripts } = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
+
+/** The command `cairn` in a shell, in any directory. */
+const program = [process.execPath, ...testProgram('../src/main')]
+  .map((word) => `'${word === 'tsx' ? import.meta.resolve('tsx') : word}'`)
+  .join(' ');
 
 /** A fenced block of the README. Its language is empty where it shows what the shell block before it prints. */
 interface Block {
@@ -52,6 +57,8 @@ class Newcomer {
 
   async #type(lines: readonly string[]): Promise<string> {
     const script: string[] = [];
+    // A command that writes to the data needs the server stopped.
+    if (lines.some((line) => line.startsWith('cairn '))) await this.stop();
     for (const line of lines) {
       const [npm, name = '', ...words] = line.split(' ');
       if (npm !== 'npm') script.push(line);
@@ -65,7 +72,7 @@ class Newcomer {
   async #start(words: readonly string[]): Promise<void> {
     assert.match(scripts.start, /src\/main\.ts serve$/);
     await this.stop();
-    const files = words.map((word) => word.replace(/^books\.json$/, (file) => join(this.directory, file)));
+    const files = words.map((word) => word.replace(/^\w+\.json$/, (file) => join(this.directory, file)));
     const own = ['--port', '0', '--log', 'none', '--data', join(this.directory, 'data')];
     this.#server = cairn(this.#t, ['serve', ...files, ...own], { CAIRN_SCRYPT_COST: '14' });
     [, this.#origin = ''] = await this.#server.find(/^Cairn serves (http:\S+)$/m);
@@ -81,7 +88,8 @@ class Newcomer {
   /** Runs lines as one script, and resolves with what it prints. */
   async shell(script: string): Promise<string> {
     const filled = [...this.pasted].reduce((text, [placeholder, value]) => text.replaceAll(placeholder, value), script);
-    const child = spawn('bash', ['-euo', 'pipefail'], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn('bash', ['-euo', 'pipefail'], { cwd: this.directory, stdio: ['pipe', 'pipe', 'pipe'] });
+    child.stdin.write(`cairn() { ${program} "$@"; }\n`);
     child.stdin.end(filled.replaceAll('localhost:3000', this.#origin).replaceAll('curl ', 'curl -sS '));
     const written = { output: '', errors: '' };
     child.stdout.on('data', (chunk) => (written.output += String(chunk)));
@@ -104,6 +112,9 @@ function assertShown(printed: string, shown: string): void {
 test('the README goes from the first start to signing in, a collection and lists, line by line', async (t) => {
   const newcomer = new Newcomer(t);
   const { directory } = newcomer;
+  const posts = [{ id: 7, title: 'a title' }, { id: 9, title: 'another' }];
+  const database = { posts, comments: [{ id: 1, text: 'a comment', postId: 7 }] };
+  writeFileSync(join(directory, 'db.json'), JSON.stringify(database));
   await newcomer.follow('Run it');
   assert.ok(!existsSync(join(directory, 'data', 'admin-password')), 'no password is shown before it is needed');
   await newcomer.follow('Sign in');

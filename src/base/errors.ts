@@ -98,6 +98,7 @@ export class CairnError extends Error {
 export const exitMeanings = {
   0: 'done',
   64: 'a wrong option, value or argument: nothing was done',
+  65: 'a file that cannot be declared or imported: nothing was written',
   70: 'a bug in Cairn',
   74: 'a disk, a port or a file failed',
   75: 'another process has the data directory, or the port; or the cluster went on without this node: start it again',

@@ -35,7 +35,8 @@ export interface Terminal {
     setRawMode?(mode: boolean): unknown;
   };
   readonly environment: Environment;
-  out(text: string): void;
+  /** Writes to standard output. Long output waits until its reader has taken the last text. */
+  out(text: string): void | Promise<void>;
   err(text: string): void;
   /** Whether the output goes to a person. */
   readonly interactive: boolean;

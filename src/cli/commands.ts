@@ -20,7 +20,7 @@ export async function main(): Promise<void> {
     input: process.stdin,
     environment: systemEnvironment,
     interactive: process.stdout.isTTY,
-    out: (text) => void process.stdout.write(text),
+    out: (text) => new Promise((resolve) => process.stdout.write(text, () => resolve())),
     err: writeError,
   });
 }
@@ -33,7 +33,17 @@ export async function allCommands(): Promise<readonly Command[]> {
   const { dataCommands } = await import('./data.ts');
   const { keyCommands } = await import('./keys.ts');
   const { apiCommands } = await import('./api.ts');
-  return [serve, ...userCommands, ...dataCommands, ...keyCommands, ...apiCommands];
+  const { declareCommand } = await import('./declare.ts');
+  const { transferCommands } = await import('./transfer.ts');
+  return [
+    serve,
+    declareCommand,
+    ...transferCommands,
+    ...userCommands,
+    ...dataCommands,
+    ...keyCommands,
+    ...apiCommands,
+  ];
 }
 
 /**

@@ -8,16 +8,19 @@ import { UsageError } from '../config/settings.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { pageEndpoints } from '../web/assets.ts';
 
+/** The names that no collection can have, because the API has paths that begin with them. */
+export function takenNames(): string[] {
+  const pages = pageEndpoints(false).map(({ route }) => route);
+  return [...routeTable([]).values(), ...pages].map(({ path }) => path.split('/')[1] ?? '');
+}
+
 /**
  * Reads the file that `--collections` names.
  * @throws UsageError with the place of the first mistake
  */
 export function readDeclarations(file: string): Declarations {
-  const pages = pageEndpoints(false).map(({ route }) => route);
-  const routes = [...routeTable([]).values(), ...pages];
-  const taken = routes.map(({ path }) => path.split('/')[1] ?? '');
   try {
-    return parseDeclarations(parseJsonBytes(readFileSync(file)), taken);
+    return parseDeclarations(parseJsonBytes(readFileSync(file)), takenNames());
   } catch (error) {
     const isWrong = error instanceof DeclarationError || error instanceof CairnError;
     const code = errorCode(error);

@@ -205,14 +205,14 @@ export function isAllowed(access: Access, principal: Principal): boolean {
 
 const keyOf = ({ declaration }: Entries, { id }: Entry): string => `${declaration.name}/${id}`;
 
-function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
+export function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
   return Object.entries(fields).flatMap(([name, field]) => {
     const reference = referenceIn(field);
     return reference === undefined ? [] : [[name, reference]];
   });
 }
 
-function idsIn(record: Entry, name: string): number | number[] | undefined {
+export function idsIn(record: object, name: string): number | number[] | undefined {
   const value = fieldValue(record, name);
   if (typeof value === 'object') return value.map(Number);
   return typeof value === 'number' ? value : undefined;

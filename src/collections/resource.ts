@@ -88,9 +88,7 @@ export class CollectionResource {
     this.declaration = declaration;
     this.fields = fields;
     this.#parts = parts;
-    this.#unique = Object.entries(fields).flatMap(([field, one]) =>
-      'unique' in one && one.unique ? [[field, uniqueKey(field, one)]] : [],
-    );
+    this.#unique = uniqueFields(fields);
     this.records = parts.store.collection<Entry>({
       name,
       parse,
@@ -239,6 +237,13 @@ export class CollectionResource {
 
 type KeyOf = (record: object) => string | undefined;
 
+/** Returns the fields whose values are unique, with the keys of their indexes. */
+export function uniqueFields(fields: Shape): (readonly [field: string, keyOf: KeyOf])[] {
+  return Object.entries(fields).flatMap(([field, one]) =>
+    'unique' in one && one.unique ? [[field, uniqueKey(field, one)]] : [],
+  );
+}
+
 /** Returns the key of a field in its unique index. An absent value is no duplicate. */
 function uniqueKey(name: string, { kind }: Field): KeyOf {
   return (record) => {
@@ -249,4 +254,4 @@ function uniqueKey(name: string, { kind }: Field): KeyOf {
 }
 
 /** The name of the index. A reference has an index with the name of its field as well. */
-const uniqueIndex = (field: string): string => `${field} (unique)`;
+export const uniqueIndex = (field: string): string => `${field} (unique)`;

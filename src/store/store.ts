@@ -151,8 +151,11 @@ export interface Transaction {
     index: string,
     key: string | number,
   ): number;
-  /** @throws UniqueKeyError */
-  insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R;
+  /**
+   * Gives the record the next id, or `id`, which no record has, for one that had it elsewhere.
+   * @throws UniqueKeyError
+   */
+  insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>, id?: number): R;
   /** @throws UniqueKeyError; InvariantError when there is no such record */
   replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R;
   /** Does nothing where there is no such record. */

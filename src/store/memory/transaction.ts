@@ -70,8 +70,13 @@ export class TableTransaction implements Transaction {
     return this.#table(collection).countAtMost(index, key);
   }
 
-  insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>): R {
-    const id = this.#table(collection).nextPendingId;
+  insert<R extends StoredRecord>(
+    collection: Collection<R>,
+    record: Unstored<R>,
+    id = this.#table(collection).nextPendingId,
+  ): R {
+    const isFree = this.get(collection, id) === undefined;
+    invariant(isFree, `there is a record ${id} in ${collection.name} already`);
     if (!isCount(id + 1)) {
       const message = `Cannot write to ${collection.name}: it has no more ids to give`;
       throw new CairnError('storage_full', message);

@@ -1,0 +1,357 @@
+import { openData, type Data } from '../app/data.ts';
+import { completeOptions } from '../app/options.ts';
+import { CairnError, FatalError } from '../base/errors.ts';
+import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import { systemClock, systemRandom } from '../base/system.ts';
+import { items } from '../collections/items.ts';
+import type { CollectionDeclaration } from '../collections/collection.ts';
+import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
+import { uniqueFields, uniqueIndex, type CollectionResource } from '../collections/resource.ts';
+import { options } from '../config/config.ts';
+import { flagOnly, option, text, UsageError } from '../config/settings.ts';
+import { silentLog } from '../observability/log.ts';
+import { storedRecordParser, validateBody } from '../schema/check.ts';
+import { emailKey, type Value } from '../schema/field.ts';
+import { looksSame, representationWriter } from '../schema/representation.ts';
+import { ruleViolation } from '../schema/rules.ts';
+import { systemMachine } from '../store/disk/lock.ts';
+import { NodeFiles } from '../store/disk/node-files.ts';
+import { readCopy } from '../store/recovery/offline.ts';
+import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
+import { Mistakes, numberOf, readRecords } from './json-file.ts';
+import { progressOf } from './progress.ts';
+
+const owner = flagOnly(
+  option(
+    'owner',
+    'e-mail address of the user who owns the records; without it only administrators change them',
+    text('EMAIL'),
+    undefined,
+  ),
+);
+
+/** Commands that bring collections in from a file, and out to one. */
+export const transferCommands: readonly Command[] = [
+  {
+    name: 'import',
+    summary: 'Adds the records of a file such as json-server has, all or none, and keeps their ids',
+    operands: ['FILE'],
+    options: [options.directory, options.collections, owner],
+    run: importFile,
+  },
+  {
+    name: 'export',
+    summary: 'Prints all collections but users as such a file; also beside a running server',
+    options: [options.directory, options.collections],
+    run: exportAll,
+  },
+];
+
+/** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
+const idsPerRecordMax = 64;
+const idsFree = 1_000_000;
+
+/** What the file has for one collection. */
+interface Arrival {
+  readonly declaration: CollectionDeclaration;
+  readonly ids: Set<number>;
+  /** The records without an id. */
+  unnumbered: number;
+  highest: number;
+  /** The keys of each field whose values are unique. */
+  readonly keys: readonly (readonly [...ReturnType<typeof uniqueFields>[number], Set<string>])[];
+  /** For each reference, the ids that it has, each with its first place. */
+  readonly references: readonly (readonly [field: string, to: string, Map<number, string>])[];
+}
+
+/** A record as it will be stored, apart from its owner. */
+interface NewRecord {
+  readonly id: number | undefined;
+  readonly fields: { readonly [name: string]: Value };
+}
+
+async function importFile(call: Call): Promise<void> {
+  const {
+    terminal,
+    operands: [file = ''],
+  } = call;
+  const declarations = await declarationsOf(call.read(options.collections));
+  const declared = declaredOf(declarations);
+  const message = (_level: string, line: string): void => terminal.err(`${line}\n`);
+  const directory = call.read(options.directory);
+  const log = { ...silentLog, message };
+  const data = openData(completeOptions({ directory, ...declarations, log }));
+  // A mistake makes no store.
+  const checked = (await data.store.exists()) ? undefined : await check(call, file, declared);
+  await data.store.start();
+  try {
+    const ownerId = ownerOf(data, call.read(owner));
+    const arrivals = checked ?? (await check(call, file, declared, data));
+    const added = await write(call, file, data, ownerId, arrivals);
+    for (const [{ declaration }, ids] of added) {
+      const count = ids.length === 1 ? '1 record' : `${ids.length.toLocaleString('en')} records`;
+      terminal.out(`${declaration.name}: ${count} added\n`);
+    }
+    if (added.size === 0) terminal.out('Nothing in the file is new\n');
+  } finally {
+    await data.store.close();
+  }
+}
+
+function declaredOf(declarations: Awaited<ReturnType<typeof declarationsOf>>) {
+  const { items: hasItems = true, collections = [] } = declarations;
+  const all = hasItems ? [items, ...collections] : collections;
+  return new Map(all.map((declaration) => [declaration.name, declaration]));
+}
+
+/**
+ * Validates every record of a file: by itself, beside the others, and beside those of a store.
+ * @throws FatalError with all mistakes, grouped by cause
+ */
+async function check(
+  { terminal }: Call,
+  file: string,
+  declared: ReadonlyMap<string, CollectionDeclaration>,
+  data?: Data,
+): Promise<ReadonlyMap<string, Arrival>> {
+  const arrivals = new Map<string, Arrival>();
+  const mistakes = new Mistakes();
+  const { onProgress, done } = progressOf(terminal, `checking ${file}`);
+  for await (const records of readRecords(file, onProgress)) {
+    for (const { collection, pointer, record, problem } of records) {
+      const declaration = declared.get(collection);
+      if (declaration === undefined) {
+        mistakes.add(`${collection} is not declared; use --collections`, pointer);
+        continue;
+      }
+      if (record === undefined) {
+        if (problem !== undefined) mistakes.add(`${collection} ${problem}`, pointer);
+        continue;
+      }
+      const arrival = arrivals.get(collection) ?? newArrival(declaration);
+      arrivals.set(collection, arrival);
+      try {
+        register(arrival, recordOf(declaration, record), pointer, data);
+      } catch (error) {
+        if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+        for (const { pointer: member, detail } of error.issues) {
+          mistakes.add(`${collection}: ${member.slice(1)} ${detail}`, pointer + member);
+        }
+      }
+    }
+  }
+  done();
+  for (const [name, { ids, unnumbered, highest }] of arrivals) {
+    if (highest <= idsFree + (ids.size + unnumbered) * idsPerRecordMax) continue;
+    mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
+  }
+  // Records with mistakes have no ids, so references to them would look wrong, too.
+  for (const [name, { references }] of mistakes.lines.length === 0 ? arrivals : []) {
+    for (const [field, to, ids] of references) {
+      for (const [id, pointer] of ids) {
+        if (arrivals.get(to)?.ids.has(id) || (data && existing(data, to, id))) continue;
+        mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
+      }
+    }
+  }
+  refuse(file, mistakes);
+  return arrivals;
+}
+
+const newArrival = (declaration: CollectionDeclaration): Arrival => ({
+  declaration,
+  ids: new Set(),
+  unnumbered: 0,
+  highest: 0,
+  keys: uniqueFields(declaration.fields).map(([field, keyOf]) => [field, keyOf, new Set()]),
+  references: referencesOf(declaration.fields).map(([field, { to }]) => [field, to, new Map()]),
+});
+
+/**
+ * Counts a record in.
+ * @throws CairnError `validation_failed` where another record has its id, or a value that is unique
+ */
+function register(arrival: Arrival, record: NewRecord, pointer: string, data?: Data): void {
+  const { ids, declaration, keys, references } = arrival;
+  const { id, fields } = record;
+  const known = data && existing(data, declaration.name, id);
+  if (known !== undefined && !looksSame(declaration.fields, known, fields)) {
+    throw issue('/id', 'must be that of no other record in the store');
+  }
+  if (id === undefined) arrival.unnumbered += 1;
+  else if (ids.has(id)) throw issue('/id', 'must be that of no other record in the file');
+  else ids.add(id);
+  arrival.highest = Math.max(arrival.highest, id ?? 0);
+  for (const [field, keyOf, seen] of keys) {
+    const key = keyOf(fields);
+    if (key === undefined) continue;
+    const records = data && resourceOf(data, declaration.name)?.records;
+    const holder = records?.find(uniqueIndex(field), key);
+    if (seen.has(key) || (holder !== undefined && holder.id !== id)) {
+      throw issue(pointerTo(field), 'must be unique');
+    }
+    seen.add(key);
+  }
+  for (const [field, , places] of references) {
+    for (const target of [idsIn(fields, field) ?? []].flat()) {
+      if (!places.has(target)) places.set(target, pointer + pointerTo(field));
+    }
+  }
+}
+
+function issue(pointer: string, detail: string): CairnError {
+  const issues = [{ pointer, code: 'import', detail }];
+  return new CairnError('validation_failed', 'Cannot import the record', { issues });
+}
+
+/** @throws FatalError with all mistakes, if there are any */
+function refuse(file: string, { lines }: Mistakes): void {
+  if (lines.length === 0) return;
+  throw new FatalError(
+    65,
+    `Cannot import ${file}, and nothing was written:\n  ${lines.join('\n  ')}`,
+  );
+}
+
+/**
+ * Returns a record of a file as it is stored. A null is an absent value.
+ * @throws CairnError `validation_failed` with all issues
+ */
+function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObject): NewRecord {
+  const body: [string, JsonValue][] = [];
+  const own: { [name: string]: Scalar } = {};
+  for (const [name, given] of Object.entries(sent)) {
+    const value = numberOf(name, given);
+    if (value === null) continue;
+    const isOwn = name === 'id' || (timestamps && /^(created|updated)At$/.test(name));
+    const field = fields[name];
+    if (!isOwn) body.push([name, value]);
+    else if (field !== undefined && isScalar(value)) {
+      const violation = ruleViolation(field, value);
+      if (violation !== undefined) throw issue(`/${name}`, violation.detail);
+      own[name] = value;
+    } else throw issue(`/${name}`, 'must be a text or a number');
+  }
+  const input = validateBody(fields, Object.fromEntries(body), { kind: 'create' });
+  const { id, ...times } = own;
+  return { id: typeof id === 'number' ? id : undefined, fields: { ...input, ...times } };
+}
+
+/** @throws UsageError where no user has the address */
+function ownerOf({ users }: Data, email: string | undefined): number {
+  if (email === undefined) return 0;
+  const user = users.records.find('email', emailKey(email));
+  if (user !== undefined) return user.id;
+  throw new UsageError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
+}
+
+const resourceOf = ({ collections }: Data, name: string): CollectionResource | undefined =>
+  collections.find(({ declaration }) => declaration.name === name);
+
+/** The record that has an id already. */
+function existing(data: Data, name: string, id: number | undefined): Entry | undefined {
+  return id === undefined ? undefined : resourceOf(data, name)?.records.get(id);
+}
+
+/**
+ * Writes all records, chunk by chunk, and returns the ids of those that are new. A record that is
+ * there already is as the file has it: an import that was killed was begun again. Where the disk
+ * or the memory does not suffice, what was written is removed again.
+ */
+async function write(
+  { terminal }: Call,
+  file: string,
+  data: Data,
+  ownerId: number,
+  arrivals: ReadonlyMap<string, Arrival>,
+): Promise<ReadonlyMap<CollectionResource, number[]>> {
+  const added = new Map<CollectionResource, number[]>();
+  const nextIds = new Map(Array.from(arrivals, ([name, { highest }]) => [name, highest + 1]));
+  const { onProgress, done } = progressOf(terminal, `importing ${file}`);
+  try {
+    for await (const records of readRecords(file, onProgress)) {
+      const entries = records.flatMap(({ collection, record }) => {
+        const resource = resourceOf(data, collection);
+        if (resource === undefined || record === undefined) return [];
+        const { id = nextId(resource, nextIds), fields } = recordOf(resource.declaration, record);
+        if (existing(data, collection, id) !== undefined) return [];
+        return [{ resource, id, fields: { ownerId, ...withTimes(resource, fields) } }];
+      });
+      await data.store.write((transaction) => {
+        for (const { resource, id, fields } of entries) {
+          transaction.insert(resource.records, fields, id);
+        }
+      });
+      for (const { resource, id } of entries) {
+        const ids = added.get(resource) ?? [];
+        added.set(resource, ids);
+        ids.push(id);
+      }
+    }
+  } catch (error) {
+    await remove(data, added);
+    throw error;
+  }
+  done();
+  return added;
+}
+
+/** Returns an id above those of the file and of the store. */
+function nextId({ declaration: { name }, records }: CollectionResource, ids: Map<string, number>) {
+  const last = records.latest(1)[0]?.id ?? 0;
+  const id = Math.max(ids.get(name) ?? 1, last + 1);
+  ids.set(name, id + 1);
+  return id;
+}
+
+function withTimes(
+  { declaration: { timestamps } }: CollectionResource,
+  fields: NewRecord['fields'],
+) {
+  if (!timestamps) return fields;
+  const now = new Date(systemClock.now()).toISOString();
+  const { createdAt = fields['updatedAt'] ?? now, updatedAt = createdAt, ...others } = fields;
+  return { ...others, createdAt, updatedAt };
+}
+
+async function remove(data: Data, added: ReadonlyMap<CollectionResource, number[]>): Promise<void> {
+  for (const [{ records }, ids] of added) {
+    for (let from = 0; from < ids.length; from += 1000) {
+      await data.store.write((transaction) => {
+        for (const id of ids.slice(from, from + 1000)) transaction.remove(records, id);
+      });
+    }
+  }
+}
+
+async function exportAll(call: Call): Promise<void> {
+  const { out } = call.terminal;
+  const declared = declaredOf(await declarationsOf(call.read(options.collections)));
+  const { image } = await readCopy(new NodeFiles(dataDirectory(call)), {
+    clock: systemClock,
+    random: systemRandom,
+    machine: systemMachine,
+    credentials: { collections: [], files: [] },
+    onProgress: () => undefined,
+    restores: false,
+  });
+  let separator = '{';
+  for (const { name, fields } of declared.values()) {
+    await out(`${separator}\n${JSON.stringify(name)}:[`);
+    separator = ',';
+    const parse = storedRecordParser(fields);
+    const shown = representationWriter(fields);
+    let before = '\n';
+    for (const block of image.views.find((view) => view.name === name)?.blocks ?? []) {
+      const lines = block.map((stored) => {
+        const record = parse({ ...stored });
+        if (typeof record === 'object') return shown(record);
+        throw new FatalError(78, `Cannot export ${name}: record ${stored.id} ${record}`);
+      });
+      await out(before + lines.join(',\n'));
+      before = ',\n';
+    }
+    await out('\n]');
+  }
+  await out(`${separator === '{' ? '{' : ''}\n}\n`);
+}

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { createApp } from '../../src/app/app.ts';
+import { parseJson } from '../../src/base/json.ts';
+import { declareCommand } from '../../src/cli/declare.ts';
+import { readRecords } from '../../src/cli/json-file.ts';
+import { transferCommands } from '../../src/cli/transfer.ts';
+import { userCommands } from '../../src/cli/user.ts';
+import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+
+/** A directory with a file of records, its declaration, and a store. */
+class Place {
+  readonly file: string;
+  readonly declaration: string;
+  readonly data: string;
+
+  constructor(t: TestContext, content: unknown) {
+    const directory = temporaryDirectory(t);
+    [this.file = '', this.declaration = '', this.data = ''] = ['db.json', 'own.json', 'data'].map((name) =>
+      join(directory, name));
+    writeFileSync(this.file, typeof content === 'string' ? content : JSON.stringify(content));
+  }
+
+  async declare(): Promise<Outcome> {
+    const outcome = await this.run(['declare', this.file]);
+    writeFileSync(this.declaration, outcome.out);
+    return outcome;
+  }
+
+  import(...words: string[]): Promise<Outcome> {
+    return this.run(['import', this.file, '--data', this.data, '--collections', this.declaration, ...words]);
+  }
+
+  export(): Promise<Outcome> {
+    return this.run(['export', '--data', this.data, '--collections', this.declaration]);
+  }
+
+  run(words: readonly string[], input = '', interactive = false): Promise<Outcome> {
+    const all = [declareCommand, ...transferCommands, ...userCommands];
+    return runCommand(all, words, input, { CAIRN_SCRYPT_COST: '14' }, interactive);
+  }
+}
+
+const blog = {
+  posts: [
+    { id: 1, title: 'One', views: 3, price: 1, createdAt: '2026-01-31T12:00:00.000Z' },
+    { id: 7, title: 'Seven ä', views: 0, price: 2.5, draft: true, createdAt: '2026-01-31T12:00:00.000Z' },
+  ],
+  comments: [{ id: '3', text: 'c', postId: '7' }, { text: 'd', postId: '1' }],
+  categories: [{ id: 1, name: 'a', at: '2026-01-31T12:00:00.000Z', mail: 'a@b.example' }],
+};
+
+test('a file is two commands away from a server: its declaration fits, and its ids are kept', async (t) => {
+  const place = new Place(t, blog);
+  const declared = await place.declare();
+  assert.deepEqual([declared.code, declared.err], [0, '']);
+  const { collections } = JSON.parse(declared.out);
+  assert.deepEqual(collections, [
+    {
+      name: 'posts', singular: 'post', timestamps: true,
+      fields: {
+        title: { kind: 'text', max: 200 }, views: { kind: 'integer' }, price: { kind: 'number' },
+        draft: { kind: 'boolean', optional: true },
+      },
+    },
+    {
+      name: 'comments', singular: 'comment',
+      fields: { text: { kind: 'text', max: 200 }, postId: { kind: 'reference', to: 'posts' } },
+    },
+    {
+      name: 'categories', singular: 'category',
+      fields: { name: { kind: 'text', max: 200 }, at: { kind: 'timestamp' }, mail: { kind: 'email' } },
+    },
+  ]);
+  assert.deepEqual(await place.import(), {
+    code: 0, out: 'posts: 2 records added\ncomments: 2 records added\ncategories: 1 record added\n', err: '',
+  });
+  const json = parseJson(readFileSync(place.declaration, 'utf8'));
+  const app = await createApp({ auth: 'none', directory: place.data, ...parseDeclarations(json, []) });
+  assert.deepEqual(JSON.parse((await app.inject({ target: '/posts/7' })).body), {
+    ...blog.posts[1], updatedAt: '2026-01-31T12:00:00.000Z',
+  });
+  const made = await app.inject({
+    method: 'POST',
+    target: '/comments',
+    fields: { 'Content-Type': 'application/json' },
+    body: '{"text":"e","postId":1}',
+  });
+  assert.equal(JSON.parse(made.body).id, 5, 'the next id follows the highest');
+  await app.close();
+  const exported = await place.export();
+  assert.equal(exported.code, 0);
+  const { comments } = JSON.parse(exported.out);
+  assert.deepEqual(comments, [
+    { id: 3, text: 'c', postId: 7 }, { id: 4, text: 'd', postId: 1 }, { id: 5, text: 'e', postId: 1 },
+  ]);
+  writeFileSync(place.file, exported.out);
+  assert.equal((await place.import()).out, 'Nothing in the file is new\n', 'what was exported is what is there');
+});
+
+test('what a declaration cannot represent is named, and the rest is printed', async (t) => {
+  const odd = {
+    posts: [{ id: 1, author: { name: 'x' } }, { id: 2, author: { name: 'y' }, title: 'a' }, { id: 'k7', title: 1 }],
+    profile: { name: 'x' }, users: [{ name: 'x' }], none: [],
+  };
+  const { code, out, err } = await new Place(t, odd).declare();
+  assert.equal(code, 65);
+  assert.deepEqual(err.trimEnd().split('\n'), [
+    'Cannot represent posts: author must be a text, a number, true or false, or a list of such values ' +
+      '(2 times, first /posts/0/author, /posts/1/author)',
+    'Cannot represent posts: id must be a whole number (/posts/2/id)',
+    'Cannot represent posts: title must be of the same kind in all records (/posts/2/title)',
+    'Cannot represent profile must be an array of records (/profile)',
+    'Cannot represent none must have a record, which tells its fields (/none)',
+    'Cannot represent users must have another name (/users)',
+  ]);
+  assert.deepEqual(JSON.parse(out).collections.map(({ name }: { name: string }) => name), ['posts']);
+});
+
+test('an import that is not right in everything writes nothing, and groups its mistakes', async (t) => {
+  const place = new Place(t, blog);
+  await place.declare();
+  const posts = Array.from({ length: 500 }, (_, index) => ({ id: index + 1, title: index, views: 1, price: 1 }));
+  const comments = [1, 1, 5e9].map((id) => ({ id, text: 'a', postId: 1 }));
+  writeFileSync(place.file, JSON.stringify({ posts, comments, tags: [{ a: 1 }] }));
+  const { code, out, err } = await place.import();
+  assert.deepEqual([code, out], [65, '']);
+  assert.deepEqual(err.replace(place.file, 'db.json').trimEnd().split('\n'), [
+    'Cannot import db.json, and nothing was written:',
+    '  posts: title must be a string (500 times, first /posts/0/title, /posts/1/title, /posts/2/title)',
+    '  comments: id must be that of no other record in the file (/comments/1/id)',
+    '  tags is not declared; use --collections (/tags/0)',
+    '  comments: the ids lie too far apart (the highest is 5000000000)',
+  ]);
+  assert.ok(!existsSync(place.data));
+  writeFileSync(place.file, JSON.stringify(blog));
+  await place.import();
+  const before = (await place.export()).out;
+  const changed = { ...blog, posts: [{ ...blog.posts[0], title: 'Other' }, { id: 9, title: 'n', views: 1, price: 1 }] };
+  writeFileSync(place.file, JSON.stringify(changed));
+  const taken = await place.import();
+  assert.equal(taken.code, 65);
+  assert.match(taken.err, /^ {2}posts: id must be that of no other record in the store \(\/posts\/0\/id\)$/m);
+  assert.equal((await place.export()).out, before);
+});
+
+test('references, lists and long texts are declared, and a reference to nothing is a mistake', async (t) => {
+  const rows = {
+    tags: [{ id: 1, name: 'a' }, { id: 2, name: 'b' }],
+    posts: [
+      { id: 1, body: 'one\ntwo', tagIds: [1, 2], words: ['x'], parentId: null, postId: 2, otherId: 9 },
+      { id: 2, body: 'y', tagIds: [], words: [], postId: 1, otherId: 8 },
+    ],
+  };
+  const place = new Place(t, rows);
+  const declared = await place.declare();
+  assert.deepEqual([declared.code, declared.err], [0, '']);
+  const { collections } = JSON.parse(declared.out);
+  assert.deepEqual(collections[1].fields, {
+    body: { kind: 'text', multiline: true, max: 200 },
+    tagIds: { kind: 'list', of: { kind: 'reference', to: 'tags' } },
+    words: { kind: 'list', of: { kind: 'text', max: 200 } },
+    postId: { kind: 'reference', to: 'posts' },
+    otherId: { kind: 'integer' },
+  });
+  const tagged = [{ ...rows.posts[0], parentId: undefined }, { ...rows.posts[1], tagIds: [3], postId: 5 }];
+  writeFileSync(place.file, JSON.stringify({ ...rows, posts: tagged }));
+  const { code, err } = await place.import();
+  assert.equal(code, 65);
+  assert.match(err, /^ {2}posts: tagIds must be the id of one of the tags \(\/posts\/1\/tagIds\)$/m);
+  assert.match(err, /^ {2}posts: postId must be the id of one of the posts \(\/posts\/1\/postId\)$/m);
+  assert.ok(!existsSync(place.data));
+  writeFileSync(place.file, JSON.stringify(rows));
+  assert.deepEqual(await place.import(), { code: 0, out: 'tags: 2 records added\nposts: 2 records added\n', err: '' });
+  assert.deepEqual(JSON.parse((await place.export()).out).posts[0].tagIds, [1, 2]);
+});
+
+test('a value that is unique and comes twice is a mistake, in the file and beside the store', async (t) => {
+  const rows = { tags: [{ id: 1, mail: 'a@b.example' }, { id: 2, mail: 'A@b.example' }] };
+  const place = new Place(t, rows);
+  const fields = { mail: { kind: 'email', unique: true } };
+  const declaration = { items: false, collections: [{ name: 'tags', singular: 'tag', fields }] };
+  writeFileSync(place.declaration, JSON.stringify(declaration));
+  assert.match((await place.import()).err, /^ {2}tags: mail must be unique \(\/tags\/1\/mail\)$/m);
+  writeFileSync(place.file, JSON.stringify({ tags: rows.tags.slice(0, 1) }));
+  assert.equal((await place.import()).code, 0);
+  writeFileSync(place.file, JSON.stringify({ tags: rows.tags.slice(1) }));
+  assert.match((await place.import()).err, /^ {2}tags: mail must be unique \(\/tags\/0\/mail\)$/m);
+});
+
+test('imported records have an owner where one is named', async (t) => {
+  const place = new Place(t, { posts: [{ id: 4, title: 'a' }] });
+  await place.declare();
+  const add = ['user', 'add', 'ada@example.org', '--data', place.data, '--password-file', '-'];
+  assert.match((await place.import('--owner', 'ada@example.org')).err, /^Cannot use --owner: no user has the address/);
+  assert.equal((await place.run(add, 'correct horse battery staple')).code, 0);
+  const { code, out } = await place.import('--owner', 'ADA@example.org');
+  assert.deepEqual([code, out], [0, 'posts: 1 record added\n']);
+  assert.match(readFileSync(join(place.data, 'posts.json'), 'utf8'), /"id":4,"revision":\d+,"ownerId":1,/);
+});
+
+test('where the memory does not suffice, what was written is removed again', async (t) => {
+  const rows = Array.from({ length: 20_000 }, (_, index) => ({ id: index + 1, text: 'x'.repeat(190) }));
+  const place = new Place(t, { rows });
+  await place.declare();
+  const { Writer } = await import('../../src/store/writer.ts');
+  const write = Writer.prototype.write;
+  let calls = 0;
+  const failing = t.mock.method(Writer.prototype, 'write', function (this: object, ...given: unknown[]) {
+    calls += 1;
+    if (calls === 3) throw new Error('no room');
+    return Reflect.apply(write, this, given);
+  });
+  assert.equal((await place.import()).code, 70);
+  failing.mock.restore();
+  assert.deepEqual(JSON.parse((await place.export()).out), { rows: [] });
+});
+
+const broken: readonly [content: string, message: RegExp][] = [
+  ['', /the file ends too early, at byte 0\n$/],
+  ['[]', /expected the object, at byte 0\n$/],
+  ['{"a":[{}', /the file ends too early, at byte 8\n$/],
+  ['{"a":[{} {}]}', /expected a comma or the end of the list, at byte 9\n$/],
+  ['{"a":[{},]}', /expected a value .*, at byte 9\n$/],
+  ['{"a" [{}]}', /expected a colon, at byte 5\n$/],
+  ['{"a":[]} x', /expected the end, at byte 9\n$/],
+  ['{"a":[{"b":1,"b":2}]}', /duplicate member name at line 1, column 8, at byte 19\n$/],
+  [`{"a":[{"b":"${'x'.repeat(1024 * 1024)}"}]}`, /a record is longer than 1048576 bytes/],
+];
+for (const [content, message] of broken) {
+  test(`a file that is none is told with the byte: ${content.slice(0, 30)}`, async (t) => {
+    const { code, err } = await new Place(t, content).declare();
+    assert.equal(code, 65);
+    assert.match(err, /^Cannot read .*db\.json: /);
+    assert.match(err, message);
+  });
+}
+
+test('records are found wherever the chunks of a file end', async (t) => {
+  const odd = 'ä"]},\\{[';
+  const rows = Array.from({ length: 30_000 }, (_, index) => ({ id: index + 1, text: odd + 'é'.repeat(index % 50) }));
+  const place = new Place(t, { rows, 'a "name"': [{ b: null }, { c: true }], last: [] });
+  const found: unknown[] = [];
+  let parts = 0;
+  for await (const records of readRecords(place.file, (part) => (parts = part))) {
+    found.push(...records.map(({ collection, record }) => [collection, record]));
+  }
+  assert.equal(parts, 1);
+  assert.deepEqual(found, [
+    ...rows.map((row) => ['rows', row]), ['a "name"', { b: null }], ['a "name"', { c: true }], ['last', undefined],
+  ]);
+});
+
+test('on a terminal a long step says how far it is', async (t) => {
+  const place = new Place(t, blog);
+  const { err } = await place.run(['declare', place.file], '', true);
+  assert.match(err, /^\rreading .*db\.json … 100 %\n$/);
+});
