@@ -1,6 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { isExhausted, replaceFile, type Files } from './disk/files.ts';
+import { isExhausted, type Files } from './disk/files.ts';
 import { DirectoryLock, type LockOptions } from './disk/lock.ts';
 import { JournalFile } from './journal/journal-file.ts';
 import { groupBody, journalName } from './journal/journal-format.ts';
@@ -15,7 +15,7 @@ import {
   type LogClient,
 } from './log.ts';
 import type { AnyTable } from './memory/table.ts';
-import { recover, type Recovered } from './recovery/recovery.ts';
+import { recover } from './recovery/recovery.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from './recovery/snapshot.ts';
 import { listing, writeStore } from './recovery/write-store.ts';
 
@@ -65,7 +65,7 @@ export class FileLog implements Log {
     this.#tables = tables;
     const mark = options.random(4).toString('hex');
     const guard = <T>(work: () => Promise<T>): Promise<T> => this.#guard(work);
-    this.#target = { files: options.files, mark, unpublishedBytes: 0, guard };
+    this.#target = { files: options.files, mark, guard };
   }
 
   async open(client: LogClient): Promise<{ epoch: string; sequence: number }> {
@@ -78,7 +78,13 @@ export class FileLog implements Log {
       const found = await recover(this.#files, this.#tables);
       const { epoch = newEpoch(random), sequence, closed, isCurrent, journals } = found;
       await this.#remove(found.temporary);
-      await this.#keepTorn(found);
+      if (found.torn !== undefined) {
+        const { file, offset } = found.torn;
+        onNotice(
+          `${file} ends at byte ${offset} in a line that does not fit: it is taken for a write ` +
+            'that was cut short, and left out',
+        );
+      }
       const number = (journals.at(-1) ?? 0) + 1;
       const image = imageOf(this.#tables.values(), epoch, sequence);
       const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
@@ -216,18 +222,6 @@ export class FileLog implements Log {
     this.#checkpointAt = Math.max(limits.checkpointBytesMin, bytes);
   }
 
-  /** Keeps the bytes of a torn write, before the journal that ends in it is removed. */
-  async #keepTorn({ torn }: Recovered): Promise<void> {
-    if (torn === undefined) return;
-    const { file, offset, bytes } = torn;
-    const name = file.replace('.jsonl', '.torn');
-    await replaceFile(this.#files, name, bytes);
-    this.#options.onNotice(
-      `${file} ends at byte ${offset} in a line that does not fit: taken for a write that was ` +
-        `cut short; its ${bytes.length} bytes are kept in ${name}`,
-    );
-  }
-
   /** Begins a new journal. Returns all records as they are between the two journals. */
   async #rotate(): Promise<Image> {
     const old = this.#current;
@@ -239,7 +233,11 @@ export class FileLog implements Log {
       const next = { journal: journal + 1, closed: false, epoch, after: this.#sequence };
       const manifest = { ...next, collections };
       this.#fence();
-      this.#journal = await JournalFile.create(this.#files, manifest, this.#target.mark);
+      this.#journal = await JournalFile.create(this.#files, manifest).catch(async (error) => {
+        // It must be gone for good before the former journal goes on.
+        await this.#guard(() => this.#files.syncDirectory());
+        throw error;
+      });
       this.#older.push(old);
       await this.#guard(() => this.#files.syncDirectory());
       await old.close();
@@ -249,16 +247,18 @@ export class FileLog implements Log {
 
   /** Whether as much is free as the next checkpoint needs. */
   async #hasRoom(): Promise<boolean> {
+    // What a checkpoint has written so far is room for the next one.
+    if (this.#checkpointing !== undefined) return true;
     // Where the system does not tell, the write itself finds out.
     const free = await this.#files.free().catch(() => Infinity);
     const needed = this.#largestSnapshot + this.#bytes + this.#options.spareBytes;
-    return free + this.#target.unpublishedBytes >= needed;
+    return free >= needed;
   }
 
   /** Finds out that there is little room before the journal needs it, or that there is room again. */
   async #watchRoom(): Promise<void> {
-    // What a checkpoint has written so far is room for the next one.
-    if (this.#checkpointing === undefined) this.#setFull(!(await this.#hasRoom()));
+    const isBusy = this.#checkpointing !== undefined;
+    if (!isBusy) this.#setFull(!(await this.#hasRoom()));
   }
 
   /** Writes ahead of the journal's lines. Returns false where there is no room. */
@@ -295,7 +295,7 @@ export class FileLog implements Log {
     if (this.#lock?.isHeld !== true) this.#fail(lockLost());
     const next = this.#journal && journalName(this.#journal.manifest.journal + 1);
     if (next !== undefined && this.#files.identity(next) !== undefined) {
-      this.#fail(new Error('Cannot write: another process has begun a journal'));
+      this.#fail(new Error('Cannot write: there is a journal that this process has not begun'));
     }
     if (this.#failure !== undefined) throw this.#failure;
   }

@@ -7,9 +7,7 @@ import { FileLog, type FileLogOptions } from './file-log.ts';
 import { memoryLog, type Log } from './log.ts';
 import { HeapWatch, type Heap } from './memory/heap.ts';
 import { isCollectionName, Table, type AnyTable } from './memory/table.ts';
-import { journalNumbers } from './journal/journal-format.ts';
-import { unfinishedName } from './recovery/recovery.ts';
-import { snapshotName } from './recovery/snapshot.ts';
+import { holdsStore } from './recovery/recovery.ts';
 import type { Store } from './store.ts';
 import { Writer } from './writer.ts';
 
@@ -82,11 +80,7 @@ export function openStore(options: StoreOptions): OpenStore {
       return (closing ??= writer.close());
     },
     status: () => writer.status(),
-    async exists() {
-      const names = (await files?.list()) ?? [];
-      const parts = [unfinishedName, ...Array.from(tables.keys(), snapshotName)];
-      return journalNumbers(names).length > 0 || parts.some((name) => names.includes(name));
-    },
+    exists: async () => files !== undefined && holdsStore(files, tables),
     freshTables: () => new Map(Array.from(tables, ([name, table]) => [name, table.fresh()])),
   };
 }

@@ -147,11 +147,11 @@ test('while a server has the directory, users are left alone, and nobody is aske
   const onNotice = (): void => undefined;
   const options = { files, clock: systemClock, random: systemRandom, machine: systemMachine, onNotice };
   const lock = await DirectoryLock.acquire(options, () => undefined);
-  writeFileSync(join(target, 'unfinished'), '');
+  writeFileSync(join(target, 'users.json.0a1b.tmp'), '');
   assert.equal((await cairn(target, 'user list')).code, 75);
   await lock.release();
   const cut = await cairn(target, 'user list');
-  assert.deepEqual([cut.code, /\[N3\]/.test(cut.err)], [78, true]);
+  assert.deepEqual([cut.code, /\[N2\]/.test(cut.err)], [78, true]);
   const absent = await cairn(directory, 'user set-password ada@example.org');
   assert.match(absent.err, /^Cannot find the user: no user has the address "ada@example\.org"\n$/);
 });

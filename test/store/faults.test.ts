@@ -249,7 +249,6 @@ describe('a store on a full disk', () => {
     for (const { length } of content.values()) full.capacity += length;
     const second = await startStore({ files: full, spareBytes: 2000 });
     assert.equal(second.people.size, 1);
-    assert.equal(full.content().get('journal-1.torn')?.toString(), torn);
   });
 });
 

@@ -19,8 +19,6 @@ export interface Files {
   /** New files have mode 0600. @throws with `code` ENOENT (`read`), EEXIST, and others */
   open(name: string, mode: OpenMode): Promise<OpenFile>;
   rename(from: string, to: string): Promise<void>;
-  /** @throws where there is a file with the new name, as far as the file system can tell */
-  renameNew(from: string, to: string): Promise<void>;
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;

@@ -1,5 +1,5 @@
 import { constants, readdir, statSync, write } from 'node:fs';
-import { type FileHandle, link, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -149,19 +149,6 @@ export class NodeFiles implements Files {
         await delay(attempt * 10);
       }
     }
-  }
-
-  async renameNew(from: string, to: string): Promise<void> {
-    try {
-      await link(join(this.directory, from), join(this.directory, to));
-    } catch (error) {
-      // Some file systems have no links. There, a file that is made between these calls
-      // is lost.
-      if (this.identity(to) !== undefined) throw error;
-      return this.rename(from, to);
-    }
-    // If this fails, the next start removes the temporary name.
-    await this.remove(from).catch(() => undefined);
   }
 
   remove(name: string): Promise<void> {

@@ -26,25 +26,22 @@ export class JournalFile {
   }
 
   /**
-   * Writes the manifest to a temporary file, syncs and renames it. The new name is
-   * durable after the next sync of the directory. `mark` makes the temporary name differ
-   * from that of other processes.
+   * Makes a journal that holds only its manifest. Its name is durable after the next sync of
+   * the directory. @throws where there is a journal with this number
    */
-  static async create(files: Files, manifest: Manifest, mark: string): Promise<JournalFile> {
-    const temporary = `${journalName(manifest.journal)}.${mark}.tmp`;
-    const file = await files.open(temporary, 'journal');
+  static async create(files: Files, manifest: Manifest): Promise<JournalFile> {
+    const file = await files.open(journalName(manifest.journal), 'journal');
+    const journal = new JournalFile(file, manifest);
     try {
-      const journal = new JournalFile(file, manifest);
       const { bytes, chain } = encodeLine(manifestBody(manifest), 0);
       await writeAll(file, bytes, 0);
       await file.sync();
-      await files.renameNew(temporary, journal.name);
       journal.size = bytes.length;
       journal.#chain = chain;
       return journal;
     } catch (error) {
       await file.close().catch(() => undefined);
-      await files.remove(temporary).catch(() => undefined);
+      await files.remove(journal.name).catch(() => undefined);
       throw error;
     }
   }

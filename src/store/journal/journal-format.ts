@@ -25,9 +25,9 @@
  *   store without commits has none), and `nextId` is the id of the next record.
  * - A journal continues the one that ends with the commit `after`.
  *
- * Order of writing: the manifest goes to a temporary file, then come sync, rename, and sync of
- * the directory. Only then is a group appended, and each group only after the sync of the last
- * one.
+ * Order of writing: the manifest, its sync, and a sync of the directory. Only then is a group
+ * appended, and each group only after the sync of the last one. So a journal with less than
+ * its manifest was never used.
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
@@ -159,6 +159,11 @@ export interface Journal {
   readonly name: string;
   /** `undefined` where the first line is damaged. */
   readonly manifest: Manifest | undefined;
+  /**
+   * Whether it holds less than its first line. Then it was cut short while it was made, and
+   * nothing was appended.
+   */
+  readonly isUnmade: boolean;
   /** Sequence number of the last commit so far. */
   sequence: number;
   /** The CRC-32 of the last line so far. */
@@ -170,15 +175,19 @@ export interface Journal {
 /** Reads the first line of a journal. @throws StoreDamageError for a newer format */
 export async function openJournal(files: Files, number: number): Promise<Journal> {
   const name = journalName(number);
-  for await (const { bytes } of readLines(files, name)) {
-    refuseNewer(name, bytes, journalFormat);
-    const first = decodeLine(bytes, 0);
-    const read = parseManifest(first?.value);
-    const manifest = read?.journal === number ? read : undefined;
-    const { after: sequence = 0 } = manifest ?? {};
-    return { name, manifest, sequence, chain: statedChain(bytes), torn: undefined };
+  let first: Buffer = Buffer.alloc(0);
+  let isAlone = true;
+  for await (const { offset, bytes } of readLines(files, name)) {
+    if (offset === 0) first = bytes;
+    else isAlone = false;
+    if (offset > 0) break;
   }
-  return { name, manifest: undefined, sequence: 0, chain: 0, torn: undefined };
+  refuseNewer(name, first, journalFormat);
+  const read = parseManifest(decodeLine(first, 0)?.value);
+  const manifest = read?.journal === number ? read : undefined;
+  const { after: sequence = 0 } = manifest ?? {};
+  const isUnmade = manifest === undefined && isAlone;
+  return { name, manifest, isUnmade, sequence, chain: statedChain(first), torn: undefined };
 }
 
 /** A group, and the byte at which its line begins. */
@@ -196,7 +205,9 @@ export async function* readGroups(
   for await (const line of readLines(files, name)) {
     const { offset, bytes } = line;
     if (offset === 0) continue;
-    if (manifest?.closed === true) report(new StoreDamageError('J4', name, offset));
+    if (manifest?.closed === true) {
+      report(new StoreDamageError('J2', name, offset, 'the journal was closed before this line'));
+    }
     if (bytes.every((byte) => byte === 0x20)) return;
     if (journal.torn !== undefined) {
       report(new StoreDamageError('J2', name, journal.torn.offset));
@@ -212,12 +223,12 @@ export async function* readGroups(
     journal.chain = decoded.chain;
     const { sequence: first, commits } = decoded.value;
     if (!isCount(first) || !Array.isArray(commits) || commits.length === 0) {
-      report(new StoreDamageError('J5', name, offset, 'it is no group'));
+      report(new StoreDamageError('J2', name, offset, 'it is no group'));
       continue;
     }
     if (first !== journal.sequence + 1) {
       const detail = `${first} follows ${journal.sequence}`;
-      report(new StoreDamageError('J3', name, offset, detail));
+      report(new StoreDamageError('J2', name, offset, detail));
     }
     journal.sequence = first + commits.length - 1;
     yield { offset, first, commits };

@@ -8,7 +8,9 @@
  *   N1   no journal and no snapshot: a new store with a new epoch
  *   S6   snapshots that end with different commits: each is replayed from its own end
  *   J1   a damaged last line in the newest journal, which was not closed: a write that was
- *        cut short; it is left out, kept in a file that ends in .torn, and reported
+ *        cut short; it is left out and reported
+ *   J3   a journal that holds less than its first line: it was cut short while it was made,
+ *        and is ignored
  *   J6   several journals whose older ones are still needed: they are replayed in order
  *   J8   journals that all snapshots have passed: ignored, and removed after the start
  *   L1   temporary files: ignored, and removed during the start
@@ -34,12 +36,10 @@ const redeclare =
   'go back to the former declaration, or make the new one fit: ' +
   'see the README, "Changing a collection"';
 const newer = 'start the newer version of Cairn that wrote it';
-const emptyIt = 'empty the directory, and begin again';
 
 export const refusals = {
   D1: { found: 'a record that does not fit its declaration', remedy: redeclare },
-  N2: { found: 'a snapshot without a journal', remedy: putBack },
-  N3: { found: 'a backup, a restore or a repair was cut short', remedy: emptyIt },
+  N2: { found: 'a snapshot without a journal, or a copy that was cut short', remedy: putBack },
   S1: { found: 'a damaged line in a snapshot', remedy: restore },
   S2: {
     found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged',
@@ -49,19 +49,17 @@ export const refusals = {
   S3: { found: 'a file of another store', remedy: putBack },
   S4: { found: 'a format of a newer version', remedy: newer },
   S5: {
-    found: 'a snapshot that is missing, or of another time than the journal says',
+    found: 'a snapshot that is missing, or of another time than the journals say',
     remedy: putBack,
   },
-  S7: { found: 'a snapshot that goes further than the journals', remedy: putBack },
-  J2: { found: 'a line that is damaged, missing, repeated or of another journal', remedy: restore },
-  J3: { found: 'a gap in the sequence', remedy: restore },
-  J4: { found: 'something follows the line that closed the journal', remedy: restore },
-  J5: { found: 'a line that is intact and makes no sense', remedy: restore },
+  J2: {
+    found: 'a line that is damaged, missing, repeated, of another journal, or makes no sense',
+    remedy: restore,
+  },
   J7: {
     found: 'a journal that is missing, or does not end where the next one begins',
     remedy: putBack,
   },
-  J9: { found: 'a damaged first line of a journal', remedy: restore },
 } as const satisfies Record<string, Refusal>;
 
 export type RefusalLabel = keyof typeof refusals;

@@ -4,8 +4,8 @@ import { DirectoryLock, lockName, waitUntilGone, type LockOptions } from '../dis
 import { newEpoch } from '../log.ts';
 import { countsOf, type AnyTable } from '../memory/table.ts';
 import { StoreDamageError, type StoreStatus } from '../store.ts';
-import { recover, unfinishedName, type Recovered } from './recovery.ts';
-import { imageOf, type Image } from './snapshot.ts';
+import { recover, type Recovered } from './recovery.ts';
+import { imageOf, writeSnapshots, type Image } from './snapshot.ts';
 import { writeStore } from './write-store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
@@ -198,16 +198,16 @@ export async function writeCopy(files: Files, copy: Copy, options: OfflineOption
     if (!(await files.list()).every((name) => /^(\..*|lock|lost\+found)$/.test(name))) {
       throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
     }
-    await (await files.open(unfinishedName, 'exclusive')).close();
-    await files.syncDirectory();
-    for (const [name, bytes] of copy.alongside) await replaceFile(files, name, bytes);
     onProgress(`writing ${files.directory}`);
     const guard = <T>(work: () => Promise<T>): Promise<T> => work();
-    const target = { files, mark: random(4).toString('hex'), unpublishedBytes: 0, guard };
-    const written = await writeStore(target, copy.image, { number: 1, closed: true });
+    const target = { files, mark: random(4).toString('hex'), guard };
+    // A start refuses snapshots without a journal, so nothing else is written before them or
+    // after the journal.
+    await writeSnapshots(target, copy.image);
+    for (const [name, bytes] of copy.alongside) await replaceFile(files, name, bytes);
+    const last = { number: 1, closed: true, isCurrent: true };
+    const written = await writeStore(target, copy.image, last);
     await written.journal.close();
-    await files.remove(unfinishedName);
-    await files.syncDirectory();
     onProgress(`checking ${files.directory}`);
     await recover(files, new Map());
   } finally {

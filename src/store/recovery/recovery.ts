@@ -1,4 +1,4 @@
-import type { Files, Line } from '../disk/files.ts';
+import type { Files } from '../disk/files.ts';
 import {
   journalNumbers,
   openJournal,
@@ -13,9 +13,6 @@ import { StoreDamageError } from '../store.ts';
 import type { RefusalLabel } from './cases.ts';
 import { readSnapshot, snapshotName } from './snapshot.ts';
 
-/** Marks a directory to which a store is being copied. Made first, and removed last. */
-export const unfinishedName = 'unfinished';
-
 /** The content of a directory at a start, beside the records, which are in the tables. */
 export interface Recovered {
   /** `undefined` where there is no store yet. */
@@ -29,15 +26,15 @@ export interface Recovered {
   /** Whether the snapshots hold everything, so that no journal is needed. */
   readonly isCurrent: boolean;
   readonly snapshotSizes: readonly number[];
-  /** What remains of a write that was cut short, and the journal that ends in it. */
-  readonly torn: (Line & { readonly file: string }) | undefined;
+  /** Where a write begins that was cut short. */
+  readonly torn: { readonly file: string; readonly offset: number } | undefined;
   /** Temporary files of a process that was killed. */
   readonly temporary: readonly string[];
   /** The numbers of all journals that are there, ascending. */
   readonly journals: readonly number[];
 }
 
-/** The first edition also kept a file in reserve. */
+/** Former editions also made journals in this way, and kept a file in reserve. */
 const temporaryPattern =
   /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[a-z][a-z0-9-]*\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
@@ -57,11 +54,17 @@ export async function recover(
   report = raise,
 ): Promise<Recovered> {
   const names = await files.list();
-  if (names.includes(unfinishedName)) throw new StoreDamageError('N3', unfinishedName);
   const numbers = journalNumbers(names);
   const journals: Journal[] = [];
-  for (const number of numbers) journals.push(await openJournal(files, number));
+  for (const number of numbers) {
+    const journal = await openJournal(files, number);
+    if (!journal.isUnmade) journals.push(journal);
+  }
   const newest = journals.at(-1);
+  const [snapshot] = snapshotsOf(names, tables);
+  if (newest === undefined && snapshot !== undefined) {
+    report(new StoreDamageError('N2', snapshot));
+  }
   const epoch = newest?.manifest?.epoch;
   for (const { name, manifest } of journals) {
     for (const collection of manifest?.collections.keys() ?? []) tableOf(tables, collection);
@@ -88,10 +91,24 @@ export async function recover(
     closed: newest?.manifest?.closed ?? newest === undefined,
     isCurrent: [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
     snapshotSizes: Array.from(snapshots.values(), ({ size }) => size),
-    torn: newest?.torn && { ...newest.torn, file: newest.name },
+    torn: newest?.torn && { file: newest.name, offset: newest.torn.offset },
     temporary: names.filter((name) => temporaryPattern.test(name)),
     journals: numbers,
   };
+}
+
+/** The snapshots of these collections among `names`, whole or being written. */
+function snapshotsOf(names: readonly string[], tables: ReadonlyMap<string, AnyTable>): string[] {
+  return names.filter((name) => tables.has(name.replace(/\.json(\.[\da-f]+\.tmp)?$/, '')));
+}
+
+/** Whether the directory holds a store of these collections, or parts of one. */
+export async function holdsStore(
+  files: Files,
+  tables: ReadonlyMap<string, AnyTable>,
+): Promise<boolean> {
+  const names = await files.list();
+  return journalNumbers(names).length > 0 || snapshotsOf(names, tables).length > 0;
 }
 
 /** The state of a collection before the journals are replayed. */
@@ -120,7 +137,6 @@ async function recoverSnapshot(
   // A start that was cut short may have written the first snapshot of a new collection.
   const listed = collections?.get(name) ?? { through: after, file: false, nextId: 1 };
   if (!isThere && listed.file) report('S5');
-  if (isThere && newest === undefined) report('N2');
   const found = isThere ? await readSnapshot(files, tables, name, onDamage) : undefined;
   tables.get(name)?.advance(0, listed.nextId);
   if (found === undefined) return { through: listed.through, size: 0 };
@@ -144,7 +160,9 @@ async function replay(
   let [sequence, replayed] = [after, 0];
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
-    if (manifest === undefined) report(new StoreDamageError('J9', name));
+    if (manifest === undefined) {
+      report(new StoreDamageError('J2', name, 0, 'its first line cannot be read'));
+    }
     const start = manifest?.after ?? sequence;
     if (index > 0 ? start !== sequence : start > sequence) {
       const detail = `it follows commit ${start}, and the last one is ${sequence}`;
@@ -154,11 +172,11 @@ async function replay(
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
       if (first <= after) {
-        report(new StoreDamageError('J3', name, offset, 'a snapshot ends within this group'));
+        report(new StoreDamageError('J2', name, offset, 'a snapshot ends within this group'));
       }
       replayed += commits.length;
       for (const { problem, isOfDeclaration } of replayGroup(group, tables, snapshots)) {
-        const label = isOfDeclaration ? 'D1' : 'J5';
+        const label = isOfDeclaration ? 'D1' : 'J2';
         report(new StoreDamageError(label, name, offset, problem));
       }
     }
@@ -169,7 +187,7 @@ async function replay(
   }
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
-    report(new StoreDamageError('S7', snapshotName(name)));
+    report(new StoreDamageError('S5', snapshotName(name), 0, 'it goes further than the journals'));
     sequence = through;
   }
   return { sequence, replayed };

@@ -49,8 +49,6 @@ export interface Target {
   readonly files: Files;
   /** Part of the names of temporary files, so that no two processes write to the same file. */
   readonly mark: string;
-  /** Size in bytes of the snapshot that is being written and does not have its name yet. */
-  unpublishedBytes: number;
   /** Runs work that only the holder of the directory may do. An error in it is final. */
   readonly guard: <T>(work: () => Promise<T>) => Promise<T>;
 }
@@ -90,38 +88,32 @@ export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
 export async function writeSnapshots(target: Target, image: Image): Promise<number[]> {
   const { files, mark, guard } = target;
   const sizes: number[] = [];
-  try {
-    for (const view of image.views) {
-      const name = snapshotName(view.name);
-      const temporary = `${name}.${mark}.tmp`;
-      await writeSnapshot(target, temporary, image, view);
-      await guard(() => files.rename(temporary, name));
-      sizes.push(target.unpublishedBytes);
-    }
-  } finally {
-    target.unpublishedBytes = 0;
+  for (const view of image.views) {
+    const name = snapshotName(view.name);
+    const temporary = `${name}.${mark}.tmp`;
+    sizes.push(await writeSnapshot(files, temporary, image, view));
+    await guard(() => files.rename(temporary, name));
   }
   await guard(() => files.syncDirectory());
   return sizes;
 }
 
-/** Writes one snapshot, syncs it and reads it back. */
+/** Writes one snapshot, syncs it and reads it back. Returns its size in bytes. */
 async function writeSnapshot(
-  target: Target,
+  files: Files,
   temporary: string,
   { epoch, through }: Image,
   { name: collection, revision, nextId, blocks, size: count }: CollectionView,
-): Promise<void> {
-  const { files } = target;
+): Promise<number> {
   const header = { format: snapshotFormat, collection, epoch, through, revision, nextId };
   const hash = createHash('sha256');
+  let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
-    let size = 0;
     const put = async (text: string): Promise<void> => {
       const bytes = Buffer.from(text);
       hash.update(bytes);
       await writeAll(file, bytes, size);
-      target.unpublishedBytes = size += bytes.length;
+      size += bytes.length;
       if (size % bytesPerSync < bytes.length) await file.sync();
     };
     for (const text of encodeSlices(header, blocks)) await put(text);
@@ -132,6 +124,7 @@ async function writeSnapshot(
     if (read.digest('hex') === hash.digest('hex')) return;
     throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
   });
+  return size;
 }
 
 function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Generator<string> {

@@ -5,8 +5,9 @@ import { writeSnapshots, type Image, type Target } from './snapshot.ts';
 /**
  * Writes a whole store: the snapshots, and then a journal that needs no other one. Every
  * start, clean stop, backup, restore and repair writes a store in this way. Until the
- * journal is durable, the former journals hold everything that the former snapshots lack.
- * Returns the journal, and the sizes of the snapshots that were written.
+ * journal is durable, the former journals hold everything that the former snapshots lack;
+ * where there were none, snapshots without a journal are refused (N2). Returns the journal,
+ * and the sizes of the snapshots that were written.
  * @param journal.number above that of every other journal
  * @param journal.isCurrent whether the snapshots that are there hold all of `image`
  *   already
@@ -16,13 +17,12 @@ export async function writeStore(
   image: Image,
   { number, closed, isCurrent = false }: { number: number; closed: boolean; isCurrent?: boolean },
 ): Promise<{ journal: JournalFile; sizes: number[] }> {
-  const { files, mark } = target;
   const { epoch, through: after, views } = image;
   // Before the first commit there is nothing that a snapshot could hold.
   const sizes = isCurrent || after === 0 ? [] : await writeSnapshots(target, image);
   const manifest = { journal: number, closed, epoch, after, collections: listing(views, after) };
-  const journal = await JournalFile.create(files, manifest, mark);
-  await files.syncDirectory();
+  const journal = await JournalFile.create(target.files, manifest);
+  await target.files.syncDirectory();
   return { journal, sizes };
 }
 

@@ -101,16 +101,6 @@ export class SimulatedDisk implements Files {
     this.operations.push({ kind: 'rename', from, to, inode });
   }
 
-  /** A link and a removal. */
-  async renameNew(from: string, to: string): Promise<void> {
-    this.#meet({ operation: 'rename', name: from });
-    const inode = this.#names.get(from);
-    if (inode === undefined || this.#names.has(to)) throw failure(inode === undefined ? 'ENOENT' : 'EEXIST');
-    this.#names.set(to, inode);
-    this.operations.push({ kind: 'create', name: to, inode });
-    await this.remove(from).catch(() => undefined);
-  }
-
   async remove(name: string): Promise<void> {
     this.#meet({ operation: 'remove', name });
     if (!this.#names.delete(name)) throw failure('ENOENT');
