@@ -74,7 +74,7 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
   recovery: () => [
     '| Code | What was found | What to do |',
     '|---|---|---|',
-    ...Object.entries(refusals).map(([label, { found, remedy }]) => row(label, found, remedy)),
+    ...Object.entries(refusals).map(([label, { found, remedy }]) => row(label, found, remedy('DATA'))),
   ],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
 };

@@ -13,7 +13,7 @@ import { openStore } from '../store/open-store.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { Copy } from '../store/recovery/offline.ts';
 import { imageOf, type Image } from '../store/recovery/snapshot.ts';
-import { ClusterError } from '../store/store.ts';
+import { ClusterError } from '../store/cluster/etcd.ts';
 
 /** Reaches a cluster. Does not make one. */
 export function openTools(cluster: ClusterOptions, secret: string | undefined): ClusterTools {

@@ -10,7 +10,7 @@ import {
   type Files,
 } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { LockedError } from '../store/store.ts';
+import { LockedError } from '../store/disk/lock.ts';
 import { clusterOf, dataDirectory, storeAccess, type Call, type Command } from './command.ts';
 
 /**

@@ -9,7 +9,7 @@ import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { systemMachine, type Machine } from '../../src/store/disk/lock.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { LockedError } from '../../src/store/store.ts';
+import { LockedError } from '../../src/store/disk/lock.ts';
 import { people, person } from '../.support/store/fixtures.ts';
 
 const [directory = '', place] = process.argv.slice(2);

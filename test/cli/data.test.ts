@@ -78,7 +78,7 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
   assert.match(out, /^failure {2}users\.json, byte \d+: its digest does not fit/m);
-  assert.match(out, /^To mend it: `cairn repair`, which accepts the edit$/m);
+  assert.match(out, /^To mend it: accept the edit by "cairn repair (\S+)-new --data \1", and serve \1-new$/m);
   await assert.rejects(usersIn(directory), { name: 'StoreDamageError' });
 
   const target = join(temporaryDirectory(t), 'new');
@@ -112,7 +112,7 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
   rmSync(join(directory, 'users.json'));
   const checked = await cairn(directory, 'check');
-  assert.match(checked.out, /^To mend it: put the right file back, or `cairn restore` a backup; `cairn repair` keeps/m);
+  assert.match(checked.out, /^To mend it: put the right file back; or restore a .* --data \S+-new"/m);
   const target = join(temporaryDirectory(t), 'new');
   const { code, out } = await cairn(directory, 'repair', target);
   assert.equal(code, 78);

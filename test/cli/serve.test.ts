@@ -243,7 +243,7 @@ test('what keeps a server from starting is one line and an exit code of its own'
   const told: readonly [index: number, message: RegExp][] = [
     [1, /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m],
     [2, /^Cannot go on: ENOTDIR.*; it has to be a directory$/m],
-    [3, /; put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read\n$/],
+    [3, /; put the right file back; or restore .*, or keep what can be read by "cairn repair .*\n$/],
     [6, /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m],
     [7, /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine$/m],
     [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],

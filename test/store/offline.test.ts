@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Files } from '../../src/store/disk/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/journal/journal-format.ts';
 import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/store/recovery/offline.ts';
-import { LockedError } from '../../src/store/store.ts';
+import { LockedError } from '../../src/store/disk/lock.ts';
 import {
   dropLine,
   edit,

@@ -10,9 +10,13 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CairnError } from '../../base/errors.ts';
+import { CairnError, FatalError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { ClusterError } from '../store.ts';
+
+/** The log that several nodes share cannot be used. The message says why, and what to do. */
+export class ClusterError extends FatalError {
+  override readonly name = 'ClusterError';
+}
 
 /** How to reach etcd. */
 export interface EtcdOptions {

@@ -24,7 +24,7 @@ import type { Random } from '../../base/system.ts';
 import { parseObject } from '../journal/journal-format.ts';
 import { newEpoch } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
-import { ClusterError } from '../store.ts';
+import { ClusterError } from '../cluster/etcd.ts';
 import { endOf, isAt, put, range, type KeyValue } from './etcd.ts';
 import { firstHead } from './group-format.ts';
 import {

@@ -30,7 +30,8 @@ import { won, type Answer, type Group, type Log, type LogClient, type ReadGroup 
 import { isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import { viewsOf } from '../recovery/snapshot.ts';
-import { ClusterError, type Figure, type PublishedChange } from '../store.ts';
+import { ClusterError } from '../cluster/etcd.ts';
+import type { Figure, PublishedChange } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import {
   endOf,

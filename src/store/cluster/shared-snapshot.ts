@@ -25,7 +25,7 @@ import { isJsonObject, type JsonObject } from '../../base/json.ts';
 import { decodeLine, encodeLine, parseObject } from '../journal/journal-format.ts';
 import { isCollectionName, isCount, tableOf, type AnyTable } from '../memory/table.ts';
 import type { Image } from '../recovery/snapshot.ts';
-import { ClusterError } from '../store.ts';
+import { ClusterError } from '../cluster/etcd.ts';
 import { endOf, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type Head } from './group-format.ts';
 

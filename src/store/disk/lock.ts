@@ -1,10 +1,10 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { FatalError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { parseObject } from '../journal/journal-format.ts';
-import { LockedError } from '../store.ts';
 import { errorCode, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
 /** What the lock file says of its holder. */
@@ -44,6 +44,15 @@ export interface LockOptions {
   readonly machine: Machine;
   /** Takes a sentence for the operator. With `error`, the operator has to do something. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
+}
+
+/** Another process has the directory, or may have it. The message names the process. */
+export class LockedError extends FatalError {
+  override readonly name = 'LockedError';
+
+  constructor(message: string) {
+    super(75, message);
+  }
 }
 
 export const lockName = 'lock';

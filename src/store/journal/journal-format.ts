@@ -34,7 +34,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
-import { StoreDamageError } from '../store.ts';
+import { StoreDamageError } from '../recovery/cases.ts';
 
 const journalFormat = 1;
 
@@ -112,10 +112,10 @@ export function decodeLine(
  * @throws StoreDamageError where a first line claims a newer format, even if its `crc` is
  *   wrong
  */
-export function refuseNewer(file: string, line: Buffer, known: number): void {
+export function refuseNewer(files: Files, file: string, line: Buffer, known: number): void {
   const format = Number(/^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1]);
   if (!(format > known)) return;
-  throw new StoreDamageError('S4', file, 0, `it is ${format}, this version knows ${known}`);
+  throw new StoreDamageError('S4', files, file, 0, `it is ${format}, this version knows ${known}`);
 }
 
 function parseManifest(value: JsonObject | undefined): Manifest | undefined {
@@ -182,7 +182,7 @@ export async function openJournal(files: Files, number: number): Promise<Journal
     else isAlone = false;
     if (offset > 0) break;
   }
-  refuseNewer(name, first, journalFormat);
+  refuseNewer(files, name, first, journalFormat);
   const read = parseManifest(decodeLine(first, 0)?.value);
   const manifest = read?.journal === number ? read : undefined;
   const { after: sequence = 0 } = manifest ?? {};
@@ -206,11 +206,13 @@ export async function* readGroups(
     const { offset, bytes } = line;
     if (offset === 0) continue;
     if (manifest?.closed === true) {
-      report(new StoreDamageError('J2', name, offset, 'the journal was closed before this line'));
+      report(
+        new StoreDamageError('J2', files, name, offset, 'the journal was closed before this line'),
+      );
     }
     if (bytes.every((byte) => byte === 0x20)) return;
     if (journal.torn !== undefined) {
-      report(new StoreDamageError('J2', name, journal.torn.offset));
+      report(new StoreDamageError('J2', files, name, journal.torn.offset));
       journal.chain = statedChain(journal.torn.bytes);
       journal.torn = undefined;
     }
@@ -223,12 +225,12 @@ export async function* readGroups(
     journal.chain = decoded.chain;
     const { sequence: first, commits } = decoded.value;
     if (!isCount(first) || !Array.isArray(commits) || commits.length === 0) {
-      report(new StoreDamageError('J2', name, offset, 'it is no group'));
+      report(new StoreDamageError('J2', files, name, offset, 'it is no group'));
       continue;
     }
     if (first !== journal.sequence + 1) {
       const detail = `${first} follows ${journal.sequence}`;
-      report(new StoreDamageError('J2', name, offset, detail));
+      report(new StoreDamageError('J2', files, name, offset, detail));
     }
     journal.sequence = first + commits.length - 1;
     yield { offset, first, commits };

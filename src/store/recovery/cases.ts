@@ -19,47 +19,85 @@
  *   C2   a registered collection that is new: empty
  */
 
+import { FatalError } from '../../base/errors.ts';
+import type { Files } from '../disk/files.ts';
+
 /** A case in which a start is refused, because an operator has to decide. */
 export interface Refusal {
   /** What was found, for messages and for the README. */
   readonly found: string;
-  /** What the operator should do. */
-  readonly remedy: string;
+  /** What the operator should do, with the commands for the directory `data`. */
+  readonly remedy: (data: string) => string;
   /** Whether `cairn repair` accepts what was found, and so loses nothing. */
   readonly isAccepted?: true;
 }
 
-const restore = '`cairn restore` a backup, or `cairn repair`, which keeps what can be read';
-const putBack =
-  'put the right file back, or `cairn restore` a backup; `cairn repair` keeps what can be read';
-const redeclare =
+const repair = (data: string) => `cairn repair ${data}-new --data ${data}`;
+const restore = (data: string) =>
+  `restore a backup by "cairn restore BACKUP --data ${data}-new", or keep what can be read by ` +
+  `"${repair(data)}", and serve ${data}-new`;
+const putBack = (data: string) => `put the right file back; or ${restore(data)}`;
+const accept = (data: string) => `accept the edit by "${repair(data)}", and serve ${data}-new`;
+const redeclare = () =>
   'go back to the former declaration, or make the new one fit: ' +
-  'see the README, "Changing a collection"';
-const newer = 'start the newer version of Cairn that wrote it';
+  'see src/README.md, "Changing a collection"';
+const update = () => 'start the newer version of Cairn that wrote it';
 
+// prettier-ignore
 export const refusals = {
   D1: { found: 'a record that does not fit its declaration', remedy: redeclare },
   N2: { found: 'a snapshot without a journal, or a copy that was cut short', remedy: putBack },
   S1: { found: 'a damaged line in a snapshot', remedy: restore },
-  S2: {
-    found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged',
-    remedy: '`cairn repair`, which accepts the edit',
-    isAccepted: true,
-  },
+  S2: { found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged', remedy: accept,
+    isAccepted: true },
   S3: { found: 'a file of another store', remedy: putBack },
-  S4: { found: 'a format of a newer version', remedy: newer },
-  S5: {
-    found: 'a snapshot that is missing, or of another time than the journals say',
-    remedy: putBack,
-  },
-  J2: {
-    found: 'a line that is damaged, missing, repeated, of another journal, or makes no sense',
-    remedy: restore,
-  },
-  J7: {
-    found: 'a journal that is missing, or does not end where the next one begins',
-    remedy: putBack,
-  },
+  S4: { found: 'a format of a newer version', remedy: update },
+  S5: { found: 'a snapshot that is missing, or of another time than the journals say', remedy: putBack },
+  J2: { found: 'a line that is damaged, missing, repeated, of another journal, or makes no sense', remedy: restore },
+  J7: { found: 'a journal that is missing, or does not end where the next one begins', remedy: putBack },
 } as const satisfies Record<string, Refusal>;
 
 export type RefusalLabel = keyof typeof refusals;
+
+/**
+ * The files are damaged or were changed, and an operator has to decide. Names file and
+ * byte.
+ */
+export class StoreDamageError extends FatalError {
+  override readonly name = 'StoreDamageError';
+  readonly label: RefusalLabel;
+  readonly file: string;
+  /** The byte at which the damage begins. */
+  readonly offset: number;
+  /** Where the damage is, what was found, and the label. */
+  readonly problem: string;
+  /** What the operator should do. */
+  readonly remedy: string;
+  /** Whether a repair loses something. */
+  readonly isLoss: boolean;
+
+  constructor(
+    label: RefusalLabel,
+    { directory }: Pick<Files, 'directory'>,
+    file: string,
+    offset = 0,
+    detail = '',
+  ) {
+    const refusal: Refusal = refusals[label];
+    const remedy = refusal.remedy(shellWord(directory));
+    const what = `${refusal.found}${detail && `: ${detail}`}`;
+    const problem = `${file}, byte ${offset}: ${what} [${label}]`;
+    super(78, `Cannot open the store: ${problem}; ${remedy}`);
+    this.problem = problem;
+    this.label = label;
+    this.file = file;
+    this.offset = offset;
+    this.remedy = remedy;
+    this.isLoss = refusal.isAccepted !== true;
+  }
+}
+
+/** Writes a path so that it can be pasted into a shell. */
+function shellWord(path: string): string {
+  return /^[\w@%+=:,./\\-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

@@ -3,7 +3,8 @@ import { errorCode, readWhole, replaceFile, type Files } from '../disk/files.ts'
 import { DirectoryLock, lockName, waitUntilGone, type LockOptions } from '../disk/lock.ts';
 import { newEpoch } from '../log.ts';
 import { countsOf, type AnyTable } from '../memory/table.ts';
-import { StoreDamageError, type StoreStatus } from '../store.ts';
+import type { StoreStatus } from '../store.ts';
+import { StoreDamageError } from './cases.ts';
 import { recover, type Recovered } from './recovery.ts';
 import { imageOf, writeSnapshots, type Image } from './snapshot.ts';
 import { writeStore } from './write-store.ts';

@@ -9,8 +9,7 @@ import {
 import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
-import { StoreDamageError } from '../store.ts';
-import type { RefusalLabel } from './cases.ts';
+import { StoreDamageError, type RefusalLabel } from './cases.ts';
 import { readSnapshot, snapshotName } from './snapshot.ts';
 
 /** The content of a directory at a start, beside the records, which are in the tables. */
@@ -63,14 +62,14 @@ export async function recover(
   const newest = journals.at(-1);
   const [snapshot] = snapshotsOf(names, tables);
   if (newest === undefined && snapshot !== undefined) {
-    report(new StoreDamageError('N2', snapshot));
+    report(new StoreDamageError('N2', files, snapshot));
   }
   const epoch = newest?.manifest?.epoch;
   for (const { name, manifest } of journals) {
     for (const collection of manifest?.collections.keys() ?? []) tableOf(tables, collection);
     // Also where nothing needs it: somebody has mixed the files of two stores.
     if (manifest && epoch !== undefined && manifest.epoch !== epoch) {
-      report(new StoreDamageError('S3', name));
+      report(new StoreDamageError('S3', files, name));
     }
   }
   const snapshots = new Map<string, Snapshot>();
@@ -132,7 +131,7 @@ async function recoverSnapshot(
   onDamage: Report,
 ): Promise<Snapshot> {
   const report = (label: RefusalLabel, detail?: string): void =>
-    onDamage(new StoreDamageError(label, snapshotName(name), 0, detail));
+    onDamage(new StoreDamageError(label, files, snapshotName(name), 0, detail));
   const { collections, after = 0, closed, epoch } = newest?.manifest ?? {};
   // A start that was cut short may have written the first snapshot of a new collection.
   const listed = collections?.get(name) ?? { through: after, file: false, nextId: 1 };
@@ -161,33 +160,37 @@ async function replay(
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
     if (manifest === undefined) {
-      report(new StoreDamageError('J2', name, 0, 'its first line cannot be read'));
+      report(new StoreDamageError('J2', files, name, 0, 'its first line cannot be read'));
     }
     const start = manifest?.after ?? sequence;
     if (index > 0 ? start !== sequence : start > sequence) {
       const detail = `it follows commit ${start}, and the last one is ${sequence}`;
-      report(new StoreDamageError('J7', name, 0, detail));
+      report(new StoreDamageError('J7', files, name, 0, detail));
     }
     for await (const group of readGroups(files, journal, report)) {
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
       if (first <= after) {
-        report(new StoreDamageError('J2', name, offset, 'a snapshot ends within this group'));
+        report(
+          new StoreDamageError('J2', files, name, offset, 'a snapshot ends within this group'),
+        );
       }
       replayed += commits.length;
       for (const { problem, isOfDeclaration } of replayGroup(group, tables, snapshots)) {
         const label = isOfDeclaration ? 'D1' : 'J2';
-        report(new StoreDamageError(label, name, offset, problem));
+        report(new StoreDamageError(label, files, name, offset, problem));
       }
     }
     if (journal.torn !== undefined && index < journals.length - 1) {
-      report(new StoreDamageError('J2', name, journal.torn.offset));
+      report(new StoreDamageError('J2', files, name, journal.torn.offset));
     }
     sequence = Math.max(sequence, journal.sequence);
   }
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
-    report(new StoreDamageError('S5', snapshotName(name), 0, 'it goes further than the journals'));
+    report(
+      new StoreDamageError('S5', files, snapshotName(name), 0, 'it goes further than the journals'),
+    );
     sequence = through;
   }
   return { sequence, replayed };

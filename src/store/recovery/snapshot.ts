@@ -28,7 +28,8 @@ import {
 } from '../disk/files.ts';
 import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
 import { isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
-import { StoreDamageError, type StoredRecord, type View } from '../store.ts';
+import type { StoredRecord, View } from '../store.ts';
+import { StoreDamageError } from './cases.ts';
 
 const snapshotFormat = 1;
 
@@ -223,7 +224,7 @@ async function salvageSnapshot(
   let isLossy = false;
   const lose = (offset: number, { problem, isOfDeclaration }: Misfit): void => {
     isLossy = true;
-    report(new StoreDamageError(isOfDeclaration ? 'D1' : 'S1', name, offset, problem));
+    report(new StoreDamageError(isOfDeclaration ? 'D1' : 'S1', files, name, offset, problem));
   };
   const { head, entries } = await readEntries(files, name, lose);
   const header = parseHeader(head, table.name);
@@ -235,7 +236,7 @@ async function salvageSnapshot(
     if (misfit !== undefined) lose(offset, misfit);
   }
   table.advance(header?.revision ?? 0, header?.nextId ?? 0);
-  if (!isLossy) report(new StoreDamageError('S2', name));
+  if (!isLossy) report(new StoreDamageError('S2', files, name));
   return header;
 }
 
@@ -259,7 +260,7 @@ async function readEntries(
   let head: JsonObject | undefined;
   let hasFooter = false;
   for await (const { offset, bytes } of readLines(files, name)) {
-    if (offset === 0) refuseNewer(name, bytes, snapshotFormat);
+    if (offset === 0) refuseNewer(files, name, bytes, snapshotFormat);
     if (!isUtf8(bytes)) lose(offset, { problem: 'it has bytes that are not UTF-8' });
     const line = bytes.toString().trim();
     if (offset === 0 && line.endsWith('[')) head = parseObject(`${line}]}`);
