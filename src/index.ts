@@ -32,7 +32,7 @@ export { CairnError, InvariantError } from './base/errors.ts';
 export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';
 export { KeyRingError } from './auth/keys.ts';
 export { LockedError } from './store/disk/lock.ts';
-export { StoreDamageError } from './store/recovery/cases.ts';
+export { StoreDamageError } from './store/recovery/damage.ts';
 
 export type { Clock, Random } from './base/system.ts';
 export type { JsonObject, JsonValue, Scalar } from './base/json.ts';

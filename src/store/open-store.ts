@@ -7,7 +7,7 @@ import { FileLog, type FileLogOptions } from './file-log.ts';
 import { memoryLog, type Log } from './log.ts';
 import { HeapWatch, type Heap } from './memory/heap.ts';
 import { isCollectionName, Table, type AnyTable } from './memory/table.ts';
-import { holdsStore } from './recovery/recovery.ts';
+import { holdsStore } from './recovery/write-store.ts';
 import type { Store } from './store.ts';
 import { Writer } from './writer.ts';
 

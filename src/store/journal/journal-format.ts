@@ -34,7 +34,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
-import { StoreDamageError } from '../recovery/cases.ts';
+import { StoreDamageError } from '../recovery/damage.ts';
 
 const journalFormat = 1;
 
@@ -178,9 +178,9 @@ export async function openJournal(files: Files, number: number): Promise<Journal
   let first: Buffer = Buffer.alloc(0);
   let isAlone = true;
   for await (const { offset, bytes } of readLines(files, name)) {
-    if (offset === 0) first = bytes;
-    else isAlone = false;
-    if (offset > 0) break;
+    isAlone = offset === 0;
+    if (!isAlone) break;
+    first = bytes;
   }
   refuseNewer(files, name, first, journalFormat);
   const read = parseManifest(decodeLine(first, 0)?.value);
@@ -205,11 +205,7 @@ export async function* readGroups(
   for await (const line of readLines(files, name)) {
     const { offset, bytes } = line;
     if (offset === 0) continue;
-    if (manifest?.closed === true) {
-      report(
-        new StoreDamageError('J2', files, name, offset, 'the journal was closed before this line'),
-      );
-    }
+    if (manifest?.closed === true) report(new StoreDamageError('J2', files, name, offset));
     if (bytes.every((byte) => byte === 0x20)) return;
     if (journal.torn !== undefined) {
       report(new StoreDamageError('J2', files, name, journal.torn.offset));

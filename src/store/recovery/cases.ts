@@ -19,9 +19,6 @@
  *   C2   a registered collection that is new: empty
  */
 
-import { FatalError } from '../../base/errors.ts';
-import type { Files } from '../disk/files.ts';
-
 /** A case in which a start is refused, because an operator has to decide. */
 export interface Refusal {
   /** What was found, for messages and for the README. */
@@ -58,46 +55,3 @@ export const refusals = {
 } as const satisfies Record<string, Refusal>;
 
 export type RefusalLabel = keyof typeof refusals;
-
-/**
- * The files are damaged or were changed, and an operator has to decide. Names file and
- * byte.
- */
-export class StoreDamageError extends FatalError {
-  override readonly name = 'StoreDamageError';
-  readonly label: RefusalLabel;
-  readonly file: string;
-  /** The byte at which the damage begins. */
-  readonly offset: number;
-  /** Where the damage is, what was found, and the label. */
-  readonly problem: string;
-  /** What the operator should do. */
-  readonly remedy: string;
-  /** Whether a repair loses something. */
-  readonly isLoss: boolean;
-
-  constructor(
-    label: RefusalLabel,
-    { directory }: Pick<Files, 'directory'>,
-    file: string,
-    offset = 0,
-    detail = '',
-  ) {
-    const refusal: Refusal = refusals[label];
-    const remedy = refusal.remedy(shellWord(directory));
-    const what = `${refusal.found}${detail && `: ${detail}`}`;
-    const problem = `${file}, byte ${offset}: ${what} [${label}]`;
-    super(78, `Cannot open the store: ${problem}; ${remedy}`);
-    this.problem = problem;
-    this.label = label;
-    this.file = file;
-    this.offset = offset;
-    this.remedy = remedy;
-    this.isLoss = refusal.isAccepted !== true;
-  }
-}
-
-/** Writes a path so that it can be pasted into a shell. */
-function shellWord(path: string): string {
-  return /^[\w@%+=:,./\\-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
-}

@@ -4,7 +4,7 @@ import { DirectoryLock, lockName, waitUntilGone, type LockOptions } from '../dis
 import { newEpoch } from '../log.ts';
 import { countsOf, type AnyTable } from '../memory/table.ts';
 import type { StoreStatus } from '../store.ts';
-import { StoreDamageError } from './cases.ts';
+import { StoreDamageError } from './damage.ts';
 import { recover, type Recovered } from './recovery.ts';
 import { imageOf, writeSnapshots, type Image } from './snapshot.ts';
 import { writeStore } from './write-store.ts';

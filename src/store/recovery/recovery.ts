@@ -9,8 +9,9 @@ import {
 import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
-import { StoreDamageError, type RefusalLabel } from './cases.ts';
-import { readSnapshot, snapshotName } from './snapshot.ts';
+import type { RefusalLabel } from './cases.ts';
+import { StoreDamageError } from './damage.ts';
+import { readSnapshot, snapshotName, snapshotsOf } from './snapshot.ts';
 
 /** The content of a directory at a start, beside the records, which are in the tables. */
 export interface Recovered {
@@ -96,20 +97,6 @@ export async function recover(
   };
 }
 
-/** The snapshots of these collections among `names`, whole or being written. */
-function snapshotsOf(names: readonly string[], tables: ReadonlyMap<string, AnyTable>): string[] {
-  return names.filter((name) => tables.has(name.replace(/\.json(\.[\da-f]+\.tmp)?$/, '')));
-}
-
-/** Whether the directory holds a store of these collections, or parts of one. */
-export async function holdsStore(
-  files: Files,
-  tables: ReadonlyMap<string, AnyTable>,
-): Promise<boolean> {
-  const names = await files.list();
-  return journalNumbers(names).length > 0 || snapshotsOf(names, tables).length > 0;
-}
-
 /** The state of a collection before the journals are replayed. */
 interface Snapshot {
   /** Sequence number of the last commit that the snapshot holds. */
@@ -159,9 +146,7 @@ async function replay(
   let [sequence, replayed] = [after, 0];
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
-    if (manifest === undefined) {
-      report(new StoreDamageError('J2', files, name, 0, 'its first line cannot be read'));
-    }
+    if (manifest === undefined) report(new StoreDamageError('J2', files, name));
     const start = manifest?.after ?? sequence;
     if (index > 0 ? start !== sequence : start > sequence) {
       const detail = `it follows commit ${start}, and the last one is ${sequence}`;
@@ -171,9 +156,7 @@ async function replay(
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
       if (first <= after) {
-        report(
-          new StoreDamageError('J2', files, name, offset, 'a snapshot ends within this group'),
-        );
+        report(new StoreDamageError('J2', files, name, offset));
       }
       replayed += commits.length;
       for (const { problem, isOfDeclaration } of replayGroup(group, tables, snapshots)) {
@@ -188,9 +171,7 @@ async function replay(
   }
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
-    report(
-      new StoreDamageError('S5', files, snapshotName(name), 0, 'it goes further than the journals'),
-    );
+    report(new StoreDamageError('S5', files, snapshotName(name)));
     sequence = through;
   }
   return { sequence, replayed };

@@ -29,7 +29,7 @@ import {
 import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
 import { isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { StoredRecord, View } from '../store.ts';
-import { StoreDamageError } from './cases.ts';
+import { StoreDamageError } from './damage.ts';
 
 const snapshotFormat = 1;
 
@@ -43,6 +43,14 @@ const bytesPerSync = 1024 * 1024;
 
 export function snapshotName(collection: string): string {
   return `${collection}.json`;
+}
+
+/** The snapshots of these collections among `names`, whole or being written. */
+export function snapshotsOf(
+  names: readonly string[],
+  tables: ReadonlyMap<string, AnyTable>,
+): string[] {
+  return names.filter((name) => tables.has(name.replace(/\.json(\.[\da-f]+\.tmp)?$/, '')));
 }
 
 /** The directory to which a store is written. */

@@ -1,6 +1,8 @@
+import type { Files } from '../disk/files.ts';
 import { JournalFile } from '../journal/journal-file.ts';
-import type { ListedCollection } from '../journal/journal-format.ts';
-import { writeSnapshots, type Image, type Target } from './snapshot.ts';
+import { journalNumbers, type ListedCollection } from '../journal/journal-format.ts';
+import type { AnyTable } from '../memory/table.ts';
+import { snapshotsOf, writeSnapshots, type Image, type Target } from './snapshot.ts';
 
 /**
  * Writes a whole store: the snapshots, and then a journal that needs no other one. Every
@@ -33,4 +35,13 @@ export function listing(
 ): Map<string, ListedCollection> {
   const file = through > 0;
   return new Map(Array.from(collections, ({ name, nextId }) => [name, { through, file, nextId }]));
+}
+
+/** Whether the directory holds a store of these collections, or parts of one. */
+export async function holdsStore(
+  files: Files,
+  tables: ReadonlyMap<string, AnyTable>,
+): Promise<boolean> {
+  const names = await files.list();
+  return journalNumbers(names).length > 0 || snapshotsOf(names, tables).length > 0;
 }
