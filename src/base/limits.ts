@@ -167,8 +167,10 @@ const lists = {
   listsPerCallerMax: 8,
   /** The most pages that are being searched for, in all; beyond it 503. */
   searchedPagesMax: 128,
-  /** The most pages that are being searched for one caller; beyond it 503. */
+  /** The most pages that are being searched for one caller; beyond it they wait. */
   searchedPagesPerCallerMax: 8,
+  /** The most pages of one caller that wait to be searched for; beyond it 503. */
+  waitingPagesPerCallerMax: 512,
   /** The most records of a page. */
   pageRecordsMax: 1000,
   /** The most orders in which the records of one collection are kept. */

@@ -13,10 +13,14 @@ export class Shares {
     this.#perCaller = perCaller;
   }
 
+  /** The amount that a caller holds. */
+  heldBy(caller: string): number {
+    return this.#held.get(caller) ?? 0;
+  }
+
   /** Whether a caller could take an amount. */
   hasRoom(caller: string, amount: number): boolean {
-    const held = this.#held.get(caller) ?? 0;
-    return this.#sum + amount <= this.#total && held + amount <= this.#perCaller;
+    return this.#sum + amount <= this.#total && this.heldBy(caller) + amount <= this.#perCaller;
   }
 
   /**
@@ -24,14 +28,14 @@ export class Shares {
    */
   take(caller: string, amount: number): boolean {
     if (!this.hasRoom(caller, amount)) return false;
-    this.#held.set(caller, (this.#held.get(caller) ?? 0) + amount);
+    this.#held.set(caller, this.heldBy(caller) + amount);
     this.#sum += amount;
     return true;
   }
 
   /** Gives back an amount. */
   give(caller: string, amount: number): void {
-    const left = (this.#held.get(caller) ?? 0) - amount;
+    const left = this.heldBy(caller) - amount;
     if (left > 0) this.#held.set(caller, left);
     else this.#held.delete(caller);
     this.#sum -= amount;

@@ -37,6 +37,8 @@ export class ListPool {
   readonly #lists = new Shares(limits.listsMax, limits.listsPerCallerMax);
   /** Apart from the lists that are sent, so that slow readers keep no page from being made. */
   readonly #pages = new Shares(limits.searchedPagesMax, limits.searchedPagesPerCallerMax);
+  /** The pages that wait for another one of their caller, since its share is used up. */
+  readonly #waiting = new Map<string, (() => void)[]>();
 
   constructor(clock: Clock) {
     this.#yieldToEventLoop = createSlices(clock);
@@ -48,12 +50,15 @@ export class ListPool {
    * @throws CairnError `overloaded` if there is none
    */
   begin(caller: ListCaller): ListWork {
-    return this.#takePlace(this.#lists, caller);
+    if (!this.#lists.take(caller.caller, 1)) throw tooManyLists;
+    return this.#work(caller, () => this.#lists.give(caller.caller, 1));
   }
 
   /**
    * Runs the steps that make a page, and returns the page. If it needs more than a few steps,
-   * it takes a place, and the promise is rejected with `overloaded` or `draining`.
+   * it takes a place, or waits for one of its caller. To wait costs less than to be refused:
+   * a refused caller may ask again at once. The promise is rejected with `overloaded` or
+   * `draining`.
    */
   makePage<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Page | Promise<Page> {
     for (let step = 0; step < freeSteps; step += 1) {
@@ -64,7 +69,7 @@ export class ListPool {
   }
 
   async #finish<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Promise<Page> {
-    const work = this.#takePlace(this.#pages, caller);
+    const work = await this.#beginPage(caller);
     try {
       return await finish(steps, work);
     } finally {
@@ -72,15 +77,37 @@ export class ListPool {
     }
   }
 
-  #takePlace(places: Shares, from: ListCaller): ListWork {
-    let hasPlace = places.take(from.caller, 1);
-    if (!hasPlace) throw tooManyLists;
+  async #beginPage(from: ListCaller): Promise<ListWork> {
+    const { caller } = from;
+    if (!this.#pages.take(caller, 1)) {
+      const waiting = this.#waiting.get(caller) ?? [];
+      // Only a caller that has places waits, so that somebody ends the wait.
+      const hasPlaces = this.#pages.heldBy(caller) > 0;
+      if (!hasPlaces || waiting.length >= limits.waitingPagesPerCallerMax) throw tooManyLists;
+      this.#waiting.set(caller, waiting);
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    return this.#work(from, () => this.#endPage(caller));
+  }
+
+  /** Gives the place of a page to the next one of the same caller, or back. */
+  #endPage(caller: string): void {
+    const waiting = this.#waiting.get(caller) ?? [];
+    const next = waiting.shift();
+    if (waiting.length === 0) this.#waiting.delete(caller);
+    if (next === undefined) this.#pages.give(caller, 1);
+    else next();
+  }
+
+  /** The work of a list that has a place. */
+  #work({ signal }: ListCaller, giveBack: () => void): ListWork {
+    let hasPlace = true;
     const pause = async (): Promise<void> => {
       await this.#yieldToEventLoop();
-      if (from.signal.aborted) throw abandoned;
+      if (signal.aborted) throw abandoned;
     };
     const end = (): void => {
-      if (hasPlace) places.give(from.caller, 1);
+      if (hasPlace) giveBack();
       hasPlace = false;
     };
     return { pause, end };
