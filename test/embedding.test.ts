@@ -371,8 +371,9 @@ test('items can be left out', async (t) => {
   const document = parseJson((await app.inject({ target: '/openapi.json' })).body);
   assert.ok(isJsonObject(document));
   assert.equal(Object(document['paths'])['/items'], undefined);
+  const answered = new Map([['content-type', 'application/json'], ['x-request-id', 'one']]);
   checkAnswer(document, { method: 'GET', target: '/dashboard' }, {
-    status: dashboard.status, fields: new Map([['content-type', 'application/json']]), body: dashboard.body,
+    status: dashboard.status, fields: answered, body: dashboard.body,
   });
 });
 

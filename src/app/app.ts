@@ -6,6 +6,7 @@ import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { serverRoutes } from '../api/routes.ts';
 import type { Unready } from '../api/service-handlers.ts';
+import type { KeyRing } from '../auth/keys.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -107,9 +108,7 @@ export async function openApp(
   await data.store.start();
   try {
     await data.keys.load();
-    const app = new Application(data, complete, audit, observers, cluster);
-    if (cluster !== undefined) cluster.onKeys = () => void app.reloadKeys();
-    return app;
+    return new Application(data, complete, audit, observers, cluster);
   } catch (error) {
     await data.store.close();
     throw error;
@@ -152,6 +151,7 @@ export class Application implements App {
     this.#options = options;
     this.#audit = audit;
     this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
+    data.keys.onRing = (ring, former) => this.#useKeys(ring, former);
     this.#feed = openFeed(data, clock);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
@@ -263,12 +263,13 @@ export class Application implements App {
   }
 
   async reloadKeys(): Promise<void> {
-    const { keys } = this.#data;
-    const former = keys.ring().keys[0].kid;
-    const ring = await keys.load();
+    await this.#data.keys.load();
+  }
+
+  #useKeys(ring: KeyRing, former: KeyRing | undefined): void {
     const { kid } = ring.keys[0];
     this.#tokens.setRing(ring);
-    if (kid !== former) this.#audit('keys_rotated', { kid });
+    if (kid !== former?.keys[0].kid) this.#audit('keys_rotated', { kid });
   }
 
   renewTls(tls: TlsTexts): void {

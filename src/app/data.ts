@@ -56,6 +56,8 @@ export interface Keys {
    *   stays in use
    */
   load(): Promise<KeyRing>;
+  /** Called with each ring and the one before it, before anything else runs. */
+  onRing: (ring: KeyRing, former: KeyRing | undefined) => void;
 }
 
 /**
@@ -168,21 +170,30 @@ function createKeys(
   // A secret that cannot be used is refused before a store is made.
   const configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   let ring: KeyRing | undefined;
-  return {
+  const use = (next: KeyRing): KeyRing => {
+    const former = ring;
+    ring = next;
+    keys.onRing(next, former);
+    return next;
+  };
+  const keys: Keys = {
     ring() {
       invariant(ring !== undefined, 'the key ring is loaded before the first request');
       return ring;
     },
     async load() {
-      if (cluster !== undefined) return (ring = await cluster.loadKeys());
+      if (cluster !== undefined) return use(await cluster.loadKeys());
       const found = configured ?? (files && (await readKeyRing(files)));
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {
         await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));
       }
-      return (ring = loaded);
+      return use(loaded);
     },
+    onRing: () => undefined,
   };
+  if (cluster !== undefined) cluster.onKeys = use;
+  return keys;
 }
 
 /** @throws DeclarationError for collections that contradict each other */

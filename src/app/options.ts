@@ -1,4 +1,3 @@
-import { keyRingOfSecret } from '../auth/keys.ts';
 import { nearest } from '../base/nearest.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
@@ -64,8 +63,7 @@ export interface CompleteOptions extends AppOptions {
 
 /**
  * Checks options, and adds the defaults.
- * @throws RangeError for one that is unknown or not allowed, KeyRingError for a secret of the
- *   wrong length
+ * @throws RangeError for one that is unknown or not allowed
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
   const {
@@ -85,7 +83,6 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
-  if (secret !== undefined) keyRingOfSecret(secret, clock.now());
   if (cluster !== undefined && (directory !== undefined || !isAllowed(members, cluster.members))) {
     throw new RangeError(
       `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`,
