@@ -255,7 +255,7 @@ const store = {
    * The size of the journal above which a checkpoint is made, if it is also larger than
    * the snapshots.
    */
-  checkpointBytesMin: 4 * 1024 * 1024,
+  checkpointBytesMin: 16 * 1024 * 1024,
   /**
    * The largest share of V8's heap in use after a garbage collection; beyond it writes
    * that grow are refused (507).

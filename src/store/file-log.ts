@@ -29,8 +29,14 @@ export interface FileLogOptions extends LockOptions {
 
 /** How often the disk is asked for its free bytes. */
 const watchMs = 1000;
-/** The shortest time between two checkpoints on a full disk. They drop what was removed. */
-const fullCheckpointMs = 30_000;
+/** The shortest time between two checkpoints on a full disk, which drop what was removed, or at rest. */
+const checkpointPauseMs = 30_000;
+/**
+ * The time without a write after which a checkpoint makes the JSON files the data, where the
+ * files are not larger than this. Larger ones wait until they are worth it.
+ */
+const restMs = 5000;
+const restBytesMax = 8 * 1024 * 1024;
 
 /** The log on files. Controls lock, recovery, journals and checkpoints. */
 export class FileLog implements Log {
@@ -50,9 +56,12 @@ export class FileLog implements Log {
   /** Sequence number of the last commit that the snapshots hold. */
   #through = 0;
   #largestSnapshot = 0;
+  #snapshotBytes = 0;
   /** Size of the journals beyond which a checkpoint is due, and when the last one began. */
   #checkpointAt = 0;
   #checkpointedAt = -Infinity;
+  /** When the last group was appended. */
+  #appendedAt = 0;
   #checkpointing: Promise<void> | undefined;
   #stopWatching: () => void = () => undefined;
   #failure: unknown;
@@ -94,7 +103,7 @@ export class FileLog implements Log {
       await this.#remove(journals.map(journalName));
       if (!closed) onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
       this.#client = client;
-      this.#stopWatching = machine.every(watchMs, () => void this.#watchRoom());
+      this.#stopWatching = machine.every(watchMs, () => void this.#watch());
       return { epoch, sequence };
     } catch (error) {
       await this.#lock?.release();
@@ -176,12 +185,16 @@ export class FileLog implements Log {
     }
     this.#status.appendMs += this.#options.clock.elapsed() - started;
     this.#sequence += commits.length;
+    this.#appendedAt = this.#options.clock.elapsed();
     return won;
   }
 
   #checkpointIfDue(): void {
-    const elapsed = this.#options.clock.elapsed() - this.#checkpointedAt;
-    const isWorthIt = this.isFull && this.#through < this.#sequence && elapsed >= fullCheckpointMs;
+    const now = this.#options.clock.elapsed();
+    const isSmall = this.#snapshotBytes + this.#bytes <= restBytesMax;
+    const isAtRest = isSmall && now - this.#appendedAt >= restMs;
+    const hasPaused = now - this.#checkpointedAt >= checkpointPauseMs;
+    const isWorthIt = this.#through < this.#sequence && hasPaused && (this.isFull || isAtRest);
     // A failure of the log is reported to the client.
     if (isWorthIt || this.#bytes > this.#checkpointAt) this.checkpoint().catch(() => undefined);
   }
@@ -218,8 +231,8 @@ export class FileLog implements Log {
     this.#through = through;
     this.#status.checkpointedAt = this.#options.clock.now();
     this.#largestSnapshot = Math.max(0, ...sizes);
-    const bytes = sizes.reduce((sum, size) => sum + size, 0);
-    this.#checkpointAt = Math.max(limits.checkpointBytesMin, bytes);
+    this.#snapshotBytes = sizes.reduce((sum, size) => sum + size, 0);
+    this.#checkpointAt = Math.max(limits.checkpointBytesMin, this.#snapshotBytes);
   }
 
   /** Begins a new journal. Returns all records as they are between the two journals. */
@@ -255,10 +268,11 @@ export class FileLog implements Log {
     return free >= needed;
   }
 
-  /** Finds out that there is little room before the journal needs it, or that there is room again. */
-  async #watchRoom(): Promise<void> {
+  /** Finds out early that there is little room, or that there is room again, and that it is at rest. */
+  async #watch(): Promise<void> {
     const isBusy = this.#checkpointing !== undefined;
     if (!isBusy) this.#setFull(!(await this.#hasRoom()));
+    if (this.#client !== undefined) this.#checkpointIfDue();
   }
 
   /** Writes ahead of the journal's lines. Returns false where there is no room. */

@@ -22,7 +22,9 @@ import {
   seededRandom,
   startStore,
   steppingClock,
+  turns,
 } from '../.support/store/fixtures.ts';
+import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
 after(() => {
@@ -221,6 +223,32 @@ describe('a store under load', () => {
     assert.ok(left.objects < 100, told);
     // Keys are none. A MiB or so comes and goes with the test runner's own map of what is under way.
     assert.ok(left.bytes < 5_000_000, told);
+  });
+});
+
+describe('a store at rest', () => {
+  it('makes the JSON files the data 5 s after the last write, once in 30 s at most, where they are small', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, notes, clock, tick } = await startStore({ files: disk });
+    const rest = async (ms: number): Promise<number> => {
+      clock.advance(ms);
+      await tick();
+      await turns(100);
+      return store.status().checkpoints;
+    };
+    const names = (): unknown => JSON.parse(String(disk.content().get('people.json'))).records;
+    await store.write((tx) => tx.insert(people, person('ann')));
+    assert.equal(await rest(4000), 0);
+    assert.equal(await rest(2000), 1);
+    assert.deepEqual(names(), all(people));
+    await store.write((tx) => tx.insert(people, person('bob')));
+    assert.equal(await rest(20_000), 1);
+    assert.equal(await rest(10_000), 2);
+    assert.deepEqual(names(), all(people));
+    assert.equal(await rest(60_000), 2, 'nothing was written since');
+    const text = 'x'.repeat(1024 * 1024);
+    for (let n = 0; n < 9; n += 1) await store.write((tx) => tx.insert(notes, { person: 1, text }));
+    assert.equal(await rest(60_000), 2, 'larger files wait until it is worth it');
   });
 });
 

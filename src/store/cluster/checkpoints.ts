@@ -20,7 +20,7 @@ export interface CheckpointOptions extends Place {
 }
 
 /** A checkpoint is due when the log is longer than this and than the snapshot. */
-const bytesMin = 4 * limits.checkpointBytesMin;
+const bytesMin = limits.checkpointBytesMin;
 
 /** Decides when this node writes a snapshot of the shared log, and writes it. */
 export class Checkpoints {
