@@ -15,7 +15,8 @@ export type {
   CollectionDefinition,
 } from './collections/collection.ts';
 export type { Field, Shape } from './schema/field.ts';
-export type { Change, Hooks } from './collections/hooks.ts';
+export type { ProgramCollection } from './app/program-collection.ts';
+export type { Change, Hooks, Read } from './collections/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 
 export { createLog } from './observability/log.ts';

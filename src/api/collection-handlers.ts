@@ -50,11 +50,11 @@ export function collectionEndpoints<N extends object, C>(
   options: CollectionOptions,
 ): Endpoint[] {
   const { name, fields, access } = collection;
-  const { epoch } = options;
+  const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
 
   function targetOf({ request, route, principal, id }: Call): Target {
-    const precondition = preconditionOf(request, epoch(), route.requireIfMatch === true);
+    const precondition = preconditionOf(request, tagOf, route.requireIfMatch === true);
     return { principal, id, precondition, address: request.address };
   }
 
@@ -63,7 +63,7 @@ export function collectionEndpoints<N extends object, C>(
     authorize(access.read, call.principal, call.id);
     const { record, renewed } = await resource.change(targetOf(call), call.body);
     const cookie = renewed === undefined ? [] : setSessionCookie(call.request, renewed.secret);
-    return shown(200, entityTag(epoch(), record.revision), write(record), cookie);
+    return shown(200, tagOf(record.revision), write(record), cookie);
   }
 
   return bind(collectionRoutes(collection, options), {
@@ -74,13 +74,13 @@ export function collectionEndpoints<N extends object, C>(
       const { created, isReplay } = await resource.create(principal, body, sent);
       const fields = ['Location', `${request.basePath}/${name}/${created.id}`];
       if (isReplay) fields.push(...replayed);
-      return shown(201, entityTag(epoch(), created.revision), write(created), fields);
+      return shown(201, tagOf(created.revision), write(created), fields);
     },
 
     read({ request, id, query }) {
       const record = found<StoredRecord>(resource.records.get(id));
       const names = query === '' ? undefined : parseFieldsQuery(fields, parseQuery(query));
-      const tag = entityTag(epoch(), record.revision, names?.join('-'));
+      const tag = tagOf(record.revision, names?.join('-'));
       if (isUnchanged(request, tag)) return notModified(tag);
       const writeShown = names === undefined ? write : representationWriter(fields, names);
       return shown(200, tag, writeShown(record));
@@ -94,6 +94,16 @@ export function collectionEndpoints<N extends object, C>(
       return noContent();
     },
   });
+}
+
+/** Returns the entity tag of a revision, and of a selected part of it. */
+type TagOf = (revision: number, selection?: string) => string;
+
+function tagsOf<N, C>({ shapeTag }: RoutedCollection<N, C>, { epoch }: CollectionOptions): TagOf {
+  if (shapeTag === undefined)
+    return (revision, selection) => entityTag(epoch(), revision, selection);
+  return (revision, selection = '') =>
+    entityTag(epoch(), revision, selection === '' ? shapeTag : `${shapeTag}-${selection}`);
 }
 
 const replayed = ['Idempotency-Replayed', 'true'];
@@ -135,10 +145,13 @@ function creationOf(request: Request, content: string): CreationRequest {
 
 /** Returns the handler of a collection's list. */
 function listHandler<N, C>(
-  { fields, hasOwners }: RoutedCollection<N, C>,
+  collection: RoutedCollection<N, C>,
   { records }: Resource<N, C>,
-  { epoch, listPool }: CollectionOptions,
+  options: CollectionOptions,
 ): Handler {
+  const { fields, hasOwners } = collection;
+  const { listPool } = options;
+  const tagOf = tagsOf(collection, options);
   const source = { shape: fields, hasOwners, records, pool: listPool };
   return ({ request, principal, query }) => {
     const asked = parseListQuery(source, parseQuery(query), principal.userId);
@@ -146,8 +159,8 @@ function listHandler<N, C>(
     // The revision and the list's view are taken in the same loop turn, so the tag fits
     // the list.
     const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
-    const plain = entityTag(epoch(), records.revision, personal.join());
-    const counted = entityTag(epoch(), records.revision, [...personal, 'counted'].join('-'));
+    const plain = tagOf(records.revision, personal.join());
+    const counted = tagOf(records.revision, [...personal, 'counted'].join('-'));
     const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
     if (isUnchanged(request, tag, other)) return notModified(tag);
     const reply = (list: List): Reply => {

@@ -130,7 +130,7 @@ export function isUnchanged({ fields }: Request, tag: string, version = tag): bo
  */
 export function preconditionOf(
   { fields }: Request,
-  epoch: string,
+  tagOf: (revision: number) => string,
   required: boolean,
 ): Precondition {
   const { ifMatch, ifNoneMatch } = readPreconditions(fields);
@@ -143,7 +143,7 @@ export function preconditionOf(
       );
     },
     check(revision) {
-      const tag = entityTag(epoch, revision);
+      const tag = tagOf(revision);
       if (!passesIfMatch(ifMatch, tag) || !passesIfNoneMatch(ifNoneMatch, tag)) throw changed(tag);
     },
   };

@@ -81,6 +81,8 @@ export interface RoutedCollection<N, C> {
    * credentials.
    */
   readonly hasOwners?: boolean;
+  /** Part of each entity tag, where the declaration decides what a record looks like. */
+  readonly shapeTag?: string | undefined;
   readonly access: { readonly [operation in CollectionOperation]: Access };
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
   /** Further fields of the reply to a change. */

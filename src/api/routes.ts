@@ -1,4 +1,8 @@
-import { dependsOnOthers, type CollectionDeclaration } from '../collections/collection.ts';
+import {
+  dependsOnOthers,
+  shapeTagOf,
+  type CollectionDeclaration,
+} from '../collections/collection.ts';
 import { items } from '../collections/items.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { fieldsParameter, listParameters } from '../lists/list-query.ts';
@@ -171,16 +175,15 @@ export function declaredCollection(
   const bodies = bodiesFor(capitalized(declaration.singular), rules, rules);
   const hasOwners = declaration.access.list !== 'public';
   const refusals = dependsOnOthers(declaration, all) ? [409] : [];
-  return { ...declaration, bodies, hasOwners, refusals };
+  const shapeTag = declaration === items ? undefined : shapeTagOf(declaration.fields);
+  return { ...declaration, bodies, hasOwners, refusals, shapeTag };
 }
 
 /** The route that creates many records of a declared collection at once. */
-export interface BatchRoutes<N> {
-  readonly createMany: Route<readonly N[]>;
-}
-
 // prettier-ignore
-export function batchRoutes<N, C>(collection: RoutedCollection<N, C>): BatchRoutes<N> {
+export function batchRoutes<N, C>(
+  collection: RoutedCollection<N, C>,
+): { readonly createMany: Route<readonly N[]> } {
   const { name, singular, fields, access, bodies, refusals = [] } = collection;
   const records = manySchema(resourceSchema(capitalized(singular), fields));
   return {

@@ -23,6 +23,7 @@ import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import type { ClusterNode } from './cluster.ts';
 import { openData, openFeed, type Data } from './data.ts';
 import { endpointsOf, recordsIn } from './endpoints.ts';
+import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
 
 /**
@@ -46,6 +47,8 @@ export interface App {
 
   /** The users, to be read or changed without a request. */
   readonly users: Users;
+  /** A declared collection, in the same way. @throws RangeError if there is none of this name */
+  collection(name: string): ProgramCollection;
   /** The store, for its status. */
   readonly store: Store;
   /** Why the app should get no requests now; `undefined` if it should. */
@@ -250,6 +253,13 @@ export class Application implements App {
     const isBusy = (): boolean =>
       this.#injected + this.#server.unanswered + this.#server.sending > 0;
     while (isBusy() && clock.elapsed() < deadline) await sleep(10);
+  }
+
+  collection(name: string): ProgramCollection {
+    const found = this.#data.collections.find(({ declaration }) => declaration.name === name);
+    if (found !== undefined) return programCollection(found);
+    const names = this.#data.collections.map(({ declaration }) => declaration.name).join(', ');
+    throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
   }
 
   unready(): Unready | undefined {

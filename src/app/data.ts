@@ -117,10 +117,9 @@ export function openData(
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
   const keys = createKeys(files, options.secret, clock, random, cluster);
-  const writes = new HookedWrites(store, hooks, (error) =>
-    logError(log, 'The hook afterWrite failed', error),
-  );
   const relations = new Relations();
+  const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
+  const writes = new HookedWrites(store, hooks, (name) => relations.get(name), onError);
   const shared = { store, writes, relations, keys: new IdempotencyKeys(store, clock), clock };
   const records = accountRecords(store);
   const parts: AccountParts = {

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { Access } from '../auth/access.ts';
 import { InvariantError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
@@ -247,6 +248,16 @@ export function dependsOnOthers(
   );
 }
 
+/** Identifies the shape of records: another one never answers 304. */
+export function shapeTagOf(fields: Shape): string {
+  const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [
+    name,
+    kind,
+    fallback,
+  ]);
+  return crc32(JSON.stringify(shape)).toString(36);
+}
+
 function checkFields(fields: unknown, at: string, report: Report, timestamps: boolean): boolean {
   if (!isObject(fields)) {
     report(at, 'must be an object that names the fields');
@@ -256,6 +267,9 @@ function checkFields(fields: unknown, at: string, report: Report, timestamps: bo
   const checkOne = ([name, field]: readonly [string, unknown]): boolean => {
     const place = at + pointerTo(name);
     const isReserved = reserved.includes(name);
+    const former = isObject(field) ? field['renamedFrom'] : undefined;
+    if (typeof former === 'string' && (Object.hasOwn(fields, former) || reserved.includes(former)))
+      report(`${place}/renamedFrom`, `must be the name of no other field, not "${former}"`);
     const isNamed = !isReserved && /^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name);
     if (isNamed && !checkField(field, place, report)) return false;
     // The field was checked.

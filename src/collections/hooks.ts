@@ -1,5 +1,5 @@
 import type { Principal } from '../auth/access.ts';
-import { CairnError, InvariantError, type ErrorCode } from '../base/errors.ts';
+import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/representation.ts';
@@ -17,6 +17,14 @@ export interface Change {
   readonly after: JsonObject | undefined;
 }
 
+/** Reads other records as the transaction leaves them, without regard to access. */
+export interface Read {
+  /** The record of a declared collection as callers see it; `undefined` if there is none. */
+  get(collection: string, id: number): JsonObject | undefined;
+  /** The records of a collection whose reference `field` has this id. */
+  members(collection: string, field: string, id: number): JsonObject[];
+}
+
 /** Rules and reactions of an embedder. */
 export interface Hooks {
   /**
@@ -27,7 +35,7 @@ export interface Hooks {
    * A TypeError, ReferenceError or RangeError is treated as a bug: the response is 500,
    * and it is logged.
    */
-  readonly beforeWrite?: ((change: Change) => undefined) | undefined;
+  readonly beforeWrite?: ((change: Change, read: Read) => undefined) | undefined;
   /**
    * Runs when the write is durable and visible. It cannot undo the write; errors are
    * logged.
@@ -57,12 +65,22 @@ export interface RecordWriter {
 export class HookedWrites {
   readonly #store: Store;
   readonly #hooks: Hooks;
+  readonly #collectionOf: (name: string) => HookedCollection<StoredRecord> | undefined;
   readonly #onError: (error: unknown) => void;
 
-  /** `onError` receives the errors of `afterWrite`. */
-  constructor(store: Store, hooks: Hooks, onError: (error: unknown) => void) {
+  /**
+   * `collectionOf` finds a declared collection by its name. `onError` receives the errors of
+   * `afterWrite`.
+   */
+  constructor(
+    store: Store,
+    hooks: Hooks,
+    collectionOf: (name: string) => HookedCollection<StoredRecord> | undefined,
+    onError: (error: unknown) => void,
+  ) {
     this.#store = store;
     this.#hooks = hooks;
+    this.#collectionOf = collectionOf;
     this.#onError = onError;
   }
 
@@ -82,7 +100,7 @@ export class HookedWrites {
       const report: Report = (collection, before, after) => {
         if (!isHooked) return;
         const change = changeOf(collection, principal, before, after);
-        this.#beforeWrite(change);
+        this.#beforeWrite(change, this.#reader(transaction));
         changes.push(change);
       };
       return { result: work(transaction, writerOf(transaction, report)), changes };
@@ -95,11 +113,31 @@ export class HookedWrites {
     return result;
   }
 
+  #reader(transaction: Transaction): Read {
+    const of = (name: string): HookedCollection<StoredRecord> => {
+      const collection = this.#collectionOf(name);
+      invariant(collection !== undefined, `there is no collection "${name}" to read`);
+      return collection;
+    };
+    return {
+      get(name, id) {
+        const { records, fields } = of(name);
+        const record = transaction.get(records, id);
+        return record && representationOf(fields, record);
+      },
+      members(name, field, id) {
+        const { records, fields } = of(name);
+        const members = transaction.members(records, field, id);
+        return members.map((record) => representationOf(fields, record));
+      },
+    };
+  }
+
   /** Runs `beforeWrite`. @throws the error that refuses the write */
-  #beforeWrite(change: Change): void {
+  #beforeWrite(change: Change, read: Read): void {
     let returned: unknown;
     try {
-      returned = this.#hooks.beforeWrite?.(change);
+      returned = this.#hooks.beforeWrite?.(change, read);
     } catch (error) {
       if (bugs.some((bug) => error instanceof bug)) throw error;
       if (error instanceof CairnError && refusals.includes(error.code)) throw error;

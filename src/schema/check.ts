@@ -216,7 +216,15 @@ export function storedRecordParser<S extends Shape>(
   isSound: (record: Input<S>) => boolean = () => true,
 ): <R extends JsonObject>(record: R) => (R & Input<S>) | string | undefined {
   const fields = readableFields(shape);
+  const renamed = fields.flatMap(([name, { renamedFrom }]) =>
+    renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
+  );
   return <R extends JsonObject>(record: R) => {
+    for (const [name, former] of renamed) {
+      if (Object.hasOwn(record, name) || !Object.hasOwn(record, former)) continue;
+      Object.assign(record, { [name]: record[former] });
+      Reflect.deleteProperty(record, former);
+    }
     // Every start runs this for every record. An inherited member is never a scalar.
     for (const [name, field] of fields) {
       if (hasType(field, record[name])) continue;

@@ -112,6 +112,7 @@ const commonMembers = {
   default: anything,
   example: anything,
   description: maybe(aText),
+  renamedFrom: maybe(aText),
 };
 
 /** Checks the declaration of the elements of a list. */

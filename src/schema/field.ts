@@ -36,6 +36,8 @@ interface FieldOf<T extends Value> {
    * stored one. Stored records without the field get it too.
    */
   readonly default?: T;
+  /** The former name of the field. Records stored under it are read as the new one. */
+  readonly renamedFrom?: string;
   /** Set by the server. It can be sent back as it was read; another value is an issue. */
   readonly readOnly?: boolean;
   /** Never shown, and not available for sorting and filters. */

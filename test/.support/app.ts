@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
 import type { AppOptions } from '../../src/app/options.ts';
-import { isJsonObject, parseJson, type JsonObject } from '../../src/base/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Fields } from '../../src/http/fields.ts';
 import type { PlainReply, PlainRequest } from '../../src/http/inject.ts';
@@ -104,7 +104,8 @@ let last: { readonly text: string; readonly document: JsonObject } | undefined;
 /** Most apps of a test file have the same document. */
 function parseDescription(text: string): JsonObject {
   if (last?.text === text) return last.document;
-  const document = parseJson(text);
+  // A document may have more values than the server accepts in a body.
+  const document: JsonValue = JSON.parse(text);
   assert.ok(isJsonObject(document));
   last = { text, document };
   return document;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import type { Change } from '../../src/collections/hooks.ts';
+import type { Change, Read } from '../../src/collections/hooks.ts';
 import { createApp, defineCollection, type Shape } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
@@ -217,4 +217,54 @@ test('references, unique values and lists are there after a restart', async (t) 
   assert.equal((await ask('DELETE', '/authors/1')).status, 409);
   assert.equal((await ask('DELETE', '/posts/1')).status, 204);
   assert.equal((await ask('GET', '/comments')).body, '[]');
+});
+
+test('a program uses a collection as requests do, and a hook reads other records', async (t) => {
+  const hooks = {
+    beforeWrite({ collection, operation, after }: Change, read: Read): undefined {
+      if (collection !== 'comments' || operation !== 'create') return;
+      const postId = Number(after?.['postId']);
+      assert.equal(read.get('posts', postId)?.['title'], 'One');
+      // Its own record is among them already.
+      if (read.members('comments', 'postId', postId).length > 4) throw new Error('four comments are enough');
+    },
+  };
+  const { app } = await open(t, { hooks });
+  const mine = app.collection('comments');
+  assert.deepEqual(mine.get(1), { id: 1, body: 'First\n\tline', postId: 1, words: ['a', 'b'] });
+  assert.equal(mine.get(9), undefined);
+  assert.deepEqual(await mine.create({ body: 'x', postId: 1 }), { id: 4, body: 'x', postId: 1, words: [] });
+  await assert.rejects(mine.create({ body: 'x', postId: 1 }), { code: 'write_refused' });
+  await assert.rejects(mine.create({ body: 1 }), { code: 'validation_failed' });
+  await assert.rejects(mine.change(4, { postId: 7 }), { code: 'validation_failed' });
+  assert.equal((await mine.change(4, { body: 'y' }))['body'], 'y');
+  await mine.remove(1);
+  await assert.rejects(mine.remove(1), { code: 'not_found' });
+  assert.deepEqual(mine.list().map(({ id }) => id), [4]);
+  await assert.rejects(app.collection('authors').remove(1), { code: 'still_referenced' });
+  assert.throws(() => app.collection('comment'), { name: 'RangeError', message: /there are items, authors,/ });
+});
+
+test('a field that was renamed keeps its values, and another shape never answers 304', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const openWith = (fields: Shape) =>
+    createApp({ directory, auth: 'none', collections: [declare('books', 'book', fields)] });
+  const fields = { 'content-type': 'application/json' };
+  const first = await openWith({ title, pages: { kind: 'integer' } });
+  await first.inject({ method: 'POST', target: '/books', fields, body: '{"title":"Emma","pages":474}' });
+  const tags: string[] = [];
+  for (const target of ['/books', '/books/1']) tags.push((await first.inject({ target })).fields.get('etag') ?? '');
+  await first.close();
+  const renamed: Shape = { name: { ...title, renamedFrom: 'title' }, pages: { kind: 'integer' } };
+  for (let round = 0; round < 2; round += 1) {
+    const app = await openWith(renamed);
+    const known = { 'if-none-match': tags.join(', ') };
+    assert.equal((await app.inject({ target: '/books', fields: known })).body, '[{"id":1,"name":"Emma","pages":474}]');
+    assert.equal((await app.inject({ target: '/books/1', fields: known })).body, '{"id":1,"name":"Emma","pages":474}');
+    if (round === 0) await app.inject({ method: 'PATCH', target: '/books/1', fields, body: '{"pages":475}' });
+    if (round === 0) await app.inject({ method: 'PATCH', target: '/books/1', fields, body: '{"pages":474}' });
+    await app.close();
+  }
+  const clash = { title, name: { ...title, renamedFrom: 'title' } };
+  assert.throws(() => declare('books', 'book', clash), { message: /\/renamedFrom must be the name of no/ });
 });

@@ -1,0 +1,50 @@
+import { localAdministrator } from '../auth/access.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import { unconditional, type CollectionResource } from '../collections/resource.ts';
+import { acceptNew, draft } from '../schema/check.ts';
+import { representationOf } from '../schema/representation.ts';
+
+/**
+ * A declared collection for a program, which uses it as an administrator: with the same
+ * validation, references and hooks as requests, and without access rules. Records are as
+ * callers see them.
+ */
+export interface ProgramCollection {
+  /** `undefined` if there is no record with this id. */
+  get(id: number): JsonObject | undefined;
+  /** All records, by ascending id. */
+  list(): JsonObject[];
+  /** @throws CairnError `validation_failed`, `not_unique`, and those of every write */
+  create(record: JsonValue): Promise<JsonObject>;
+  /** Applies a merge patch (RFC 7396). @throws CairnError as `create`, and `not_found` */
+  change(id: number, patch: JsonValue): Promise<JsonObject>;
+  /** @throws CairnError `not_found`, `still_referenced`, and those of every write */
+  remove(id: number): Promise<void>;
+}
+
+export function programCollection(resource: CollectionResource): ProgramCollection {
+  const { fields, records } = resource;
+  const rules = { shape: fields };
+  const shown = (record: object): JsonObject => representationOf(fields, record);
+  const target = (id: number) => ({
+    principal: localAdministrator,
+    id,
+    precondition: unconditional,
+  });
+  return {
+    get(id) {
+      const record = records.get(id);
+      return record && shown(record);
+    },
+    list: () => records.view().blocks.flat().map(shown),
+    async create(record) {
+      const input = acceptNew(rules, record, localAdministrator);
+      return shown((await resource.create(localAdministrator, input)).created);
+    },
+    async change(id, patch) {
+      const change = draft('patch', rules, patch, localAdministrator);
+      return shown((await resource.change(target(id), change)).record);
+    },
+    remove: (id) => resource.remove(target(id)),
+  };
+}
