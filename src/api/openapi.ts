@@ -11,7 +11,7 @@ import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
 /**
  * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is
  * derived from the route table alone. Object schemas with a `title` become components of
- * that name. All refusals with the same status share one response. The files of the page for
+ * that name. All problems with the same status share one response. The files of the page for
  * browsers are left out.
  */
 export function openApi(
@@ -20,11 +20,12 @@ export function openApi(
   basePath = '',
 ): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
-  const refusals: { [name: string]: JsonValue } = {};
+  const problemResponses: { [name: string]: JsonValue } = {};
   for (const [operationId, route] of routes) {
     const path = (paths[route.path] ??= {});
     path[route.method.toLowerCase()] = operation(operationId, route);
-    for (const status of statusesOf(route)) refusals[`Problem${status}`] ??= refusal(status);
+    for (const status of statusesOf(route))
+      problemResponses[`Problem${status}`] ??= problemResponse(status);
   }
   const schemas = new Map<string, JsonValue>();
   return {
@@ -42,7 +43,7 @@ export function openApi(
     paths: hoisted(paths, schemas),
     components: {
       headers: { 'X-Request-Id': requestIdHeader },
-      responses: hoisted(refusals, schemas),
+      responses: hoisted(problemResponses, schemas),
       schemas: Object.fromEntries(schemas),
       securitySchemes: {
         bearer: {
@@ -234,7 +235,7 @@ export function statusesOf(route: Route): number[] {
 }
 
 /** Returns the shared response of a status, with the codes that it can have. */
-function refusal(status: number): JsonObject {
+function problemResponse(status: number): JsonObject {
   const codes = kinds.flatMap(([code, [of]]) => (of === status ? [code] : []));
   const narrowed = {
     type: 'object',
@@ -242,12 +243,12 @@ function refusal(status: number): JsonObject {
   };
   return {
     description: `Problem details: ${codes.join(', ')}.`,
-    headers: headersOf(refusalHeaders[status] ?? [], { required: false }),
+    headers: headersOf(problemHeaders[status] ?? [], { required: false }),
     content: { 'application/problem+json': { schema: { allOf: [problemSchema, narrowed] } } },
   };
 }
 
-const refusalHeaders: { readonly [status: number]: readonly string[] } = {
+const problemHeaders: { readonly [status: number]: readonly string[] } = {
   401: ['WWW-Authenticate'],
   403: ['WWW-Authenticate'],
   412: ['ETag'],
