@@ -1,6 +1,8 @@
 // @ts-check
 /** Draws the input or select element for a field. */
 import { h, inputOf } from './dom.js';
+import { find, nameOf } from './names.js';
+import { address, draw } from './state.js';
 
 /** @import { Attributes, Description, Field } from './types.js' */
 
@@ -26,13 +28,55 @@ export function control({ name, kind, schema, isOptional }, value, onText, more)
       offered.map((each) => h('option', { key: each, value: each }, words[each] ?? each)),
     );
   }
+  if (kind === 'list' || kind === 'long') return h('textarea', { dir: 'auto', rows: 3, ...common });
+  const target = schema['x-references'];
+  if (target) {
+    const list = `choices-${name}`;
+    const search = (/** @type {Event} */ event) => {
+      take(event);
+      void suggest(target, inputOf(event));
+    };
+    return h(
+      'div.stack tight',
+      h('input', {
+        placeholder: 'Search',
+        ...common,
+        list,
+        oninput: search,
+        onfocus: search,
+        autocomplete: 'off',
+      }),
+      h(
+        'datalist',
+        { id: list },
+        found.map(({ id }) => h('option', { key: id, value: id }, nameOf(target, id))),
+      ),
+      /^\d+$/u.test(value) &&
+        h('small', h('a', { href: address(target, value) }, nameOf(target, value))),
+    );
+  }
   const isNumber = kind === 'number' || kind === 'integer';
+  const isToTheSecond = value.length > 'yyyy-mm-ddThh:mm'.length;
   return h('input', {
     type: types[kind] ?? 'text',
-    step: 0.001,
+    step: kind === 'time' && (isToTheSecond ? 0.001 : 60),
     dir: kind === 'text' && 'auto',
     inputmode: isNumber && 'decimal',
     autocomplete: completions[name] ?? 'off',
     ...common,
   });
+}
+
+/** Records that a reference may be to. @type {readonly import('./types.js').Row[]} */ let found =
+  [];
+let searched = '';
+
+/** Finds records by a part of their texts. @type {(target: string, text: string) => Promise<void>} */
+async function suggest(target, text) {
+  searched = `${target} ${text}`;
+  const isId = /^\d*$/u.test(text);
+  const rows = await find(target, { limit: '8', ...(!isId && { q: text }) }).catch(() => []);
+  if (searched !== `${target} ${text}`) return;
+  found = rows;
+  draw();
 }

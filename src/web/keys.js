@@ -23,7 +23,8 @@ document.onkeydown = (event) => {
   const isCommand = ctrlKey || metaKey || altKey;
   // In a form, a person types: what follows a click on its button is no shortcut either.
   const isTyping =
-    target instanceof Element && target.matches('form *, input:not([type=checkbox]), select');
+    target instanceof Element &&
+    target.matches('form *, input:not([type=checkbox]), select, textarea');
   const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
   if (!(isCharacter || key === 'Escape' || (key === 'Enter' && isCommand))) return;
   const found = targetOf(key);

@@ -9,6 +9,7 @@ import { showNumber, showTime } from './numbers.js';
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
+  has: 'has',
   contains: 'contains (case matters)',
   starts: 'starts with (case matters)',
   eq: 'is',
@@ -64,7 +65,7 @@ function fieldOf(name, shapes, sortable) {
   return {
     name,
     schema,
-    label: capitalized(name),
+    label: capitalized(schema['x-references'] ? name.replace(/Id$/u, '') : name),
     kind: kindOf(schema),
     shown: !!shown,
     created: !!created && !created.readOnly,
@@ -76,15 +77,22 @@ function fieldOf(name, shapes, sortable) {
 }
 
 /** @param {Schema} schema @returns {Kind} */
-function kindOf({ enum: values, format, pattern, type = '' }) {
+function kindOf(schema) {
+  const { enum: values, format, pattern, type = '' } = schema;
   if (values) return 'choice';
   if (format === 'date-time') return 'time';
   if (format === 'password') return 'password';
   if (pattern?.includes('@')) return 'email';
-  return (
-    /** @type {const} */ (['boolean', 'integer', 'number']).find((kind) => type.includes(kind)) ??
-    'text'
-  );
+  if (schema['x-references']) return 'reference';
+  if (schema['x-multiline']) return 'long';
+  const kinds = /** @type {const} */ (['boolean', 'integer', 'number']);
+  return type.includes('array') ? 'list' : (kinds.find((kind) => type.includes(kind)) ?? 'text');
+}
+
+/** The field of each element of a list. @param {Field} field @returns {Field} */
+export function elementOf(field) {
+  const { items: schema = {} } = field.schema;
+  return { ...field, schema, kind: kindOf(schema), isRequired: true, isOptional: false };
 }
 
 /** Turns `spare-parts` and `SparePart` into words. @param {string} name */
@@ -97,6 +105,8 @@ export function toShow({ kind, name }, value) {
   if (value === undefined) return '–';
   if (kind === 'time') return showTime(`${value}`);
   if (kind === 'boolean') return value ? 'Yes' : 'No';
+  if (kind === 'reference') return `${value}`;
+  if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'number' && name !== 'id' ? showNumber(value) : `${value}`;
 }
 

@@ -196,7 +196,7 @@ export async function save() {
     return true;
   } catch (error) {
     const { isUnknown, issues } = error instanceof Problem ? error : new Problem();
-    for (const { pointer, detail } of issues) of.issues[pointer.slice(1)] = detail;
+    for (const { pointer, detail } of issues) of.issues[pointer.split('/')[1] ?? ''] = detail;
     const isShownAtField = fieldsOf(of).some((field) => of.issues[field.name]);
     const isGone = !!base && error instanceof Problem && error.status === 404;
     Object.assign(of, {
@@ -356,8 +356,10 @@ export function recordForm(of) {
 }
 
 /** Says the rule of a field before it is broken. @param {Field} field */
-const hintOf = ({ kind, schema: { description, minLength = 0 } }) =>
-  kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
+function hintOf({ kind, schema: { description, minLength = 0 } }) {
+  if (kind === 'list') return 'One value a line.';
+  return kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
+}
 
 /** Draws a labelled control with its hint or its problem. @type {(of: Draft, field: Field) => Description} */
 function labelled(of, field) {

@@ -295,7 +295,7 @@ function table(collection) {
     .filter(({ id }) => !leaving.has(id))
     .map((row) => {
       const isCurrent = state.route.id === `${row.id}`;
-      const look = `${here} ${maySelect} ${chosen.has(row.id)} ${isCurrent}`;
+      const look = `${here} ${state.namesRead} ${maySelect} ${chosen.has(row.id)} ${isCurrent}`;
       const former = drawn.get(row);
       if (former?.look === look) return former.view;
       const view = h(

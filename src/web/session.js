@@ -2,6 +2,7 @@
 /** Signing in and out, in this tab and in others. */
 import { call } from './api.js';
 import { part, set } from './dom.js';
+import { names } from './names.js';
 import { list } from './records.js';
 import { endRemovals } from './removal.js';
 import { ask, channelName, explain, page, say, state } from './state.js';
@@ -68,7 +69,8 @@ export async function signOut(everywhere) {
   const kept = endRemovals();
   await call('POST', 'logout', { body: { everywhere } });
   // No data of the person stays on the page, nor behind the back button.
-  Object.assign(state, { me: undefined });
+  Object.assign(state, { me: undefined, activity: [] });
+  names.clear();
   say('');
   Object.assign(list, { key: '', rows: [] });
   history.pushState(null, '', './');

@@ -21,6 +21,7 @@ export const state = {
   /** Records about to be removed unless the person undoes it; the latest come first. @type {readonly Removal[]} */
   removals: [],
   isImporting: false,
+  /** How often names of other records have been read. */ namesRead: 0,
   /** The latest changes; those of one kind that come together are one. @type {readonly Activity[]} */
   activity: [],
 };

@@ -3,12 +3,15 @@
  * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another;
  * it is never 1250. Nothing here touches the DOM.
  */
+import { elementOf } from './model.js';
 import { showNumber } from './numbers.js';
 
 /** @import { Field, Scalar } from './types.js' */
 
 /** Converts a stored value to the text of its control. @type {(field: Field, value: unknown) => string} */
-export function toText({ kind }, value) {
+export function toText(field, value) {
+  const { kind } = field;
+  if (Array.isArray(value)) return value.map((each) => toText(elementOf(field), each)).join('\n');
   if (typeof value === 'number') return writeNumber(value);
   return kind === 'time' && value ? writeTime(`${value}`) : `${value ?? ''}`;
 }
@@ -21,9 +24,15 @@ export function toText({ kind }, value) {
  */
 export function fromText(field, text, isRequired = field.isRequired, decimal) {
   const { kind, schema, isOptional } = field;
-  const mayBeEmpty = kind === 'text' && !schema.minLength && !isOptional;
+  const mayBeEmpty = (kind === 'text' || kind === 'long') && !schema.minLength && !isOptional;
   if (!text && !mayBeEmpty) return isRequired ? { problem: 'must be filled in' } : { value: null };
-  if (kind === 'number' || kind === 'integer') return readNumber(text, decimal);
+  if (kind === 'list') {
+    const lines = text.split('\n').filter((line) => line.trim());
+    const read = lines.map((line) => fromText(elementOf(field), line, true, decimal));
+    const problem = read.find((each) => each.problem)?.problem;
+    return problem ? { problem } : { value: read.map(({ value }) => value) };
+  }
+  if (['number', 'integer', 'reference'].includes(kind)) return readNumber(text, decimal);
   const time = new Date(text);
   if (kind === 'time')
     return +time ? { value: time.toISOString() } : { problem: 'must be a date and a time' };
@@ -59,7 +68,8 @@ const writeNumber = (value) => `${value}`.replace('.', readerDecimal);
 /** Formats a point in time for the control for local times. @param {string} iso */
 const writeTime = (iso) => {
   const time = new Date(iso);
-  return new Date(+time - time.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
+  const local = new Date(+time - time.getTimezoneOffset() * 60_000).toISOString();
+  return local.slice(0, -1).replace(/:00\.000$/u, '');
 };
 
 /**

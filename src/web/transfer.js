@@ -22,6 +22,9 @@ export async function transfer(what) {
   if (collection) await (what === 'import' ? importFile(collection) : exportList(collection, what));
 }
 
+/** A list is written as lines. @param {unknown} value */
+const plain = (value) => (Array.isArray(value) ? value.join('\n') : value);
+
 /**
  * Saves all records of the list to a file, with its search, filters and order applied.
  * @type {(collection: Collection, format: string) => Promise<void>}
@@ -29,7 +32,7 @@ export async function transfer(what) {
 async function exportList({ name, fields }, format) {
   const { data } = await call('GET', listPath());
   const names = fields.filter(({ shown }) => shown).map((field) => field.name);
-  const rows = data.map((/** @type {Row} */ row) => names.map((each) => row[each]));
+  const rows = data.map((/** @type {Row} */ row) => names.map((each) => plain(row[each])));
   const text =
     format === 'json' ? JSON.stringify(data, null, 1) : `\ufeff${writeCsv([names, ...rows])}`;
   const link = document.createElement('a');
@@ -123,11 +126,11 @@ export function linesOf({ fields }, text) {
   if (!Array.isArray(records))
     throw new Problem('The file has an object where an array of records is needed.');
   const decimal = separator === ';' ? ',' : '.';
-  const plain = (/** @type {string} */ name) => name.trim().toLowerCase();
+  const bare = (/** @type {string} */ name) => name.trim().toLowerCase();
   const known = new Map(
     fields.flatMap((each) => [
-      [plain(each.label), each],
-      [plain(each.name), each],
+      [bare(each.label), each],
+      [bare(each.name), each],
     ]),
   );
   /** @type {Set<string>} */ const given = new Set();
@@ -145,14 +148,14 @@ export function linesOf({ fields }, text) {
     /** @type {string[]} */ const problems = [];
     /** @type {Map<unknown, unknown>} */ const cells = new Map();
     for (const [name, value] of Object.entries(source)) {
-      const field = known.get(plain(name));
+      const field = known.get(bare(name));
       if (!field) problems.push(`There is no field ${name}.`);
       else if (field.created) cells.set(field, value);
       else given.add(name);
     }
     for (const field of fields.filter(({ created }) => created)) {
       const value = cells.get(field);
-      const read = fromText(field, `${value ?? ''}`, field.isRequired, decimal);
+      const read = fromText(field, `${plain(value) ?? ''}`, field.isRequired, decimal);
       const problem = read.problem ?? ruleBroken(field, read.value);
       if (problem)
         problems.push(`${field.label} ${value === null ? 'must not be null' : problem}.`);

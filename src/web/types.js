@@ -18,11 +18,11 @@
 
 /**
  * The parts of an OpenAPI document that the page reads.
- * @typedef {string | number | boolean} Scalar
+ * @typedef {string | number | boolean | readonly unknown[]} Scalar
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
  *   format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
- *   'x-default'?: Scalar, readOnly?: boolean, description?: string }} Schema
+ *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, readOnly?: boolean, description?: string }} Schema
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
  * @typedef {{ operationId: string, 'x-access'?: string, requestBody?: Content,
  *   parameters?: { name: string, schema: Schema }[] }} Operation
@@ -34,7 +34,8 @@
 /**
  * One field. `shown`, `created` and `changed`: whether it is part of a record, of a new record and of a patch.
  * `isOptional`: a record may lack it.
- * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time'} Kind
+ * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time' |
+ *   'long' | 'list' | 'reference'} Kind
  * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean }} Field
  */

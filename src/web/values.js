@@ -1,8 +1,10 @@
 // @ts-check
 /** Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link. */
 import { bdi, h } from './dom.js';
-import { toShow } from './model.js';
+import { elementOf, toShow } from './model.js';
+import { nameOf } from './names.js';
 import { showAge } from './numbers.js';
+import { address } from './state.js';
 
 /** @import { Child, Field } from './types.js' */
 
@@ -11,6 +13,18 @@ export function show(field, value) {
   const { kind } = field;
   const text = toShow(field, value);
   if (value === undefined) return h('span.quiet', text);
+  const target = field.schema['x-references'];
+  if (target) {
+    const href = address(target, `${value}`);
+    return h('a', { href }, bdi(nameOf(target, value)));
+  }
+  if (Array.isArray(value)) {
+    const element = elementOf(field);
+    return h(
+      'span.row tight',
+      value.map((each) => h('span.pill', show(element, each))),
+    );
+  }
   if (kind === 'boolean') {
     const look = { class: value ? 'mark' : 'quiet', role: 'img', 'aria-label': text, title: text };
     return h('span', look, value ? '✓' : '✕');
