@@ -106,6 +106,18 @@ test('no import cycles, those of types included', () => {
   assert.deepEqual(findCycle(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']]])), ['b', 'c', 'b']);
 });
 
+test('what only a cluster needs is loaded by a cluster only', () => {
+  const isOfCluster = (path: string): boolean => /^src\/(store\/cluster\/.*|(app|cli)\/cluster\.ts)$/.test(path);
+  const wrong: string[] = [];
+  for (const file of source.filter(({ path }) => !isOfCluster(path))) {
+    for (const [statement, specifier = ''] of file.text.matchAll(/^import [^;]*?from '([^']+)';/gm)) {
+      const isType = statement.startsWith('import type ');
+      if (!isType && isOfCluster(resolveImport(file, specifier))) wrong.push(`${file.path} → ${specifier}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
 test('every file is reached from main.ts or index.ts', () => {
   const roots = ['src/main.ts', 'src/index.ts'];
   const reached = new Set(roots);

@@ -4,7 +4,7 @@ import { completeOptions } from '../app/options.ts';
 import { serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock as clock, systemRandom as random } from '../base/system.ts';
 import type { ClusterOptions } from '../config/settings.ts';
-import { hasValue, isAt, put, range } from '../store/cluster/etcd.ts';
+import { ClusterError, hasValue, isAt, put, range } from '../store/cluster/etcd.ts';
 import { findLog, metaOf, noCluster, openMs } from '../store/cluster/founding.ts';
 import { firstHead } from '../store/cluster/group-format.ts';
 import { writeSnapshot } from '../store/cluster/shared-snapshot.ts';
@@ -13,7 +13,6 @@ import { openStore } from '../store/open-store.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { Copy } from '../store/recovery/offline.ts';
 import { imageOf, type Image } from '../store/recovery/snapshot.ts';
-import { ClusterError } from '../store/cluster/etcd.ts';
 
 /** Reaches a cluster. Does not make one. */
 export function openTools(cluster: ClusterOptions, secret: string | undefined): ClusterTools {
