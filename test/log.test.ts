@@ -9,7 +9,7 @@ import { createLog, type Log, type LogOptions, type LogSink } from '../src/obser
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
 const entry: RequestEntry = {
   id: 'r-1', method: 'GET', target: '/items/7?secret', route: '/items/{id}', status: 200,
-  durationMs: 0.12345, bytes: 52, userId: 3,
+  durationMs: 0.12345, bytes: 52, userId: 3, address: '192.0.2.7',
 };
 
 /** A sink that takes what it is given, or only when `take` is called. */
@@ -42,11 +42,11 @@ test('a request is one line of JSON', async () => {
   assert.deepEqual(lines.map((line): unknown => JSON.parse(line)), [
     {
       time: '2030-01-02T03:04:05.006Z', level: 'info', kind: 'request', id: 'r-1', method: 'GET', route: '/items/{id}',
-      status: 200, durationMs: 0.123, bytes: 52, userId: 3,
+      status: 200, durationMs: 0.123, bytes: 52, userId: 3, address: '192.0.2.7',
     },
     {
       time: '2030-01-02T03:04:05.006Z', level: 'info', kind: 'request', id: 'r-1', method: 'GET', route: null,
-      status: 404, durationMs: 0.123, bytes: 52, userId: null,
+      status: 404, durationMs: 0.123, bytes: 52, userId: null, address: '192.0.2.7',
     },
   ]);
 });
@@ -113,7 +113,7 @@ test('the level hides requests and messages below it, but never a security event
   log.security('login', { userId: 1 });
   await log.close(1000);
   assert.deepEqual(batches.join('').split('\n'), [
-    '03:04:05.006 ERROR 503 GET /items/{id} ms=0.123 bytes=52 userId=3 id=r-1',
+    '03:04:05.006 ERROR 503 GET /items/{id} ms=0.123 bytes=52 userId=3 address=192.0.2.7 id=r-1',
     '03:04:05.006 ERROR shown', '03:04:05.006 told',
     '03:04:05.006 security login userId=1', '',
   ]);
@@ -245,7 +245,7 @@ test('a sink that throws, takes nothing or calls back twice is one that fails, a
     await turn();
   }
   assert.deepEqual([misdeeds.length, failures], [0, ['closed']], 'it is told once');
-  assert.equal(taken, '":3}\n', 'what was not taken, once');
+  assert.equal(taken, '.7"}\n', 'what was not taken, once');
 });
 
 test('a batch that is long enough is written without waiting for more', async (t) => {

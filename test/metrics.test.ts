@@ -13,6 +13,7 @@ import { isLockedRun } from './.support/locked.ts';
 
 const entry: RequestEntry = {
   id: 'a', method: 'GET', target: '/items/1', route: '/items/{id}', status: 200, durationMs: 0.7, bytes: 10, userId: 1,
+  address: '192.0.2.7',
 };
 
 test('requests are counted by method, route and status, and timed by route', () => {

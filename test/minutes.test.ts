@@ -6,6 +6,7 @@ import { TestClock } from './.support/auth/helpers.ts';
 
 const entry: RequestEntry = {
   id: '', method: 'GET', target: '/items', route: '/items', status: 200, durationMs: 1, bytes: 0, userId: undefined,
+  address: '192.0.2.7',
 };
 
 test('minutes count requests, writes, failed sign-ins and records', () => {

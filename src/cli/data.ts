@@ -8,6 +8,7 @@ import { UsageError } from '../config/settings.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/journal/journal-format.ts';
+import type { StoreDamageError } from '../store/recovery/damage.ts';
 import {
   checkStore,
   readCopy,
@@ -92,10 +93,12 @@ async function check(call: Call): Promise<ExitCode> {
   const directory = dataDirectory(call);
   const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress?.(`checking ${directory}`);
-  const held = await checkStore(new NodeFiles(directory), await tablesOf(call, directory));
+  const tables = await tablesOf(call, directory);
+  const held = await checkStore(new NodeFiles(directory), tables);
   const findings = [
-    ...held.damage.map(({ problem }) => failure(problem)),
+    ...problemsOf(held.damage).map(failure),
     ...held.notices.map(warning),
+    ...undeclared(held, tables).map(warning),
     ...counts(held).map(ok),
     ...checkDirectory(directory),
     await checkKeys(directory, secret),
@@ -132,13 +135,13 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 async function repair(call: Call): Promise<ExitCode> {
   const { terminal } = call;
   const [source, target] = [dataDirectory(call), targetOf(call)];
-  const held = await repairStore(
-    new NodeFiles(source),
-    new NodeFiles(target),
-    await tablesOf(call, source),
-    { ...offlineOptions(terminal), credentials: endedByLoss },
-  );
-  show(terminal, [...held.damage.map(({ problem }) => warning(problem)), ...counts(held).map(ok)]);
+  const tables = await tablesOf(call, source);
+  const held = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, {
+    ...offlineOptions(terminal),
+    credentials: endedByLoss,
+  });
+  const warnings = [...problemsOf(held.damage), ...undeclared(held, tables)];
+  show(terminal, [...warnings.map(warning), ...counts(held).map(ok)]);
   if (held.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);
   if (!held.isLossy) return 0;
@@ -187,6 +190,39 @@ async function tablesOf(call: Call, directory: string) {
   const declarations = await declarationsOf(call.read(options.collections));
   return openData(completeOptions({ directory, ...declarations })).store.freshTables;
 }
+
+/** Says what is damaged. Records that lack the same are told of together. */
+function problemsOf(damage: readonly StoreDamageError[]): string[] {
+  const groups = new Map<string, StoreDamageError[]>();
+  for (const one of damage) {
+    const key = one.misfit === undefined ? one.problem : `${one.file} ${one.misfit.reason}`;
+    const group = groups.get(key) ?? [];
+    groups.set(key, group);
+    group.push(one);
+  }
+  return Array.from(groups.values(), ([first, ...others]) => {
+    if (first?.misfit === undefined || others.length === 0) return first?.problem ?? '';
+    const { file, offset, misfit, label } = first;
+    const ids = [first, ...others].flatMap((one) => one.misfit?.id ?? []);
+    const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
+    const count = ids.length.toLocaleString('en');
+    const records = `${count} records do not fit their declaration, with the ids ${shown}`;
+    return `${file}, from byte ${offset}: ${records}: each ${misfit.reason} [${label}]`;
+  });
+}
+
+/** Names the collections that are stored and that no declaration covers. */
+function undeclared({ collections }: Pick<Held, 'collections'>, tables: TablesOf): string[] {
+  const known = tables();
+  return collections
+    .filter(({ name }) => !known.has(name))
+    .map(
+      ({ name }) =>
+        `${name}.json: no declaration covers it, so its records are only kept; use --collections`,
+    );
+}
+
+type TablesOf = Awaited<ReturnType<typeof tablesOf>>;
 
 function operandOf({ operands: [operand = ''] }: Call): string {
   return resolve(operand);

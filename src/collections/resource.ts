@@ -82,7 +82,7 @@ export class CollectionResource {
     invariant(isDeclared(declaration), `"${name}" was not declared by defineCollection`);
     const stored: Shape & { readonly ownerId: NumberField } = {
       ...fields,
-      ownerId: { kind: 'integer' },
+      ownerId: { kind: 'integer', readOnly: true },
     };
     const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
     this.declaration = declaration;

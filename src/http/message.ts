@@ -117,6 +117,8 @@ export interface RequestEntry {
   readonly bytes: number;
   /** The user who called; `undefined` for an anonymous caller. */
   readonly userId: number | undefined;
+  /** The caller's address; that behind a trusted proxy. */
+  readonly address: string;
 }
 
 /** Answers a request. A reply that is ready is returned as it is, not as a promise. */

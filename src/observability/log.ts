@@ -15,7 +15,7 @@ export interface Observer {
  * The log: one line for each event, as JSON or as text for a terminal. Values from
  * callers are escaped, so that they cannot break a line.
  *
- * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId"}`
+ * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId","address"}`
  * A security event: `{"time","level","kind":"security","event",…}`, logged at every level
  * A message: `{"time","level","kind":"message","message",…}`
  *
@@ -150,7 +150,8 @@ function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string
   return (
     `{"time":"${time}","level":"${level}","kind":"request","id":"${entry.id}",` +
     `"method":${written},"route":${route},"status":${entry.status},` +
-    `"durationMs":${thousandths(entry.durationMs)},"bytes":${entry.bytes},"userId":${entry.userId ?? null}}\n`
+    `"durationMs":${thousandths(entry.durationMs)},"bytes":${entry.bytes},` +
+    `"userId":${entry.userId ?? null},"address":${JSON.stringify(entry.address)}}\n`
   );
 }
 
@@ -162,12 +163,22 @@ function thousandths(value: number): number {
 }
 
 function prettyRequest(time: string, level: LogLevel, entry: RequestEntry): string {
-  const { id, method, target, route = '(no route)', status, durationMs, bytes, userId } = entry;
+  const {
+    id,
+    method,
+    target,
+    route = '(no route)',
+    status,
+    durationMs,
+    bytes,
+    userId,
+    address,
+  } = entry;
   // A person at a terminal wants to see a path that was not found. The query may hold secrets.
   const [path = ''] = target.slice(0, shownPathMax).split('?');
   const message = `${status} ${shown(method)} ${status === 404 ? shown(path) : route}`;
   const ms = thousandths(durationMs);
-  return prettyLine({ time, level, kind: 'request', message, ms, bytes, userId, id });
+  return prettyLine({ time, level, kind: 'request', message, ms, bytes, userId, address, id });
 }
 
 const shownPathMax = 200;

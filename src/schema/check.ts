@@ -231,6 +231,8 @@ export function storedRecordParser<S extends Shape>(
       if (Object.hasOwn(record, name))
         return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
       if (field.default !== undefined) Object.assign(record, { [name]: field.default });
+      else if (field.readOnly)
+        return `has no "${name}", which the server sets: add it by hand, as other records have it`;
       else if (!field.optional)
         return `has no "${name}": add it by hand, or make a new field optional or give it a default`;
     }

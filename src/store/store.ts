@@ -1,5 +1,12 @@
 import type { JsonObject } from '../base/json.ts';
 
+/** A record that does not fit its declaration. */
+export interface MisfitCause {
+  readonly id: number;
+  /** What is wrong, as a phrase that follows the name of the record. */
+  readonly reason: string;
+}
+
 /** The members that every record has. */
 export interface StoredRecord {
   /** Positive, monotonic in its collection, never reused. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp, type App } from '../../src/app/app.ts';
 import { dataCommands } from '../../src/cli/data.ts';
+import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
 import { isLockedRun } from '../.support/locked.ts';
@@ -94,6 +95,31 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   const again = await cairn(target, 'repair', join(target, '..', 'again'));
   assert.deepEqual([again.code, existsSync(join(target, '..', 'again'))], [0, false]);
   assert.match(again.out, /^Nothing is damaged, and nothing was written$/m);
+});
+
+test('records that lack the same are told of together, and so are files that no declaration covers', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(temporaryDirectory(t), 'own.json');
+  const declare = (...fields: string[]): void => {
+    const kinds = Object.fromEntries(fields.map((name) => [name, { kind: 'text' }]));
+    const notes = { name: 'notes', singular: 'note', fields: kinds };
+    writeFileSync(file, JSON.stringify({ collections: [notes] }));
+  };
+  declare('line');
+  const { collections } = parseDeclarations(JSON.parse(readFileSync(file, 'utf8')), []);
+  const app = await createApp({ directory, auth: 'none', collections });
+  const body = JSON.stringify(Array.from({ length: 5 }, () => ({ line: 'a' })));
+  const fields = { 'Content-Type': 'application/json' };
+  assert.equal((await app.inject({ method: 'POST', target: '/notes/batch', fields, body })).status, 201);
+  await app.close();
+  const undeclared = await runCommand(dataCommands, ['check', '--data', directory]);
+  assert.equal(undeclared.code, 0);
+  assert.match(undeclared.out, /^warning {2}notes\.json: no declaration covers it, .*; use --collections$/m);
+  declare('line', 'more');
+  const { code, out } = await runCommand(dataCommands, ['check', '--data', directory, '--collections', file]);
+  assert.equal(code, 78);
+  assert.match(out, /^failure {2}notes\.json, from byte \d+: 5 records .*, with the ids 1, 2, 3, …: each has no "/m);
+  assert.equal(out.match(/^failure .*notes/gm)?.length, 1);
 });
 
 test('a repair that loses anything ends all sessions and keys, says so, and does not exit with 0', async (t) => {

@@ -5,6 +5,7 @@ import {
   type ChangeListener,
   type Collection,
   type CollectionDefinition,
+  type MisfitCause,
   type PublishedChange,
   type StoredRecord,
   type View,
@@ -27,6 +28,8 @@ export interface Misfit {
   readonly problem: string;
   /** Present where the declaration may be wrong instead of the record. */
   readonly isOfDeclaration?: true;
+  /** The record and what is wrong with it, where it is known: others may lack the same. */
+  readonly cause?: MisfitCause;
 }
 
 /**
@@ -174,9 +177,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const { id } = stored;
     const record = this.#definition.parse(stored);
     if (typeof record !== 'object') {
-      const reason = record === undefined ? '' : `: record ${id} ${record}`;
-      const problem = `it does not fit the declaration of ${this.name}${reason}`;
-      return { problem, isOfDeclaration: true };
+      const problem = `it does not fit the declaration of ${this.name}`;
+      if (record === undefined) return { problem, isOfDeclaration: true };
+      const cause = { id, reason: record };
+      return { problem: `${problem}: record ${id} ${record}`, isOfDeclaration: true, cause };
     }
     const taken = this.conflict(id, record);
     if (taken !== undefined) return { problem: new UniqueKeyError(this.name, taken).message };

@@ -1,5 +1,6 @@
 import { FatalError } from '../../base/errors.ts';
 import type { Files } from '../disk/files.ts';
+import type { MisfitCause } from '../store.ts';
 import { refusals, type Refusal, type RefusalLabel } from './cases.ts';
 
 /**
@@ -16,6 +17,8 @@ export class StoreDamageError extends FatalError {
   readonly problem: string;
   /** What the operator should do. */
   readonly remedy: string;
+  /** The record that does not fit its declaration, and why. */
+  readonly misfit: MisfitCause | undefined;
   /** Whether a repair loses something. */
   readonly isLoss: boolean;
 
@@ -25,6 +28,7 @@ export class StoreDamageError extends FatalError {
     file: string,
     offset = 0,
     detail = '',
+    misfit?: MisfitCause,
   ) {
     const refusal: Refusal = refusals[label];
     const remedy = refusal.remedy(shellWord(directory));
@@ -32,6 +36,7 @@ export class StoreDamageError extends FatalError {
     const problem = `${file}, byte ${offset}: ${what} [${label}]`;
     super(78, `Cannot open the store: ${problem}; ${remedy}`);
     this.problem = problem;
+    this.misfit = misfit;
     this.label = label;
     this.file = file;
     this.offset = offset;

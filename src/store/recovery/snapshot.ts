@@ -230,9 +230,10 @@ async function salvageSnapshot(
 ): Promise<Header | undefined> {
   const name = snapshotName(table.name);
   let isLossy = false;
-  const lose = (offset: number, { problem, isOfDeclaration }: Misfit): void => {
+  const lose = (offset: number, { problem, isOfDeclaration, cause }: Misfit): void => {
     isLossy = true;
-    report(new StoreDamageError(isOfDeclaration ? 'D1' : 'S1', files, name, offset, problem));
+    const label = isOfDeclaration ? 'D1' : 'S1';
+    report(new StoreDamageError(label, files, name, offset, problem, cause));
   };
   const { head, entries } = await readEntries(files, name, lose);
   const header = parseHeader(head, table.name);
