@@ -159,8 +159,11 @@ class Selection {
     const referring = referringRecords(records, shape, filters);
     const isKeptOrder = name !== 'id' && referring === undefined;
     const kept = isKeptOrder ? pool.orders.find(records, order, compare) : undefined;
-    this.#size = records.size;
-    this.#passes = filters.length === 0 ? undefined : matcher(shape, filters);
+    // The index has answered the only filter.
+    const isAnswered = referring !== undefined && filters.length === 1;
+    const found = isAnswered ? referring.reduce((sum, { length }) => sum + length, 0) : undefined;
+    this.#size = found ?? records.size;
+    this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
     // A page with `until` is read from its end.
