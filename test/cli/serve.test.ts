@@ -224,34 +224,45 @@ test('what keeps a server from starting is one line and an exit code of its own'
   const hasWeakKey = makeCertificate(directory, 'weak', ['rsa:512']) !== undefined;
   const weak = hasWeakKey ? ['weak.crt', 'weak.key'] : ['encrypted', 'encrypted'];
   const [weakCert = '', weakKey = ''] = weak.map((name) => join(directory, name));
-  const outcomes = await Promise.all([
-    refused(t, ['--port', 'x']),
-    refused(t, ['--data', join(directory, 'b'), '--port', port]),
-    refused(t, ['--data', join(directory, 'file'), '--port', '0']),
-    refused(t, ['--data', damagedStore(damaged), '--port', '0']),
-    refused(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'file')]),
-    refused(t, ['--tls-cert', 'absent.pem', '--tls-key', 'absent.pem', '--data', join(directory, 'c')]),
-    refused(t, ['--data', join(directory, 'd'), '--port', '0', '--ops-port', port]),
-    refused(t, ['--data', join(directory, 'e'), '--port', '0', '--host', '203.0.113.1']),
-    refused(t, ['--tls-cert', join(directory, 'file'), '--tls-key', join(directory, 'encrypted')]),
-    refused(t, ['--data', join(directory, 'f'), '--port', '0'], { CAIRN_ADMIN_PASSWORD: 'short' }),
-    refused(t, ['--data', join(directory, 'g'), '--port', '0', '--admin-email', 'a@-b']),
-    refused(t, ['--tls-cert', weakCert, '--tls-key', weakKey]),
-  ]);
-  assert.deepEqual(outcomes.map(({ code }) => code), [64, 75, 74, 78, 64, 64, 75, 74, 64, 64, 64, 64]);
-  for (const { err } of outcomes) assert.match(err, /^(The password of .*\n)?Cannot .*\n$/);
-  const told: readonly [index: number, message: RegExp][] = [
-    [1, /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m],
-    [2, /^Cannot go on: ENOTDIR.*; it has to be a directory$/m],
-    [3, /; put the right file back; or restore .*, or keep what can be read by "cairn repair .*\n$/],
-    [6, /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m],
-    [7, /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine$/m],
-    [8, /^Cannot use --tls-cert and --tls-key: the key is encrypted/],
-    [9, /^Cannot make the administrator: password must be at least 15 characters long\n$/],
-    [10, /^Cannot use --admin-email "a@-b": must be an e-mail address\n$/],
-    [11, hasWeakKey ? /^Cannot use --tls-cert and --tls-key: .*key too small/ : /key is encrypted/],
+  const file = join(directory, 'file');
+  const certificate = (cert: string, key: string): string[] => ['--tls-cert', cert, '--tls-key', key];
+  const on = (name: string, ...words: string[]): string[] => ['--data', join(directory, name), '--port', '0', ...words];
+  const portTaken = /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m;
+  const keyRefused = hasWeakKey ? /^Cannot use --tls-cert and --tls-key: .*key too small/ : /key is encrypted/;
+  const waysToMend = /; put the right file back; or restore .*, or keep what can be read by "cairn repair .*\n$/;
+  const short = { CAIRN_ADMIN_PASSWORD: 'short' };
+
+  interface Refusal {
+    readonly words: readonly string[];
+    readonly environment?: Readonly<Record<string, string>>;
+    readonly code: number;
+    readonly message: RegExp;
+  }
+  const refusals: readonly Refusal[] = [
+    { words: ['--port', 'x'], code: 64, message: /^Cannot use --port/ },
+    { words: ['--data', join(directory, 'b'), '--port', port], code: 75, message: portTaken },
+    { words: on('d', '--ops-port', port), code: 75, message: portTaken },
+    { words: on('e', '--host', '203.0.113.1'), code: 74,
+      message: /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine$/m },
+    { words: on('file'), code: 74, message: /^Cannot go on: ENOTDIR.*; it has to be a directory$/m },
+    { words: ['--data', damagedStore(damaged), '--port', '0'], code: 78, message: waysToMend },
+    { words: certificate(file, file), code: 64, message: /^Cannot use --tls-cert and --tls-key: / },
+    { words: [...certificate('absent.pem', 'absent.pem'), '--data', join(directory, 'c')], code: 64,
+      message: /^Cannot / },
+    { words: certificate(file, join(directory, 'encrypted')), code: 64,
+      message: /^Cannot use --tls-cert and --tls-key: the key is encrypted/ },
+    { words: certificate(weakCert, weakKey), code: 64, message: keyRefused },
+    { words: on('f'), environment: short, code: 64,
+      message: /^Cannot make the administrator: password must be at least 15 characters long\n$/ },
+    { words: on('g', '--admin-email', 'a@-b'), code: 64,
+      message: /^Cannot use --admin-email "a@-b": must be an e-mail address\n$/ },
   ];
-  for (const [index, message] of told) assert.match(outcomes[index]?.err ?? '', message);
+  await Promise.all(refusals.map(async ({ words, environment, code, message }) => {
+    const outcome = await refused(t, words, environment);
+    assert.match(outcome.err, message);
+    assert.match(outcome.err, /^(The password of .*\n)?Cannot .*\n$/, 'one line');
+    assert.equal(outcome.code, code, outcome.err);
+  }));
   for (const name of ['f', 'g']) assert.ok(!existsSync(join(directory, name, 'keys.json')), 'and nothing was done');
 });
 
