@@ -148,13 +148,13 @@ export function openData(
 
 /** Returns the feed of the changes of all collections. */
 export function openFeed({ store, users, collections }: Data, clock: Clock): ChangeFeed {
-  const declared = collections.map(({ records, declaration: { fields, access } }) => ({
-    records,
+  const declared = collections.map(({ declaration: { name, fields, access } }) => ({
+    name,
     shape: fields,
     access: access.list,
   }));
   return new ChangeFeed(store, clock, [
-    { records: users.records, shape: userFields, access: 'admin' },
+    { name: users.records.name, shape: userFields, access: 'admin' },
     ...declared,
   ]);
 }

@@ -1,15 +1,18 @@
-import { authorize, type Access, type Principal } from '../auth/access.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { Access, Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/representation.ts';
-import type { Collection, PublishedChange, Store, StoredRecord } from '../store/store.ts';
+import type { PublishedChange, Store, StoredRecord } from '../store/store.ts';
+import { isAllowed } from './references.ts';
 
 /** A collection whose changes the feed reports. */
 export interface FeedSource {
-  readonly records: Collection<StoredRecord>;
+  readonly name: string;
   readonly shape: Shape;
   /** Access to its list, and so to its changes. */
   readonly access: Access;
@@ -41,17 +44,21 @@ export interface FeedStatus {
 interface Event {
   /** Sequence number of the commit. */
   readonly sequence: number;
-  readonly id: string;
-  readonly collection: string;
-  readonly text: string;
+  readonly source: Source;
+  readonly kind: 'created' | 'replaced' | 'removed';
+  readonly id: number;
+  /** About what it takes in memory, in UTF-16 code units. */
+  readonly length: number;
+  /** Replaced by the text when the first listener reads it, for all of them. */
+  record: StoredRecord | undefined;
+  text?: string;
 }
 
 /** The state of one source. */
 interface Source {
+  readonly name: string;
   readonly access: Access;
   readonly write: (record: object) => string;
-  /** The highest id so far. Ids only grow, so a record with a higher id is new. */
-  highestId: number;
 }
 
 interface Listener {
@@ -64,13 +71,13 @@ const listenersPerTurn = 32;
 
 /**
  * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit
- * order. The latest events are kept once for all listeners. A listener is a position
- * among them: when its connection has room, it is sent the events after its position, so
+ * order. The latest events are kept once for all listeners. A listener is a position among
+ * them: when its connection has room, it is sent the events from its position on, so
  * nothing is queued per listener. A listener whose position has been forgotten is
  * disconnected.
  *
- * The id of an event is `<epoch>-<sequence>` for the last change of a commit, with
- * `.<index>` appended for the changes before it.
+ * The last event of a commit has the id `<epoch>-<sequence>`. The others have none: a
+ * listener that was disconnected within a commit gets all of the commit again.
  */
 export class ChangeFeed {
   readonly #store: Store;
@@ -78,21 +85,21 @@ export class ChangeFeed {
   readonly #sources = new Map<string, Source>();
   readonly #shares = new Shares(limits.listenersMax, limits.listenersPerCallerMax);
   readonly #listeners = new Set<Listener>();
-  /** The latest events, and how many came before them. */
-  #events: Event[] = [];
-  #forgotten = 0;
-  /** Length of the texts of the events. */
+  /** The latest events by position, which counts them from the start. */
+  readonly #events = new Map<number, Event>();
+  /** Position of the oldest event that is known. */
+  #first = 0;
+  /** Length of all events that are known. */
   #length = 0;
   /** Sequence number of the newest forgotten event: all later commits are still known. */
-  #forgottenSequence: number;
-  /** Sequence number of the last published commit. */
+  #forgotten: number;
+  /** Sequence number of the last published commit, which may have no events. */
   #sequence: number;
-  /**
-   * Position up to which events are sent. It advances when listeners are woken, to batch.
-   */
+  /** Position up to which listeners read. It advances when they are woken, to batch. */
   #horizon = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #wokenAt = -Infinity;
+  /** Whether something was published since then. */
+  #isDue = false;
+  #isDelivering = false;
   #heartbeats: NodeJS.Timeout | undefined;
   #heartbeat = 0;
   #dropped = 0;
@@ -103,14 +110,9 @@ export class ChangeFeed {
     this.#store = store;
     this.#clock = clock;
     this.#sequence = store.status().sequence;
-    this.#forgottenSequence = this.#sequence;
-    for (const { records, shape, access } of sources) {
-      const [{ id: highestId } = { id: 0 }] = records.latest(1);
-      this.#sources.set(records.name, {
-        access,
-        write: representationWriter(shape),
-        highestId,
-      });
+    this.#forgotten = this.#sequence;
+    for (const { name, shape, access } of sources) {
+      this.#sources.set(name, { name, access, write: representationWriter(shape) });
     }
     store.onPublished((changes) => this.#remember(changes));
   }
@@ -132,49 +134,51 @@ export class ChangeFeed {
       this.#heartbeat += 1;
       void this.#wakeAll();
     }, limits.heartbeatMs).unref();
-    const end = (): void => {
+    const leave = (): void => {
       if (this.#listeners.delete(listener)) this.#shares.give(caller, 1);
       listener.wake();
     };
     // Also needed because a response that is never sent is not read to its end.
-    signal.addEventListener('abort', end, { once: true });
-    if (signal.aborted) end();
-    return this.#stream(request, listener, end);
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    return this.#stream(request, listener, leave);
   }
 
   /** Ends all streams. Streams that start later end at once. */
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#heartbeats);
-    clearTimeout(this.#timer);
-    void this.#wakeAll();
+    for (const { wake } of this.#listeners) wake();
   }
 
   async *#stream(
-    request: FeedRequest,
+    { principal, since, signal, isAdmitted }: FeedRequest,
     listener: Listener,
-    end: () => void,
+    leave: () => void,
   ): AsyncGenerator<string> {
-    const { principal, since, signal, isAdmitted } = request;
     try {
-      const visible = [...this.#sources].filter(([, { access }]) => mayList(access, principal));
-      const names = new Set(visible.map(([name]) => name));
-      const known = since === undefined ? this.#end : this.#positionAfter(since);
+      const sources = [...this.#sources.values()];
+      const visible = new Set(sources.filter(({ access }) => isAllowed(access, principal)));
+      const known = since === undefined ? undefined : this.#positionAfter(since);
       let position = known ?? this.#end;
       let heartbeat = this.#heartbeat;
-      const id = `id: ${this.#store.epoch}-${this.#sequence}\n`;
-      const reset = `event: reset\n${id}data: {}\n`;
-      yield `retry: ${retryMs}\n${since === undefined ? id : known === undefined ? reset : ''}\n`;
-      if (this.#timer === undefined) this.#horizon = this.#end;
+      const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
+      const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
+      yield `retry: ${retryMs}\n${reset}${end}`;
       while (!signal.aborted && !this.#isClosed && isAdmitted()) {
-        if (position < this.#forgotten) {
+        if (position < this.#first) {
           this.#dropped += 1;
           return;
         }
         let text = '';
         for (; position < this.#horizon && text.length < limits.pieceLengthMax; position += 1) {
-          const event = this.#events[position - this.#forgotten];
-          if (event !== undefined && names.has(event.collection)) text += event.text;
+          const event = this.#events.get(position);
+          if (event === undefined) continue;
+          const { sequence, source } = event;
+          const isLast = this.#events.get(position + 1)?.sequence !== sequence;
+          if (visible.has(source)) text += textOf(event) + (isLast ? this.#endOf(sequence) : '\n');
+          // The last event of the commit is not for this caller, but its id is.
+          else if (isLast && text !== '') text += this.#endOf(sequence);
         }
         if (text !== '') {
           yield text;
@@ -186,107 +190,110 @@ export class ChangeFeed {
         }
       }
     } finally {
-      end();
+      leave();
     }
   }
 
-  /** The position after the newest event. Positions count events from the start. */
+  /** The position after the newest event. */
   get #end(): number {
-    return this.#forgotten + this.#events.length;
+    return this.#first + this.#events.size;
+  }
+
+  /** The end of the last event of a commit. */
+  #endOf(sequence: number): string {
+    return `id: ${this.#store.epoch}-${sequence}\n\n`;
   }
 
   #remember(changes: readonly PublishedChange[]): void {
-    const reported = changes.filter(({ collection }) => this.#sources.has(collection.name));
-    let index = 0;
-    for (const [at, change] of reported.entries()) {
-      const isLast = reported[at + 1]?.sequence !== change.sequence;
-      const event = this.#eventOf(change, isLast ? '' : `.${index}`);
-      this.#events.push(event);
-      this.#length += event.text.length;
-      index = isLast ? 0 : index + 1;
+    for (const change of changes) {
+      const source = this.#sources.get(change.collection.name);
+      if (source === undefined) continue;
+      const event = eventOf(change, source);
+      this.#events.set(this.#end, event);
+      this.#length += event.length;
     }
     this.#sequence = changes.at(-1)?.sequence ?? this.#sequence;
     this.#forget();
-    this.#wakeSoon();
+    this.#isDue = true;
+    void this.#deliver();
   }
 
-  #eventOf({ collection, id, record, sequence }: PublishedChange, part: string): Event {
-    const { name } = collection;
-    const source = this.#sources.get(name);
-    const isNew = source !== undefined && id > source.highestId;
-    if (isNew) source.highestId = id;
-    const kind = record === undefined ? 'removed' : isNew ? 'created' : 'replaced';
-    const shown = record === undefined ? '' : `,"record":${source?.write(record)}`;
-    const data = `{"collection":"${name}","id":${id}${shown}}`;
-    const eventId = `${this.#store.epoch}-${sequence}${part}`;
-    const text = `event: ${kind}\nid: ${eventId}\ndata: ${data}\n\n`;
-    return { sequence, id: eventId, collection: name, text };
-  }
-
+  /** Forgets the oldest events while there are too many. */
   #forget(): void {
-    let count = 0;
-    for (const { text, sequence } of this.#events) {
-      const left = this.#events.length - count;
-      if (left <= limits.eventsMax && this.#length <= limits.eventsLengthMax) break;
-      this.#length -= text.length;
-      this.#forgottenSequence = sequence;
-      count += 1;
+    while (this.#events.size > limits.eventsMax || this.#length > limits.eventsLengthMax) {
+      const oldest = this.#events.get(this.#first);
+      this.#events.delete(this.#first);
+      this.#first += 1;
+      this.#length -= oldest?.length ?? 0;
+      this.#forgotten = oldest?.sequence ?? this.#forgotten;
     }
-    this.#events.splice(0, count);
-    this.#forgotten += count;
   }
 
-  /**
-   * The position after the event with this id; `undefined` if later events may be
-   * missing.
-   */
+  /** The position after the event with this id; `undefined` if later events may be missing. */
   #positionAfter(id: string): number | undefined {
-    let index = this.#events.findLastIndex((event) => event.id === id);
-    if (index === -1) {
-      // The id of a commit without events, or of one whose events were all forgotten.
-      const [, epoch, digits] = /^([0-9a-f]+)-(\d{1,16})$/.exec(id) ?? [];
-      const sequence = Number(digits);
-      const isKnown = sequence >= this.#forgottenSequence && sequence <= this.#sequence;
-      if (epoch !== this.#store.epoch || !isKnown) return undefined;
-      index = this.#events.findLastIndex((event) => event.sequence <= sequence);
-    }
-    return this.#forgotten + index + 1;
+    const [, epoch, digits] = /^([0-9a-f]+)-(\d{1,16})$/.exec(id) ?? [];
+    const sequence = Number(digits);
+    const isKnown = sequence >= this.#forgotten && sequence <= this.#sequence;
+    if (epoch !== this.#store.epoch || !isKnown) return undefined;
+    let position = this.#end;
+    while ((this.#events.get(position - 1)?.sequence ?? 0) > sequence) position -= 1;
+    return position;
   }
 
   /**
-   * Wakes all listeners: at once, or later, so that serving them takes a bounded share of
-   * time.
+   * Lets listeners read what was published, again and again while more comes, with pauses
+   * so that serving them takes a bounded share of time.
    */
-  #wakeSoon(): void {
-    if (this.#listeners.size === 0 || this.#timer !== undefined || this.#isClosed) return;
-    const due = this.#wokenAt + this.#listeners.size * limits.msPerListener;
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        void this.#wakeAll();
-      },
-      Math.max(0, due - this.#clock.elapsed()),
-    );
+  async #deliver(): Promise<void> {
+    if (this.#isDelivering) return;
+    this.#isDelivering = true;
+    while (this.#isDue && !this.#isClosed) {
+      this.#isDue = false;
+      this.#horizon = this.#end;
+      if (this.#listeners.size === 0) break;
+      const began = this.#clock.elapsed();
+      await this.#wakeAll();
+      const due = began + this.#listeners.size * limits.msPerListener;
+      await delay(Math.max(0, due - this.#clock.elapsed()), undefined, { ref: false });
+    }
+    this.#isDelivering = false;
   }
 
   async #wakeAll(): Promise<void> {
-    this.#wokenAt = this.#clock.elapsed();
-    this.#horizon = this.#end;
     let woken = 0;
     for (const { wake } of this.#listeners) {
-      wake();
-      woken += 1;
       // Lets other work run in between.
       if (woken % listenersPerTurn === 0) await new Promise(setImmediate);
+      wake();
+      woken += 1;
     }
   }
 }
 
-function mayList(access: Access, principal: Principal): boolean {
-  try {
-    authorize(access, principal, 0);
-    return true;
-  } catch {
-    return false;
+function eventOf(change: PublishedChange, source: Source): Event {
+  const { sequence, id, record, before } = change;
+  const written = before === undefined ? 'created' : 'replaced';
+  const kind = record === undefined ? 'removed' : written;
+  return { sequence, source, kind, id, length: lengthOf(record), record };
+}
+
+/** Returns the text of an event without its end. */
+function textOf(event: Event): string {
+  if (event.text !== undefined) return event.text;
+  const { source, kind, id, record } = event;
+  const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
+  event.text = `event: ${kind}\ndata: {"collection":"${source.name}","id":${id}${shown}}\n`;
+  event.record = undefined;
+  return event.text;
+}
+
+/** The length of a record's texts, which are most of what it takes in memory. */
+function lengthOf(record: StoredRecord | undefined): number {
+  const values: unknown[] = Object.values(record ?? {});
+  let length = 0;
+  for (const value of values) {
+    if (typeof value === 'string') length += value.length;
+    else if (Array.isArray(value)) length += value.join().length;
   }
+  return length;
 }
