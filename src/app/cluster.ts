@@ -8,8 +8,12 @@ import {
   type KeyRing,
 } from '../auth/keys.ts';
 import { CairnError } from '../base/errors.ts';
+import type { JsonValue } from '../base/json.ts';
+import { items } from '../collections/items.ts';
 import type { ClusterOptions } from '../config/settings.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
+import { referenceIn, type Field } from '../schema/field.ts';
+import type { Declaration } from '../store/cluster/declaration.ts';
 import { Etcd, isAt, put, range } from '../store/cluster/etcd.ts';
 import { noCluster, openMs } from '../store/cluster/founding.ts';
 import { SharedLog } from '../store/cluster/shared-log.ts';
@@ -65,6 +69,7 @@ export function joinCluster(
           prefix,
           kid,
           creates,
+          declaration: creates ? declarationOf(options) : undefined,
           maxAgeMs,
           clock,
           random,
@@ -106,6 +111,26 @@ export function joinCluster(
   };
   return node;
 }
+
+/** What the records of the declared collections look like. */
+function declarationOf({ items: hasItems = true, collections }: CompleteOptions): Declaration {
+  const all = hasItems ? [items, ...collections] : collections;
+  const fields = all.flatMap(({ name, fields }) =>
+    Object.entries(fields).map(([field, form]) => [`${name}.${field}`, formOf(form)] as const),
+  );
+  return Object.fromEntries(fields);
+}
+
+/** What other nodes have to know of a field: not its bounds, which only hold for writes. */
+function formOf(field: Field): JsonValue {
+  const { optional, default: fallback, readOnly } = field;
+  const required = readOnly === true || !(optional || fallback !== undefined);
+  return JSON.parse(
+    JSON.stringify({ ...field, required, to: referenceIn(field)?.to }, formMembers),
+  );
+}
+
+const formMembers = 'kind of values unique to onDelete renamedFrom required'.split(' ');
 
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {
   retryAfterSeconds: 2,

@@ -5,7 +5,7 @@ import { serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock as clock, systemRandom as random } from '../base/system.ts';
 import type { ClusterOptions } from '../config/settings.ts';
 import { ClusterError, hasValue, isAt, put, range } from '../store/cluster/etcd.ts';
-import { findLog, metaOf, noCluster, openMs } from '../store/cluster/founding.ts';
+import { findLog, metaOf } from '../store/cluster/founding.ts';
 import { firstHead } from '../store/cluster/group-format.ts';
 import { writeSnapshot } from '../store/cluster/shared-snapshot.ts';
 import { newEpoch } from '../store/log.ts';
@@ -30,9 +30,7 @@ export class ClusterTools {
   /** Reads all records and the key ring, as a node does that starts now. */
   async read(): Promise<Copy> {
     const { node } = this;
-    let tables = new Map<string, AnyTable>();
-    const store = openStore({ clock, random, log: (given) => node.log((tables = given)) });
-    await store.start();
+    const { store, tables } = await this.#open();
     const image = imageOf(tables.values(), store.epoch, store.status().sequence);
     const ring = node.kid === null ? await node.changeKeys((found) => found) : undefined;
     await store.close();
@@ -54,14 +52,26 @@ export class ClusterTools {
     throw new ClusterError(78, `Cannot restore to ${node.prefix} in etcd: ${problem}`);
   }
 
-  /** Gives the cluster a new epoch: running nodes end, and no former entity tag matches. */
+  /**
+   * Gives the cluster a new epoch: running nodes end, no former entity tag matches, and the next
+   * node declares what records look like. A snapshot first replaces versions of records that do
+   * not fit its declaration any more.
+   */
   async renewEpoch(): Promise<void> {
     const { etcd, prefix, kid } = this.node;
+    const { store } = await this.#open();
+    await store.checkpoint();
     const key = `${prefix}meta`;
-    const patience = AbortSignal.timeout(openMs);
-    const [[meta] = []] = (await etcd.txn({ success: [range(key)] }, patience)).found;
-    if (meta === undefined) throw noCluster(prefix, undefined);
-    const compare = [isAt(key, meta.revision)];
+    const [[meta] = []] = (await etcd.txn({ success: [range(key)] })).found;
+    const compare = [isAt(key, meta?.revision ?? 0)];
     await etcd.txn({ compare, success: [put(key, metaOf(newEpoch(random), kid))] });
+    await store.close();
+  }
+
+  async #open() {
+    let tables = new Map<string, AnyTable>();
+    const store = openStore({ clock, random, log: (given) => this.node.log((tables = given)) });
+    await store.start();
+    return { store, tables };
   }
 }

@@ -66,7 +66,8 @@ export const dataCommands: readonly Command[] = [
   },
   {
     name: 'cluster new-epoch',
-    summary: 'After a restore of etcd itself: ends the nodes that ran before, and all entity tags',
+    summary:
+      'After a restore of etcd, or before other collections: ends running nodes and all entity tags',
     ...clusterAccess,
     async run(call) {
       const cluster = await clusterOf(call);

@@ -11,8 +11,8 @@ import {
   type Shape,
   type Value,
 } from '../schema/field.ts';
-import { fieldValue, looksSame, scalarValue } from '../schema/representation.ts';
-import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
+import { looksSame, scalarValue } from '../schema/representation.ts';
+import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { isDeclared, type CollectionDeclaration } from './collection.ts';
 import type { HookedWrites } from './hooks.ts';
 import { referenceIndexes, type Entry, type Relations } from './references.ts';
@@ -169,9 +169,8 @@ export class CollectionResource {
       precondition.check(before.revision);
       if (looksSame(fields, before, input)) return before;
       this.#check(transaction, principal, input, before);
-      const { ownerId, createdAt } = before;
-      const times = this.#timestamps(clock.now(), createdAt);
-      return writer.replace(this, before, { ownerId, ...input, ...times });
+      const times = this.#timestamps(clock.now(), before['createdAt']);
+      return writer.replace(this, before, { ...this.#undeclared(before), ...input, ...times });
     });
     return { record };
   }
@@ -189,14 +188,26 @@ export class CollectionResource {
   }
 
   changed(before: Entry, changes: { readonly [field: string]: Value | undefined }): Entry {
-    const { id, revision, ownerId } = before;
-    const values: { [field: string]: Value } = {};
-    for (const name of Object.keys(this.fields)) {
-      const value = name in changes ? changes[name] : fieldValue(before, name);
-      if (value !== undefined) values[name] = value;
-    }
     const times = this.#timestamps(this.#parts.clock.now(), before['createdAt']);
-    return { ...values, ...times, id, revision, ownerId };
+    const after: { -readonly [K in keyof Entry]: Entry[K] } = { ...before, ...times };
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === undefined) Reflect.deleteProperty(after, name);
+      else after[name] = value;
+    }
+    return after;
+  }
+
+  /**
+   * The members of a record that are no fields: its owner, and what a former declaration, or
+   * that of another node, has and this one has not.
+   */
+  #undeclared(before: Entry): Unstored<Entry> {
+    const kept: { [name: string]: Value } = {};
+    for (const name in before) {
+      const value = before[name];
+      if (value !== undefined && !Object.hasOwn(this.fields, name)) kept[name] = value;
+    }
+    return { ...kept, ownerId: before.ownerId };
   }
 
   /**

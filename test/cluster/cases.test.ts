@@ -16,7 +16,7 @@ test('M1: nodes that start at the same time make the log once', async (t) => {
   const nodes = await Promise.all([1, 2, 3].map(() => startNode(t, etcd.addresses)));
   assert.equal(new Set(nodes.map(({ store }) => store.epoch)).size, 1);
   assert.deepEqual(etcd.list('cairn/'), ['cairn/head', 'cairn/meta']);
-  assert.deepEqual(JSON.parse(etcd.get('cairn/meta') ?? ''), { format: 1, epoch: nodes[0]?.store.epoch, kid: null });
+  assert.deepEqual(JSON.parse(etcd.get('cairn/meta') ?? ''), { format: 2, epoch: nodes[0]?.store.epoch, kid: null });
 });
 
 test('M1: a node without permission to make a log does not make one', async (t) => {
@@ -27,7 +27,7 @@ test('M1: a node without permission to make a log does not make one', async (t) 
 });
 
 for (const [what, key, value, message] of [
-  ['a newer format', 'cairn/meta', '{"format":2,"epoch":"x","kid":null}', /{"format":2.*all nodes need the same/],
+  ['a newer format', 'cairn/meta', '{"format":3,"epoch":"x","kid":null}', /{"format":3.*all nodes need the same/],
   ['a meta key that cannot be read', 'cairn/meta', 'x', /its key meta is x, which/],
   ['another secret', 'cairn/meta', '{"format":1,"epoch":"x","kid":"k"}', /the same CAIRN_SECRET or none/],
   ['something else below the prefix', 'cairn/things', 'x', /holds cairn\/things.*--cluster-prefix/],
@@ -196,7 +196,7 @@ for (const [what, change] of [
 }
 
 for (const [what, key, value] of [
-  ['a newer version has changed the format', 'cairn/meta', '{"format":2}'],
+  ['a newer version has changed the format', 'cairn/meta', '{"format":3}'],
   ['there is a new epoch', 'cairn/meta', '{"format":1,"epoch":"new","kid":null}'],
 ] satisfies [string, string, string][]) {
   test(`A4: where ${what}, a running node writes nothing more`, async (t) => {

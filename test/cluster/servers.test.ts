@@ -255,7 +255,7 @@ test('an embedder is told that a server has to be started again', async (t) => {
   const etcd = await startEtcd(t);
   const failures: unknown[] = [];
   const app = await startServer(t, etcd, { onFailure: (error) => void failures.push(error), log: silentLog });
-  etcd.put('cairn/meta', '{"format":2}');
+  etcd.put('cairn/meta', '{"format":3}');
   await until(() => failures.length === 1);
   assert.ok(refusedWith(75, /start the node again/)(failures[0]));
   assert.equal(app.unready(), 'store_failed');

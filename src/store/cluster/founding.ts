@@ -1,7 +1,8 @@
 /**
  * How a node finds or makes the shared log. Its keys, below a prefix that ends in a slash:
  *
- *   meta                   {"format":1,"epoch":"9f…","kid":null}
+ *   meta                   {"format":2,"epoch":"9f…","kid":null,"declaration":"1ab2c3d4"}
+ *   declaration            {"books.title":{"kind":"text",…},…}, of which meta has the CRC-32
  *   head                   {"sequence":121,"id":"5f0c…-17","chain":2309737967,"bytes":4711}
  *   log/0000000000000120   {"id":"5f0c…-17","sequence":120,"commits":[[…],[…]],"crc":"…"}
  *   turns/5f0c…            left by a node that lost a race; the next winner removes it
@@ -14,18 +15,20 @@
  *                                                       first head
  *   M2    no meta but other keys, a newer format, or    refused, 78
  *         the `kid` of another secret
+ *   D0–1  the declaration of this node                  see `declaration.ts`
  *   M3    no head, a part of the snapshot missing, a    refused, 78: restore a backup
  *         chain that does not match, or a gap after
  *         the snapshot
  *   M4    a part of the snapshot missing for the first  another node has replaced the
  *         time                                          snapshot: read again, 5 times
  */
+import { crc32 } from 'node:zlib';
 import type { Random } from '../../base/system.ts';
 import { parseObject } from '../journal/journal-format.ts';
 import { newEpoch } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
-import { ClusterError } from '../cluster/etcd.ts';
-import { endOf, isAt, put, range, type KeyValue } from './etcd.ts';
+import { joinDeclarations, type Declaration } from './declaration.ts';
+import { ClusterError, endOf, isAt, put, range, type KeyValue } from './etcd.ts';
 import { firstHead } from './group-format.ts';
 import {
   damaged,
@@ -37,8 +40,10 @@ import {
 } from './shared-snapshot.ts';
 
 export interface FoundingOptions extends Place {
-  /** Whether to make the log where there is none. */
+  /** Whether to make the log where there is none, and to add to its declaration. */
   readonly creates: boolean;
+  /** What this node declares. Absent: it serves no collections. */
+  readonly declaration?: Declaration | undefined;
   /** The id of the key that all nodes derive from their secret; `null`: the ring is in etcd. */
   readonly kid: string | null;
   readonly random: Random;
@@ -52,14 +57,14 @@ export interface FoundLog {
   readonly snapshot: Snapshot;
 }
 
-const format = 1;
+const format = 2;
 /** How long a start or a command asks members that do not answer. */
 export const openMs = 10_000;
 const loadAttemptsMax = 5;
 
-/** The value of the key `meta`. */
-export function metaOf(epoch: string, kid: string | null): string {
-  return JSON.stringify({ format, epoch, kid });
+/** The value of the key `meta`. Without a digest, the next node declares what records look like. */
+export function metaOf(epoch: string, kid: string | null, digest?: string): string {
+  return JSON.stringify({ format, epoch, kid, declaration: digest });
 }
 
 /**
@@ -71,36 +76,86 @@ export async function findLog(
   tables: Map<string, AnyTable>,
 ): Promise<FoundLog> {
   const { etcd, prefix, kid, creates, random } = options;
-  const meta = `${prefix}meta`;
-  const first = range(prefix, endOf(prefix), { limit: '1', keys_only: true });
-  const success = [range(meta), range(`${prefix}snapshot`), first];
-  const patience = AbortSignal.timeout(openMs);
-  await etcd.survey(meta);
+  await etcd.survey(`${prefix}meta`);
   for (let attempt = 1; attempt <= loadAttemptsMax; attempt += 1) {
-    const { found } = await etcd.txn({ success }, patience);
-    const [[value] = [], [pointer] = [], [other] = []] = found;
-    if (value === undefined) {
+    const [meta, declared, pointer, other] = await readKeys(options);
+    if (meta === undefined) {
       if (other !== undefined || !creates) throw noCluster(prefix, other?.key);
       const head = put(`${prefix}head`, JSON.stringify(firstHead));
-      const made = [put(meta, metaOf(newEpoch(random), kid)), head];
-      await etcd.txn({ compare: [isAt(meta, 0)], success: made });
+      const made = [put(`${prefix}meta`, metaOf(newEpoch(random), kid)), head];
+      await etcd.txn({ compare: [isAt(`${prefix}meta`, 0)], success: made });
       continue;
     }
-    const epoch = epochOf(value, kid);
+    const epoch = epochOf(meta, kid);
+    if (epoch === undefined) throw otherLog(meta);
+    joined(options, meta, declared);
     const snapshot = pointer === undefined ? noSnapshot : parsePointer(pointer);
     if (snapshot === undefined) throw damaged('the pointer to its snapshot cannot be read');
     const isLoaded = await loadSnapshot(options, snapshot, tables);
-    if (isLoaded) return { epoch, metaRevision: value.revision, snapshot };
+    if (isLoaded) return { epoch, metaRevision: meta.revision, snapshot };
   }
   throw damaged('a part of its snapshot is missing');
 }
 
-function epochOf({ value }: KeyValue, expected: string | null): string {
+/**
+ * Adds what this node declares to the declaration of the log, after all of it could be read.
+ * Returns the revision of `meta`. @throws ClusterError
+ */
+export async function declare(options: FoundingOptions): Promise<number> {
+  const { etcd, prefix, kid } = options;
+  for (;;) {
+    const [meta, declared] = await readKeys(options);
+    const epoch = meta && epochOf(meta, kid);
+    if (meta === undefined || epoch === undefined) throw otherLog(meta);
+    const text = joined(options, meta, declared);
+    if (text === undefined) return meta.revision;
+    const key = `${prefix}meta`;
+    const success = [
+      put(key, metaOf(epoch, kid, digestOf(text))),
+      put(`${prefix}declaration`, text),
+    ];
+    await etcd.txn({ compare: [isAt(key, meta.revision)], success });
+  }
+}
+
+/** Reads `meta`, `declaration` and `snapshot`, and the first key of all. */
+async function readKeys({ etcd, prefix }: Place): Promise<(KeyValue | undefined)[]> {
+  const first = range(prefix, endOf(prefix), { limit: '1', keys_only: true });
+  const names = ['meta', 'declaration', 'snapshot'];
+  const success = [...names.map((name) => range(prefix + name)), first];
+  const { found } = await etcd.txn({ success }, AbortSignal.timeout(openMs));
+  return found.map(([key]) => key);
+}
+
+/** The declaration that the log should have instead of its own, if any. @throws ClusterError */
+function joined(
+  { declaration }: FoundingOptions,
+  meta: KeyValue,
+  declared: KeyValue | undefined,
+): string | undefined {
+  const digest = parseObject(meta.value)?.['declaration'];
+  const text = digest === undefined ? '{}' : String(declared?.value);
+  if (digest !== undefined && digest !== digestOf(text))
+    throw damaged('its declaration was changed');
+  if (declaration === undefined) return undefined;
+  const next = JSON.stringify(joinDeclarations(declaration, parseObject(text) ?? {}));
+  return next === text ? undefined : next;
+}
+
+function digestOf(text: string): string {
+  return crc32(text).toString(16).padStart(8, '0');
+}
+
+/** The epoch, or `undefined` where this version or this secret cannot use the log. */
+export function epochOf({ value }: KeyValue, expected: string | null): string | undefined {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
-  if (found === format && kid === expected) return String(epoch);
-  const problem = `its key meta is ${String(value)}, which does not match this node`;
+  return Number(found) <= format && kid === expected ? String(epoch) : undefined;
+}
+
+function otherLog(meta: KeyValue | undefined): ClusterError {
+  const problem = `its key meta is ${String(meta?.value)}, which does not match this node`;
   const remedy = 'all nodes need the same version, and the same CAIRN_SECRET or none';
-  throw new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
+  return new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
 /** The error where there is no log below the prefix, but perhaps `other`. */

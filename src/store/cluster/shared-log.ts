@@ -11,7 +11,7 @@
  *   A2    not; the next group has our id           won: an earlier attempt succeeded
  *   A3    not; the next group has another id       lost: it is applied, the batch runs again
  *   A4    not; the next group is missing or does   the outcome is unknown: the process ends
- *         not match, or meta differs               with 75, and has to be started again
+ *         not match, or meta has another epoch     with 75, and has to be started again
  *   A5    no answer, or a 5xx                      the same again at the next member, until the
  *                                                  outcome is known; callers are told after 5 s
  *   A6    the quota is used up                     refused: nothing was written
@@ -30,10 +30,10 @@ import { won, type Answer, type Group, type Log, type LogClient, type ReadGroup 
 import { isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import { viewsOf } from '../recovery/snapshot.ts';
-import { ClusterError } from '../cluster/etcd.ts';
 import type { Figure, PublishedChange } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import {
+  ClusterError,
   endOf,
   hasValue,
   isAt,
@@ -44,9 +44,9 @@ import {
   type Txn,
   type TxnAnswer,
 } from './etcd.ts';
-import { findLog, type FoundingOptions } from './founding.ts';
+import { declare, epochOf, findLog, type FoundingOptions } from './founding.ts';
 import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
-import { damaged, parsePointer } from './shared-snapshot.ts';
+import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
 import { Turns } from './turns.ts';
 
 export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
@@ -80,6 +80,7 @@ export class SharedLog implements Log {
   readonly #checkpoints: Checkpoints;
   #client: LogClient | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #epoch = '';
   /** The revisions of etcd that last wrote these keys. */
   #metaRevision = 0;
   #keysRevision = 0;
@@ -114,6 +115,7 @@ export class SharedLog implements Log {
   /** Loads the snapshot, and applies the groups after it like those of other nodes. */
   async open(client: LogClient): Promise<{ epoch: string; sequence: number }> {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
+    this.#epoch = epoch;
     this.#metaRevision = metaRevision;
     this.#checkpoints.snapshot = snapshot;
     this.#head = snapshot.head;
@@ -121,6 +123,7 @@ export class SharedLog implements Log {
     try {
       const answer = await this.#confirm();
       if (answer.outcome !== 'won') throw answer.error;
+      if (this.#options.creates) this.#metaRevision = await declare(this.#options);
     } catch (error) {
       this.#options.etcd.close();
       throw error;
@@ -276,13 +279,13 @@ export class SharedLog implements Log {
     const others = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`)];
     this.#askedAt = this.#options.clock.elapsed();
     const stalled = setTimeout(() => this.#stall(id), stalledMs);
+    let answer: TxnAnswer;
     try {
-      const answer = await this.#options.etcd.txn({
+      answer = await this.#options.etcd.txn({
         compare: [head, isAt(meta, this.#metaRevision)],
         success: [...others, ...success],
         failure: [range(meta), following, ...failure],
       });
-      return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
     } catch (error) {
       if (error instanceof ClusterError) {
         // The cases A6 and A9.
@@ -298,6 +301,7 @@ export class SharedLog implements Log {
       if (this.#isStalled) this.#owner.refuse(undefined);
       this.#isStalled = false;
     }
+    return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
   }
 
   #stall(id: string | undefined): void {
@@ -325,9 +329,12 @@ export class SharedLog implements Log {
   /** The cases A2 to A4, and F1. */
   #lose({ found, revision }: TxnAnswer, id: string | undefined): SharedAnswer {
     const [[meta] = [], groups = []] = found;
-    if (meta?.revision !== this.#metaRevision) return this.#left('has a new epoch or format');
+    const isSame = meta !== undefined && epochOf(meta, this.#options.kid) === this.#epoch;
+    if (!isSame) return this.#left('has a new epoch or format');
     if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return won;
-    if (this.#follow(groups) === 0) {
+    const isRedeclared = meta.revision !== this.#metaRevision;
+    this.#metaRevision = meta.revision;
+    if (this.#follow(groups) === 0 && !isRedeclared) {
       return this.#left('goes on with a group that does not follow the last one here');
     }
     if (groups.length < this.#readLimit) this.#seenRevision = revision;
@@ -356,8 +363,8 @@ export class SharedLog implements Log {
       const name = Array.isArray(change) && change[0];
       if (typeof name === 'string' && isCollectionName(name)) tableOf(this.#tables, name);
       const applied = applyChange(change, sequence, this.#tables);
-      if (!('problem' in applied)) return applied;
-      throw new Error(`Cannot apply commit ${sequence} of the log: ${applied.problem}`);
+      if ('problem' in applied) throw unreadable(String(name), applied);
+      return applied;
     });
   }
 

@@ -23,10 +23,10 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { isJsonObject, type JsonObject } from '../../base/json.ts';
 import { decodeLine, encodeLine, parseObject } from '../journal/journal-format.ts';
-import { isCollectionName, isCount, tableOf, type AnyTable } from '../memory/table.ts';
+import { isCollectionName, isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { Image } from '../recovery/snapshot.ts';
-import { ClusterError } from '../cluster/etcd.ts';
-import { endOf, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
+import { misfit } from './declaration.ts';
+import { ClusterError, endOf, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type Head } from './group-format.ts';
 
 /** Where in etcd a log is. */
@@ -103,10 +103,8 @@ function loadPart(part: JsonObject, tables: Map<string, AnyTable>): void {
   }
   const table = tableOf(tables, collection);
   for (const record of records) {
-    const problem = isJsonObject(record) ? table.load(record) : 'it is no record';
-    if (problem !== undefined) {
-      throw damaged(`a record of ${collection} cannot be used: ${problem}`);
-    }
+    const problem = isJsonObject(record) ? table.load(record) : { problem: 'it is no record' };
+    if (problem !== undefined) throw unreadable(collection, problem);
   }
   table.advance(revision, nextId);
 }
@@ -169,6 +167,12 @@ export async function trimLog({ etcd, prefix }: Place, sequence: number): Promis
     if (last === undefined) return;
     await etcd.txn({ success: [remove(log, `${last.key}\0`)] });
   }
+}
+
+/** The error for what the table of `collection` does not take. */
+export function unreadable(collection: string, { problem, cause }: Misfit): ClusterError {
+  if (cause !== undefined) return misfit(`record ${cause.id} of ${collection} ${cause.reason}`);
+  return damaged(`a record of ${collection} cannot be used: ${problem}`);
 }
 
 export function damaged(problem: string): ClusterError {

@@ -19,7 +19,7 @@ interface Operation {
 }
 
 /** The keys that `success` of a transaction puts. */
-function putsOf({ body }: SmallRequest): string[] {
+export function putsOf({ body }: SmallRequest): string[] {
   const { success = [] } = body as { success?: Operation[] };
   return success.flatMap(({ request_put: put }) => (put ? [Buffer.from(put.key, 'base64').toString()] : []));
 }

@@ -1,0 +1,50 @@
+/**
+ * What the records of a cluster look like. The key `declaration` has one member for each field:
+ *
+ *   {"books.id":{"kind":"integer","required":true},
+ *    "books.title":{"kind":"text","required":true},
+ *    "books.authorId":{"kind":"reference","to":"authors","required":false}}
+ *
+ * Nodes with different declarations may run at the same time where each of them can read what
+ * the others write, and keeps the fields that it does not know. So the declaration of the
+ * cluster is that of all its nodes together, and only grows.
+ *
+ *   case  a field that is declared                  what is done
+ *   ----  ----------------------------------------  ---------------------------------------
+ *   D0    by both, alike; or by one of them, and    the node starts, and adds its own fields
+ *         optional or with a default
+ *   D1    by both, differently; or by one of them,  refused, 78: a pause is needed
+ *         and required, set by the server or
+ *         renamed; or as a reference to a
+ *         collection that both have
+ */
+import { isJsonObject, type JsonObject } from '../../base/json.ts';
+import { ClusterError } from './etcd.ts';
+
+/** The fields by `collection.field`. `required` is also true where only servers set a field. */
+export type Declaration = JsonObject;
+
+/** Returns both declarations together. @throws ClusterError in the case D1 */
+export function joinDeclarations(own: Declaration, shared: Declaration): Declaration {
+  const joined = { ...shared, ...own };
+  const areBoth = (collection = ''): boolean =>
+    [own, shared].every((side) => `${collection}.id` in side);
+  for (const [place, field] of Object.entries(joined)) {
+    const [here, there] = [own[place], shared[place]].map((each) => JSON.stringify(each));
+    if (here === there || !isJsonObject(field)) continue;
+    const isNeeded = field['required'] === true || field['renamedFrom'] !== undefined;
+    const isFree = !(isNeeded && areBoth(place.split('.')[0])) && !areBoth(field['to']?.toString());
+    if (isFree && (here === undefined || there === undefined)) continue;
+    const difference = `${here ?? 'nothing'} to this node, and ${there ?? 'nothing'} to the cluster`;
+    throw misfit(`the field ${place} is ${difference}`);
+  }
+  return joined;
+}
+
+/** The error for a declaration that does not fit the records of the cluster, or those of others. */
+export function misfit(problem: string): ClusterError {
+  const remedy =
+    'start it with the former declaration; or change it in a pause: stop all nodes, run ' +
+    '"cairn cluster new-epoch", and start them with the new one';
+  return new ClusterError(78, `Cannot use the declared collections: ${problem} [D1]; ${remedy}`);
+}

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+
+import { createApp, type App } from '../../src/app/app.ts';
+import { allCommands } from '../../src/cli/commands.ts';
+import { defineCollection } from '../../src/collections/collection.ts';
+import type { Shape } from '../../src/schema/field.ts';
+import { runCommand } from '../.support/cli/terminal.ts';
+import { isAppend, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
+import { startNode } from '../.support/cluster/nodes.ts';
+import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
+
+type Collections = Readonly<Record<string, Shape>>;
+
+const text = { kind: 'text' } as const;
+const optional = { ...text, optional: true } as const;
+
+type Server = App & { readonly failures: unknown[] };
+
+/** A server of the cluster that declares these collections. */
+async function startServer(t: TestContext, etcd: SmallEtcd, collections: Collections): Promise<Server> {
+  const failures: unknown[] = [];
+  const app = await createApp({
+    cluster: { members: etcd.addresses }, auth: 'none', items: false,
+    collections: Object.entries(collections).map(([name, fields]) =>
+      defineCollection({ name, singular: name.slice(0, -1), fields })),
+    onFailure: (error) => void failures.push(error),
+  });
+  t.after(() => app.close());
+  return Object.assign(app, { failures });
+}
+
+async function ask(app: App, method: string, target: string, sent?: object) {
+  const fields = { 'content-type': 'application/json' };
+  const body = sent && JSON.stringify(sent);
+  await app.store.confirm();
+  const reply = await app.inject({ method, target, fields, ...(body !== undefined && { body }) });
+  const answer: unknown = reply.body === '' ? undefined : JSON.parse(reply.body);
+  return { status: reply.status, body: answer };
+}
+
+const declarationIn = (etcd: SmallEtcd): unknown => JSON.parse(etcd.get('cairn/declaration') ?? 'null');
+
+test('fields that are optional or have a default are added while the nodes run, and no node loses them', async (t) => {
+  const etcd = await startEtcd(t);
+  const former = { title: text };
+  const state = { kind: 'choice', values: ['new', 'read'], default: 'new' } as const;
+  const next = { title: text, note: optional, state };
+  const old = await startServer(t, etcd, { books: former });
+  assert.equal((await ask(old, 'POST', '/books', { title: 'Emma' })).status, 201);
+  const fresh = await startServer(t, etcd, { books: next });
+  assert.deepEqual((await ask(fresh, 'GET', '/books/1')).body, { id: 1, title: 'Emma', state: 'new' });
+  await ask(fresh, 'PATCH', '/books/1', { note: 'by Austen', state: 'read' });
+
+  const patched = await ask(old, 'PATCH', '/books/1', { title: 'EMMA' });
+  assert.deepEqual(patched, { status: 200, body: { id: 1, title: 'EMMA' } });
+  assert.equal((await ask(old, 'PUT', '/books/1', { title: 'Emma' })).status, 200);
+  assert.equal((await ask(old, 'POST', '/books', { title: 'Sanditon' })).status, 201);
+  const expected = [
+    { id: 1, title: 'Emma', note: 'by Austen', state: 'read' }, { id: 2, title: 'Sanditon', state: 'new' },
+  ];
+  assert.deepEqual((await ask(fresh, 'GET', '/books')).body, expected);
+  assert.equal((await ask(old, 'PATCH', '/books/1', { note: 'x' })).status, 422, 'it has no such field yet');
+  await old.store.checkpoint();
+  assert.deepEqual([old.failures, fresh.failures], [[], []]);
+
+  // Back, and forth again: a node starts from the snapshot that the former declaration wrote.
+  await old.close();
+  const back = await startServer(t, etcd, { books: former });
+  assert.equal((await ask(back, 'PUT', '/books/1', { title: 'Emma II' })).status, 200);
+  const last = await startServer(t, etcd, { books: next });
+  assert.deepEqual((await ask(last, 'GET', '/books/1')).body, { ...expected[0], title: 'Emma II' });
+});
+
+test('a collection is added while the nodes run', async (t) => {
+  const etcd = await startEtcd(t);
+  const old = await startServer(t, etcd, { books: { title: text } });
+  const shelves = { name: text, places: { kind: 'integer' } } as const;
+  const fresh = await startServer(t, etcd, { books: { title: text }, shelves });
+  assert.equal((await ask(fresh, 'POST', '/shelves', { name: 'A', places: 40 })).status, 201);
+  assert.equal((await ask(old, 'POST', '/books', { title: 'Emma' })).status, 201);
+  assert.equal((await ask(old, 'GET', '/shelves')).status, 404);
+  await old.store.checkpoint();
+  await startServer(t, etcd, { books: { title: text } });
+  assert.deepEqual((await ask(fresh, 'GET', '/shelves')).body, [{ id: 1, name: 'A', places: 40 }]);
+  assert.deepEqual(Object.keys(declarationIn(etcd) as object),
+    ['books.id', 'books.title', 'shelves.id', 'shelves.name', 'shelves.places']);
+});
+
+test('what a reference clears keeps the fields that this node does not know', async (t) => {
+  const etcd = await startEtcd(t);
+  const authorId = { kind: 'reference', to: 'authors', optional: true, onDelete: 'clear' } as const;
+  const former = { authors: { name: text }, books: { title: text, authorId } };
+  const old = await startServer(t, etcd, former);
+  const fresh = await startServer(t, etcd, { ...former, books: { ...former.books, note: optional } });
+  await ask(fresh, 'POST', '/authors', { name: 'Austen' });
+  await ask(fresh, 'POST', '/books', { title: 'Emma', authorId: 1, note: 'kept' });
+  assert.equal((await ask(old, 'DELETE', '/authors/1')).status, 204);
+  assert.deepEqual((await ask(fresh, 'GET', '/books/1')).body, { id: 1, title: 'Emma', note: 'kept' });
+});
+
+const pages = { kind: 'integer', optional: true } as const;
+const state = { kind: 'choice', values: ['new'], default: 'new' } as const;
+const books = { title: text, pages, state };
+const toAuthor = { kind: 'reference', to: 'authors' } as const;
+const authors = { name: text };
+const running: Collections = { authors, books };
+
+for (const [what, collections, place] of [
+  ['a new field that is required', { authors, books: { ...books, isbn: text } }, /books\.isbn .*"required":true/],
+  ['a field that becomes required', { authors, books: { ...books, pages: { kind: 'integer' } } }, /books\.pages/],
+  ['a required field that becomes optional', { authors, books: { ...books, title: optional } }, /books\.title/],
+  ['a required field that is left out', { authors, books: { pages } }, /books\.title is nothing to this node/],
+  ['another kind', { authors, books: { ...books, pages: optional } }, /books\.pages .*"text".*"integer"/],
+  ['another choice', { authors, books: { ...books, state: { ...state, values: ['new', 'read'] } } }, /books\.state/],
+  ['a field that becomes unique', { authors, books: { ...books, title: { ...text, unique: true } } }, /books\.title/],
+  ['a new name',
+    { authors, books: { title: text, state, leaves: { ...pages, renamedFrom: 'pages' } } }, /books\.leaves/],
+  ['a new reference to a collection that other nodes have',
+    { authors, books: { ...books, authorId: { ...toAuthor, optional: true } } }, /books\.authorId/],
+  ['the same in a list',
+    { authors, books: { ...books, authorIds: { kind: 'list', of: toAuthor, optional: true } } }, /books\.authorIds/],
+  ['a new collection that refers to one that other nodes have',
+    { ...running, shelves: { bookId: { kind: 'reference', to: 'books' } } }, /shelves\.bookId/],
+] satisfies [string, Collections, RegExp][]) {
+  test(`D1: ${what} is refused beside other nodes, which go on`, async (t) => {
+    const etcd = await startEtcd(t);
+    const node = await startServer(t, etcd, running);
+    const { revision } = etcd;
+    await assert.rejects(startServer(t, etcd, collections), (error) =>
+      refusedWith(78, place)(error) && refusedWith(78, /\[D1\]; .*"cairn cluster new-epoch"/)(error));
+    assert.equal(etcd.revision, revision, 'nothing was written');
+    assert.equal((await ask(node, 'POST', '/books', { title: 'Emma' })).status, 201);
+    assert.deepEqual(node.failures, []);
+  });
+}
+
+test('D0: other bounds, another order and a field less fit; so does a reference among new collections', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startServer(t, etcd, running);
+  await startServer(t, etcd, { books: { state, title: { ...text, max: 10 } }, authors });
+  const shelves = { name: text };
+  await startServer(t, etcd, { ...running, shelves, boards: { shelfId: { kind: 'reference', to: 'shelves' } } });
+  await node.store.confirm();
+  assert.deepEqual(node.failures, []);
+});
+
+const newEpoch = async (etcd: SmallEtcd): Promise<void> => {
+  const environment = { CAIRN_CLUSTER: etcd.addresses.join() };
+  const outcome = await runCommand(await allCommands(), ['cluster', 'new-epoch'], '', environment);
+  assert.deepEqual([outcome.code, outcome.err], [0, '']);
+};
+
+test('a change that needs a pause is made after it, where all records fit', async (t) => {
+  const etcd = await startEtcd(t);
+  const old = await startServer(t, etcd, { books: { title: text, pages } });
+  await ask(old, 'POST', '/books', { title: 'Emma', pages: 474 });
+  await ask(old, 'POST', '/books', { title: 'Sanditon' });
+  await old.close();
+  await newEpoch(etcd);
+  const required = { books: { title: text, pages: { kind: 'integer' } } } as const;
+  const { revision } = etcd;
+  const refused = refusedWith(78, /declared collections: record 2 of books has no "pages".*\[D1\]/);
+  await assert.rejects(startServer(t, etcd, required), refused);
+  assert.equal(etcd.revision, revision, 'nothing was written');
+  const again = await startServer(t, etcd, { books: { title: text, pages } });
+  await ask(again, 'PATCH', '/books/2', { pages: 90 });
+  await assert.rejects(startServer(t, etcd, required), refusedWith(78, /books\.pages/));
+  await again.close();
+  await newEpoch(etcd);
+  const fresh = await startServer(t, etcd, required);
+  assert.equal((await ask(fresh, 'POST', '/books', { title: 'Persuasion' })).status, 422);
+});
+
+test('a write that was decided before another node declared a field is decided again', async (t) => {
+  const etcd = await startEtcd(t);
+  const old = await startServer(t, etcd, { books: { title: text } });
+  await ask(old, 'POST', '/books', { title: 'Emma' });
+  let appends = 0;
+  etcd.onRequest = (request) => {
+    if (!isAppend(request)) return undefined;
+    appends += 1;
+    // As another node does that starts now.
+    if (appends === 1) etcd.put('cairn/meta', (etcd.get('cairn/meta') ?? '').replace(/\w+"}$/, '0badcafe"}'));
+    return undefined;
+  };
+  const { status, body } = await ask(old, 'PATCH', '/books/1', { title: 'EMMA' });
+  assert.deepEqual([status, body, appends], [200, { id: 1, title: 'EMMA' }, 2]);
+  assert.deepEqual(old.failures, []);
+});
+
+test('a node that declares nothing new writes nothing, and commands for users declare nothing', async (t) => {
+  const etcd = await startEtcd(t);
+  await startServer(t, etcd, running);
+  const { revision } = etcd;
+  await startServer(t, etcd, running);
+  const environment = { CAIRN_CLUSTER: etcd.addresses.join() };
+  assert.equal((await runCommand(await allCommands(), ['user', 'list'], '', environment)).code, 0);
+  assert.equal(etcd.revision, revision);
+});
+
+test('a record that does not fit, however it came there, ends a node with one line', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startServer(t, etcd, { things: { size: { kind: 'integer' } } });
+  const stranger = await startNode(t, etcd.addresses, { creates: false });
+  await stranger.add('a');
+  await until(() => node.failures.length === 1);
+  assert.ok(refusedWith(78, /record 1 of things has no "size".*\[D1\]/)(node.failures[0]));
+});
+
+test('a declaration that was changed by hand is refused', async (t) => {
+  const etcd = await startEtcd(t);
+  await startServer(t, etcd, running);
+  etcd.put('cairn/declaration', '{}');
+  await assert.rejects(startServer(t, etcd, running), refusedWith(78, /declaration was changed.*restore a backup/));
+});
+
+test('a log of the former format is taken over, and then its nodes end', async (t) => {
+  const etcd = await startEtcd(t);
+  await (await startServer(t, etcd, running)).close();
+  etcd.put('cairn/meta', (etcd.get('cairn/meta') ?? '').replace(/"format":2(.*),"declaration":"\w+"/, '"format":1$1'));
+  etcd.remove('cairn/declaration');
+  await startServer(t, etcd, running);
+  assert.match(etcd.get('cairn/meta') ?? '', /"format":2.*"declaration":"[0-9a-f]{8}"/);
+});
