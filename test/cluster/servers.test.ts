@@ -118,7 +118,7 @@ function follow(t: TestContext, app: App, fields: Fields) {
   t.after(() => controller.abort());
   return {
     events: () => Array.from(
-      text.matchAll(/^event: (\w+)\nid: \S+\ndata: {"collection":"(\w+)","id":(\d+)/gm),
+      text.matchAll(/^event: (\w+)\ndata: {"collection":"(\w+)","id":(\d+)/gm),
       ([, ...parts]) => parts.join(' '),
     ),
     isReset: () => text.includes('event: reset'),
