@@ -115,12 +115,12 @@ for (const [name, make] of Object.entries(made)) {
   });
 }
 
-test('the trusted path is at most 9,700 tokens', () => {
+test('the trusted path is at most 9,800 tokens', () => {
   const table = /<!-- trusted-path -->\n(.*?)\n<!-- \/trusted-path -->/s.exec(all)?.[1] ?? '';
   const paths = [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
   assert.ok(paths.length > 5);
   const total = paths.reduce((sum, path) => sum + tokensOf(textOf(path)), 0);
-  assert.ok(total <= 9700, `${total} tokens`);
+  assert.ok(total <= 9800, `${total} tokens`);
 });
 
 test('every file, test and link that the pages name is there', () => {

@@ -6,7 +6,7 @@ import { systemClock, systemRandom } from '../base/system.ts';
 import { items } from '../collections/items.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
-import { uniqueFields, uniqueIndex, type CollectionResource } from '../collections/resource.ts';
+import { uniqueFields, type CollectionResource } from '../collections/resource.ts';
 import { options } from '../config/config.ts';
 import { flagOnly, option, text, UsageError } from '../config/settings.ts';
 import { silentLog } from '../observability/log.ts';
@@ -186,7 +186,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string, data?: D
     const key = keyOf(fields);
     if (key === undefined) continue;
     const records = data && resourceOf(data, declaration.name)?.records;
-    const holder = records?.find(uniqueIndex(field), key);
+    const holder = records?.find(field, key);
     if (seen.has(key) || (holder !== undefined && holder.id !== id)) {
       throw issue(pointerTo(field), 'must be unique');
     }

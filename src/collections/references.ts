@@ -177,9 +177,7 @@ class Removal {
       const { from, name } = reference;
       const key = keyOf(from, referrer);
       const before = cleared.get(key) ?? referrer;
-      const value = fieldValue(before, name);
-      const kept = typeof value === 'object' ? value.filter((each) => each !== id) : undefined;
-      const after = from.changed(before, { [name]: kept });
+      const after = from.changed(before, { [name]: valueWithout(before, name, id) });
       cleared.set(key, writer.replace(from, before, after));
     }
     for (const [entries, record] of this.removed.toReversed()) writer.remove(entries, record);
@@ -210,6 +208,30 @@ export function referencesOf(fields: Shape): [name: string, field: ReferenceFiel
     const reference = referenceIn(field);
     return reference === undefined ? [] : [[name, reference]];
   });
+}
+
+/** Returns what remains of a list without one of its values; of any other field nothing does. */
+function valueWithout(record: object, name: string, value: Value): Value | undefined {
+  const values = fieldValue(record, name);
+  return typeof values === 'object' ? values.filter((each) => each !== value) : undefined;
+}
+
+/**
+ * Returns a record as it is stored without a value; `undefined` where the field is required, and
+ * is no list.
+ */
+export function without(
+  record: Entry,
+  fields: Shape,
+  name: string,
+  value: Value,
+): Entry | undefined {
+  const kept = valueWithout(record, name, value);
+  if (kept !== undefined) return { ...record, [name]: kept };
+  if (fields[name]?.optional !== true) return undefined;
+  const changed = { ...record };
+  Reflect.deleteProperty(changed, name);
+  return changed;
 }
 
 export function idsIn(record: object, name: string): number | number[] | undefined {

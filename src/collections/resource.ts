@@ -15,7 +15,13 @@ import { looksSame, scalarValue } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { isDeclared, type CollectionDeclaration } from './collection.ts';
 import type { HookedWrites } from './hooks.ts';
-import { referenceIndexes, type Entry, type Relations } from './references.ts';
+import {
+  referenceIndexes,
+  referencesOf,
+  without,
+  type Entry,
+  type Relations,
+} from './references.ts';
 import type { Created, CreationRequest, IdempotencyKeys, KeyedRequest } from './idempotency.ts';
 
 /**
@@ -92,8 +98,10 @@ export class CollectionResource {
     this.records = parts.store.collection<Entry>({
       name,
       parse,
-      unique: Object.fromEntries(this.#unique.map(([field, keyOf]) => [uniqueIndex(field), keyOf])),
+      unique: Object.fromEntries(this.#unique),
       groups: referenceIndexes(fields),
+      references: Object.fromEntries(referencesOf(fields).map(([field, { to }]) => [field, to])),
+      without: (entry, field, key) => without(entry, fields, field, key),
     });
     parts.relations.add(this);
   }
@@ -218,7 +226,7 @@ export class CollectionResource {
     this.#parts.relations.check(transaction, principal, this, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
-      const holder = key && transaction.find(this.records, uniqueIndex(field), key);
+      const holder = key && transaction.find(this.records, field, key);
       if (!holder || holder.id === before?.id) return [];
       const detail = `must be unique: another ${this.declaration.singular} has this value`;
       return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
@@ -263,6 +271,3 @@ function uniqueKey(name: string, { kind }: Field): KeyOf {
     return kind === 'email' ? emailKey(String(value)) : String(value);
   };
 }
-
-/** The name of the index. A reference has an index with the name of its field as well. */
-export const uniqueIndex = (field: string): string => `${field} (unique)`;

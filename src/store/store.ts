@@ -38,6 +38,13 @@ export interface CollectionDefinition<R extends StoredRecord> {
       record: R,
     ) => string | number | readonly (string | number)[] | undefined;
   };
+  /** Group indexes whose keys are ids of records in the collection that is named. */
+  readonly references?: { readonly [index: string]: string };
+  /**
+   * Returns a record without the value that has a key in an index. Absent, or `undefined`, where
+   * the record cannot be without it.
+   */
+  readonly without?: (record: R, index: string, key: string | number) => R | undefined;
   /**
    * True for records that serve others, such as sessions. A full store accepts commits to
    * such collections, because users must sign in to remove anything.

@@ -209,7 +209,7 @@ describe('repair', () => {
         'an e-mail address that is there twice',
         edit(content, 'people.json', (text) => text.replace('b@', 'a@')),
         'acde',
-        /^S1 people\.json: .*its index email has this key already \[S1\]$/,
+        /^S2 people\.json: .* \[S2\],D3 people\.json: .*: 1 record has a "email" that an earlier record has: 2 \[D3\]$/,
       ],
     ];
     for (const [what, damaged, expected, told] of cases) {

@@ -27,7 +27,7 @@ import {
   type Content,
 } from '../.support/store/content.ts';
 import {
-  machineWith, makeStore, notes, person, seededRandom, startStore, steppingClock,
+  machineWith, makeStore, notes, people, person, seededRandom, startStore, steppingClock, type Note,
 } from '../.support/store/fixtures.ts';
 import { stateOf } from '../.support/store/model.ts';
 import { afterCrash, SimulatedDisk } from '../.support/store/simulated-disk.ts';
@@ -221,7 +221,6 @@ describe('what a start makes of what it finds', () => {
       '{"sequence":6,"commits":[[["people",9]]]',
       '{"sequence":6,"commits":[[["strangers",1]]]',
       '{"sequence":6,"commits":[[["people",{"id":6,"revision":5,"name":"x","email":"x","role":"x"}]]]',
-      '{"sequence":6,"commits":[[["people",{"id":6,"revision":6,"name":"x","email":"a@example.org","role":""}]]]',
     ];
     for (const body of bodies) await refused(extended(content, body), 'J2', journalOf(content));
   });
@@ -230,6 +229,40 @@ describe('what a start makes of what it finds', () => {
     const content = await inBoth();
     const unfit = '{"sequence":6,"commits":[[["people",{"id":6,"revision":6,"name":"x"}]]]';
     await refused(extended(content, unfit), 'D1', journalOf(content));
+  });
+
+  it('D3: a value that has to be unique and is there twice is refused, once all has been replayed', async () => {
+    const content = await inBoth();
+    const change = (sequence: number, email: string): string =>
+      `["people",{"id":6,"revision":${sequence},"name":"x","email":"${email}","role":""}]`;
+    const twice = `{"sequence":6,"commits":[[${change(6, 'a@example.org')}]]`;
+    await refused(extended(content, twice), 'D3', 'people.json', 0);
+    const corrected = `{"sequence":6,"commits":[[${change(6, 'a@example.org')}],[${change(7, 'f')}]]`;
+    assert.equal((await start(extended(content, corrected))).people.find('email', 'f')?.id, 6);
+  });
+
+  it('D2: a reference to no record is refused, where the record can be without it', async () => {
+    const content = await stoppedAfter(async (opened) => {
+      await write('a', 'b')(opened);
+      for (const id of [1, 3, 2]) await opened.store.write((tx) => tx.insert(opened.notes, { person: id, text: 'x' }));
+    });
+    const begun = (clears: boolean) => {
+      const files = new SimulatedDisk(content);
+      const store = openStore({
+        ...options, files, clock: steppingClock(), random: seededRandom(3), machine: machineWith(),
+      });
+      store.collection(people);
+      const without = (note: Note): Note | undefined => (clears ? { ...note, person: 1 } : undefined);
+      store.collection({ ...notes, references: { person: 'people' }, without });
+      return store.start();
+    };
+    for (const [clears, label] of [[true, 'D2'], [false, 'D3']] as const) {
+      await assert.rejects(begun(clears), (error) => {
+        assert.ok(error instanceof StoreDamageError && error.label === label, String(error));
+        assert.match(error.problem, /^notes\.json, .*: 1 record has a "person" that is no record of people: 2 \[/);
+        return true;
+      });
+    }
   });
 
   it('J2: whatever follows the one line of a closed journal is refused', async () => {

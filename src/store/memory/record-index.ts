@@ -9,6 +9,9 @@ export type KeyOf<R> = (record: R) => Keys;
 export const hasKey = (keys: Keys, key: Key): boolean =>
   typeof keys === 'object' ? keys.includes(key) : keys === key;
 
+/** A record that has a key. */
+export type Holder = readonly [id: number, key: Key];
+
 /** The ids of records by a key. */
 export class RecordIndex<R> {
   readonly keyOf: KeyOf<R>;
@@ -29,6 +32,19 @@ export class RecordIndex<R> {
   count(key: Key): number {
     const ids = this.#ids.get(key);
     return typeof ids === 'object' ? ids.size : ids === undefined ? 0 : 1;
+  }
+
+  /** The ids of all keys for which `test` holds; `of` chooses among those of one key. */
+  holders(
+    test: (key: Key, count: number) => boolean,
+    of = (ids: number[]): readonly number[] => ids,
+  ): Holder[] {
+    const found: Holder[] = [];
+    for (const [key, ids] of this.#ids) {
+      if (!test(key, typeof ids === 'object' ? ids.size : 1)) continue;
+      for (const id of of([...this.ids(key)])) found.push([id, key]);
+    }
+    return found;
   }
 
   /** Adds an id to the keys that are not among `others`. */

@@ -1,7 +1,6 @@
 import { invariant } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import {
-  UniqueKeyError,
   type ChangeListener,
   type Collection,
   type CollectionDefinition,
@@ -11,7 +10,7 @@ import {
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
-import { hasKey, RecordIndex, type Key } from './record-index.ts';
+import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
 
 /** A table, whatever the type of its records is. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -32,6 +31,16 @@ export interface Misfit {
   readonly cause?: MisfitCause;
 }
 
+/** Values of a field that contradict other records. */
+export interface Conflict {
+  /** What is wrong, with the number of records and the first ids. */
+  readonly problem: string;
+  /** Whether `settle` takes away the values alone. */
+  readonly isClearable: boolean;
+  /** Takes the values away, or the records where these cannot be without them. */
+  settle(): void;
+}
+
 /**
  * One collection. Beside the published records it has the pending ones: the changes of the
  * batch that is being decided or appended. The indexes hold the keys of both.
@@ -43,8 +52,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   revision = 0;
   nextId = 1;
   readonly #definition: CollectionDefinition<R>;
-  readonly #indexes: ReadonlyMap<string, RecordIndex<R>>;
-  readonly #unique: ReadonlyMap<string, (record: R) => string | undefined>;
+  readonly #unique: ReadonlyMap<string, RecordIndex<R>>;
+  readonly #groups: ReadonlyMap<string, RecordIndex<R>>;
+  /** All indexes. */
+  readonly #indexes: readonly RecordIndex<R>[];
   readonly #blocks = new Blocks<R>();
   readonly #followers = new Set<ChangeListener<R>>();
   /** The pending records by id; `undefined` where the batch removes the record. */
@@ -53,13 +64,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   #nextPendingId = 1;
 
   constructor(definition: CollectionDefinition<R>) {
-    const { name, unique = {}, groups, whenFull = false } = definition;
+    const { name, unique = {}, groups = {}, whenFull = false } = definition;
     this.name = name;
     this.isOrdinary = !whenFull;
     this.#definition = definition;
-    this.#unique = new Map(Object.entries(unique));
-    const indexes = Object.entries({ ...groups, ...unique });
-    this.#indexes = new Map(indexes.map(([index, keyOf]) => [index, new RecordIndex(keyOf)]));
+    this.#unique = indexesOf(unique);
+    this.#groups = indexesOf(groups);
+    this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
 
   /** Another table of the same collection, without records. */
@@ -77,12 +88,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   find(index: string, key: string): R | undefined {
-    const [found] = this.#recordsWith(index, key, 'published');
+    const [found] = this.#recordsWith(this.#of(this.#unique, index), key, 'published');
     return found;
   }
 
   members(index: string, key: Key): R[] {
-    return [...this.#recordsWith(index, key, 'published')].sort(byId);
+    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'published')].sort(byId);
   }
 
   latest(count: number): R[] {
@@ -104,19 +115,25 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return pending !== undefined || this.#pending.has(id) ? pending : this.get(id);
   }
 
-  /** The record that has had this key for the longest time, as the batch leaves it. */
+  /** The record with this key in a unique index, as the batch leaves it. */
   findPending(index: string, key: Key): R | undefined {
-    const [found] = this.#recordsWith(index, key, 'pending');
+    const [found] = this.#recordsWith(this.#of(this.#unique, index), key, 'pending');
+    return found;
+  }
+
+  /** The record that has had this key in a group index for the longest time. */
+  oldestPending(index: string, key: Key): R | undefined {
+    const [found] = this.#recordsWith(this.#of(this.#groups, index), key, 'pending');
     return found;
   }
 
   membersPending(index: string, key: Key): R[] {
-    return [...this.#recordsWith(index, key, 'pending')].sort(byId);
+    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'pending')].sort(byId);
   }
 
   /** How many records have this key, published or pending. Changed records may count twice. */
   countAtMost(index: string, key: Key): number {
-    return this.#index(index).count(key);
+    return this.#of(this.#groups, index).count(key);
   }
 
   /** The id that the next new record gets. */
@@ -127,7 +144,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** Puts a pending record, or removes it where `record` is `undefined`. */
   putPending(id: number, record: R | undefined): void {
     const [published, before] = [this.get(id), this.getPending(id)];
-    for (const index of this.#indexes.values()) {
+    for (const index of this.#indexes) {
       const keyOf = (version: R | undefined) => version && index.keyOf(version);
       const [kept, from, to] = [keyOf(published), keyOf(before), keyOf(record)];
       if (from === to) continue;
@@ -156,14 +173,54 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** The unique index in which another record, published or pending, has the key of this one. */
   conflict(id: number, record: R): string | undefined {
-    for (const [index, keyOf] of this.#unique) {
-      const key = keyOf(record);
-      if (key === undefined) continue;
+    for (const [name, index] of this.#unique) {
+      const key = index.keyOf(record);
+      if (key === undefined || typeof key === 'object') continue;
       for (const holder of this.#recordsWith(index, key, 'pending')) {
-        if (holder.id !== id) return index;
+        if (holder.id !== id) return name;
       }
     }
     return undefined;
+  }
+
+  /**
+   * Finds the values that contradict other records: keys that two records share in a unique
+   * index, and references to no record of `tables`. Loading does not look at them. Nothing is
+   * pending.
+   */
+  *conflicts(tables: ReadonlyMap<string, AnyTable>): Generator<Conflict, void, undefined> {
+    for (const [field, index] of this.#unique) {
+      const rest = (ids: number[]) => ids.sort((a, b) => a - b).slice(1);
+      const holders = index.holders((_, count) => count > 1, rest);
+      yield* this.#conflict(field, holders, 'that an earlier record has');
+    }
+    for (const [field, to] of Object.entries(this.#definition.references ?? {})) {
+      const target = tables.get(to);
+      const isGone = (key: Key) => target?.get(Number(key)) === undefined;
+      const holders = this.#of(this.#groups, field).holders(isGone);
+      yield* this.#conflict(field, holders, `that is no record of ${to}`);
+    }
+  }
+
+  *#conflict(field: string, holders: readonly Holder[], which: string): Generator<Conflict> {
+    const [first] = holders;
+    if (first === undefined) return;
+    const without = ([id, key]: Holder) => {
+      const record = this.get(id);
+      return record && this.#definition.without?.(record, field, key);
+    };
+    const settle = (): void => {
+      for (const holder of holders) this.#publish(holder[0], without(holder));
+    };
+    const ids = [...new Set(holders.map(([id]) => id))].sort((a, b) => a - b);
+    const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
+    const count =
+      ids.length === 1 ? '1 record has' : `${ids.length.toLocaleString('en')} records have`;
+    yield {
+      problem: `${count} a "${field}" ${which}: ${shown}`,
+      isClearable: without(first) !== undefined,
+      settle,
+    };
   }
 
   /**
@@ -182,8 +239,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const cause = { id, reason: record };
       return { problem: `${problem}: record ${id} ${record}`, isOfDeclaration: true, cause };
     }
-    const taken = this.conflict(id, record);
-    if (taken !== undefined) return { problem: new UniqueKeyError(this.name, taken).message };
     this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
@@ -206,9 +261,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   #publish(id: number, record: R | undefined): void {
-    const isFollowed = this.#indexes.size > 0 || this.#followers.size > 0;
+    const isFollowed = this.#indexes.length > 0 || this.#followers.size > 0;
     const before = isFollowed ? this.get(id) : undefined;
-    for (const index of this.#indexes.values()) {
+    for (const index of this.#indexes) {
       const from = before && index.keyOf(before);
       const to = record && index.keyOf(record);
       index.remove(id, from, to);
@@ -220,11 +275,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** The records with this key, in the order in which they got it. */
   *#recordsWith(
-    name: string,
+    index: RecordIndex<R>,
     key: Key,
     version: 'published' | 'pending',
   ): Generator<R, void, undefined> {
-    const index = this.#index(name);
     for (const id of index.ids(key)) {
       const record = version === 'pending' ? this.getPending(id) : this.get(id);
       if (record === undefined) continue;
@@ -232,11 +286,18 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     }
   }
 
-  #index(name: string): RecordIndex<R> {
-    const found = this.#indexes.get(name);
+  #of(indexes: ReadonlyMap<string, RecordIndex<R>>, name: string): RecordIndex<R> {
+    const found = indexes.get(name);
     invariant(found !== undefined, `the collection ${this.name} has no index ${name}`);
     return found;
   }
+}
+
+function indexesOf<R>(keys: {
+  readonly [index: string]: KeyOf<R>;
+}): ReadonlyMap<string, RecordIndex<R>> {
+  const entries = Object.entries(keys);
+  return new Map(entries.map(([index, keyOf]) => [index, new RecordIndex(keyOf)]));
 }
 
 const byId = (a: StoredRecord, b: StoredRecord): number => a.id - b.id;

@@ -51,7 +51,7 @@ export class TableTransaction implements Transaction {
     index: string,
     key: string,
   ): R | undefined {
-    return this.oldest(collection, index, key);
+    return this.#table(collection).findPending(index, key);
   }
 
   members<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): R[] {
@@ -63,7 +63,7 @@ export class TableTransaction implements Transaction {
     index: string,
     key: Key,
   ): R | undefined {
-    return this.#table(collection).findPending(index, key);
+    return this.#table(collection).oldestPending(index, key);
   }
 
   countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): number {

@@ -35,6 +35,8 @@ const restore = (data: string) =>
   `"${repair(data)}", and serve ${data}-new`;
 const putBack = (data: string) => `put the right file back; or ${restore(data)}`;
 const accept = (data: string) => `accept the edit by "${repair(data)}", and serve ${data}-new`;
+const correct = (how: string) => (data: string) =>
+  `${how} by "${repair(data)} --collections FILE", and serve ${data}-new; or go back to the former declaration`;
 const redeclare = () =>
   'go back to the former declaration, or make the new one fit: ' +
   'see src/README.md, "Changing a collection"';
@@ -43,6 +45,10 @@ const update = () => 'start the newer version of Cairn that wrote it';
 // prettier-ignore
 export const refusals = {
   D1: { found: 'a record that does not fit its declaration', remedy: redeclare },
+  D2: { found: 'a reference to no record, or a value that has to be unique, in a field that is optional',
+    remedy: correct('clear the field'), isAccepted: true },
+  D3: { found: 'a reference to no record, or a value that has to be unique, in a field that is required',
+    remedy: correct('leave the records out') },
   N2: { found: 'a snapshot without a journal, or a copy that was cut short', remedy: putBack },
   S1: { found: 'a damaged line in a snapshot', remedy: restore },
   S2: { found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged', remedy: accept,

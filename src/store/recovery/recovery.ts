@@ -10,6 +10,7 @@ import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
+import { settle } from './conflicts.ts';
 import { StoreDamageError } from './damage.ts';
 import { readSnapshot, snapshotName, snapshotsOf } from './snapshot.ts';
 
@@ -84,6 +85,7 @@ export async function recover(
   const begin = journals.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
   const needed = journals.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
+  settle(files, tables, report);
   return {
     epoch,
     sequence,
