@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { createApp, type App } from '../../src/app/app.ts';
 import { startOperations } from '../../src/app/operations.ts';
 import type { AppOptions } from '../../src/app/options.ts';
+import { defineCollection } from '../../src/collections/collection.ts';
 import { silentLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
@@ -272,4 +273,18 @@ test('the metrics show the state of the node', async (t) => {
     assert.ok(page.includes(`\ncairn_cluster_${name}\n`), name);
   }
   assert.match(page, /\ncairn_cluster_age_seconds 0\.\d+\n/);
+});
+
+test('a server whose references or unique values do not hold in the cluster is refused, and names them', async (t) => {
+  const etcd = await startEtcd(t);
+  const declare = (more: object) => defineCollection(Object({
+    name: 'posts', singular: 'post', fields: { postId: { kind: 'integer', ...more } },
+  }));
+  const first = await startServer(t, etcd, { collections: [declare({})] });
+  for (const postId of [1, 7, 1]) await first.collection('posts').create({ postId });
+  for (const more of [{ kind: 'reference', to: 'posts' }, { unique: true }]) {
+    const starting = startServer(t, etcd, { collections: [declare(more)] });
+    await assert.rejects(starting, refusedWith(78, /posts.*postId.* \[D1\]/));
+  }
+  await first.collection('posts').create({ postId: 9 });
 });

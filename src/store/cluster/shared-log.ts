@@ -27,7 +27,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, invariant } from '../../base/errors.ts';
 import { won, type Answer, type Group, type Log, type LogClient, type ReadGroup } from '../log.ts';
-import { isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
+import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import { viewsOf } from '../recovery/snapshot.ts';
 import type { Figure, PublishedChange } from '../store.ts';
@@ -44,6 +44,7 @@ import {
   type Txn,
   type TxnAnswer,
 } from './etcd.ts';
+import { misfit } from './declaration.ts';
 import { declare, epochOf, findLog, type FoundingOptions } from './founding.ts';
 import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
 import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
@@ -123,6 +124,9 @@ export class SharedLog implements Log {
     try {
       const answer = await this.#confirm();
       if (answer.outcome !== 'won') throw answer.error;
+      for (const { name, problem } of conflictsIn(this.#tables)) {
+        throw misfit(`in ${name}, ${problem}`);
+      }
       if (this.#options.creates) this.#metaRevision = await declare(this.#options);
     } catch (error) {
       this.#options.etcd.close();

@@ -33,6 +33,8 @@ export interface Misfit {
 
 /** Values of a field that contradict other records. */
 export interface Conflict {
+  /** The collection. */
+  readonly name: string;
   /** What is wrong, with the number of records and the first ids. */
   readonly problem: string;
   /** Whether `settle` takes away the values alone. */
@@ -217,6 +219,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const count =
       ids.length === 1 ? '1 record has' : `${ids.length.toLocaleString('en')} records have`;
     yield {
+      name: this.name,
       problem: `${count} a "${field}" ${which}: ${shown}`,
       isClearable: without(first) !== undefined,
       settle,
@@ -301,6 +304,11 @@ function indexesOf<R>(keys: {
 }
 
 const byId = (a: StoredRecord, b: StoredRecord): number => a.id - b.id;
+
+/** Finds the values that contradict other records, in all tables. */
+export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>) {
+  for (const table of tables.values()) yield* table.conflicts(tables);
+}
 
 /** Takes pending changes back, the last one first. */
 export function undo(changes: readonly Change[]): void {

@@ -1,6 +1,6 @@
 import type { Files } from '../disk/files.ts';
 import type { Report } from '../journal/journal-format.ts';
-import type { AnyTable } from '../memory/table.ts';
+import { conflictsIn, type AnyTable } from '../memory/table.ts';
 import { StoreDamageError } from './damage.ts';
 import { snapshotName } from './snapshot.ts';
 
@@ -11,13 +11,11 @@ import { snapshotName } from './snapshot.ts';
 export function settle(files: Files, tables: ReadonlyMap<string, AnyTable>, report: Report): void {
   for (let isSettled = false; !isSettled;) {
     isSettled = true;
-    for (const table of tables.values()) {
-      for (const { problem, isClearable, settle } of table.conflicts(tables)) {
-        const label = isClearable ? 'D2' : 'D3';
-        report(new StoreDamageError(label, files, snapshotName(table.name), 0, problem));
-        settle();
-        isSettled = false;
-      }
+    for (const { name, problem, isClearable, settle } of conflictsIn(tables)) {
+      const label = isClearable ? 'D2' : 'D3';
+      report(new StoreDamageError(label, files, snapshotName(name), 0, problem));
+      settle();
+      isSettled = false;
     }
   }
 }
