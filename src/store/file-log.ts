@@ -1,6 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { isExhausted, type Files } from './disk/files.ts';
+import { isExhausted, readChunks, type Files } from './disk/files.ts';
 import { DirectoryLock, type LockOptions } from './disk/lock.ts';
 import { JournalFile } from './journal/journal-file.ts';
 import { groupBody, journalName } from './journal/journal-format.ts';
@@ -46,12 +46,16 @@ export class FileLog implements Log {
   readonly #target: Target;
   /** No other process appends to this log. */
   readonly isCurrent = true;
-  isFull = false;
+  #isFull = false;
   #client: LogClient | undefined;
   #lock: DirectoryLock | undefined;
   #journal: JournalFile | undefined;
   /** Earlier journals that are needed until the next checkpoint. */
   #older: JournalFile[] = [];
+  /** What is left to do of the start, for which there was no room; nothing is written before. */
+  #finishStart: (() => Promise<void>) | undefined;
+  /** The size of the journals that the start found, until it is finished. */
+  #foundBytes = 0;
   #sequence = 0;
   /** Sequence number of the last commit that the snapshots hold. */
   #through = 0;
@@ -94,14 +98,29 @@ export class FileLog implements Log {
             'that was cut short, and left out',
         );
       }
+      if (!closed) onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
+      this.#sequence = sequence;
+      this.#noteSnapshots(sequence, found.snapshotSizes);
       const number = (journals.at(-1) ?? 0) + 1;
       const image = imageOf(this.#tables.values(), epoch, sequence);
-      const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
-      this.#journal = written.journal;
-      this.#sequence = sequence;
-      this.#noteSnapshots(sequence, isCurrent ? found.snapshotSizes : written.sizes);
-      await this.#remove(journals.map(journalName));
-      if (!closed) onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
+      this.#finishStart = async () => {
+        this.#fence();
+        const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
+        this.#journal = written.journal;
+        this.#finishStart = undefined;
+        this.#foundBytes = 0;
+        if (!isCurrent) this.#noteSnapshots(sequence, written.sizes);
+        await this.#remove(journals.map(journalName));
+      };
+      await this.#finishStart().catch(async (error: unknown) => {
+        // Without room, what is there can be read, unless this is the first start.
+        if (found.epoch === undefined || this.#failure !== undefined) throw error;
+        if (!isExhausted(error)) throw error;
+        for (const name of journals.map(journalName)) {
+          for await (const { length } of readChunks(this.#files, name)) this.#foundBytes += length;
+        }
+        this.#setFull(true);
+      });
       this.#client = client;
       this.#stopWatching = machine.every(watchMs, () => void this.#watch());
       return { epoch, sequence };
@@ -133,9 +152,9 @@ export class FileLog implements Log {
     this.#stopWatching();
     // Nobody waits for a write any more, so a failure is only told.
     this.#client = undefined;
-    const last = this.#current;
+    const last = this.#journal;
     try {
-      if (this.#failure === undefined) {
+      if (this.#failure === undefined && last !== undefined) {
         const image = this.#image();
         const isCurrent = this.#through === this.#sequence;
         const number = last.manifest.journal + 1;
@@ -150,8 +169,13 @@ export class FileLog implements Log {
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
     }
-    await last.close();
+    await last?.close();
     await this.#lock?.release();
+  }
+
+  get full(): string | undefined {
+    if (!this.#isFull) return undefined;
+    return `the disk has no room left: ${this.#neededBytes} bytes have to be free`;
   }
 
   status() {
@@ -170,14 +194,12 @@ export class FileLog implements Log {
 
   async #append({ first, commits }: Group): Promise<Answer> {
     if (commits.length === 0) return won;
+    if (this.#finishStart !== undefined) return this.#refused();
     const started = this.#options.clock.elapsed();
     try {
       const line = groupBody(first, commits);
       const isWritten = await this.#guard(() => this.#current.append(line, () => this.#extend()));
-      if (!isWritten) {
-        this.#setFull(true);
-        return { outcome: 'refused', error: storageFull() };
-      }
+      if (!isWritten) return this.#refused();
       // A process that took the directory over meanwhile may not have seen the group.
       this.#fence();
     } catch (error) {
@@ -189,12 +211,17 @@ export class FileLog implements Log {
     return won;
   }
 
+  #refused(): Answer {
+    this.#setFull(true);
+    return { outcome: 'refused', error: storageFull(this.full ?? '') };
+  }
+
   #checkpointIfDue(): void {
     const now = this.#options.clock.elapsed();
     const isSmall = this.#snapshotBytes + this.#bytes <= restBytesMax;
     const isAtRest = isSmall && now - this.#appendedAt >= restMs;
     const hasPaused = now - this.#checkpointedAt >= checkpointPauseMs;
-    const isWorthIt = this.#through < this.#sequence && hasPaused && (this.isFull || isAtRest);
+    const isWorthIt = this.#through < this.#sequence && hasPaused && (this.#isFull || isAtRest);
     // A failure of the log is reported to the client.
     if (isWorthIt || this.#bytes > this.#checkpointAt) this.checkpoint().catch(() => undefined);
   }
@@ -220,7 +247,8 @@ export class FileLog implements Log {
 
   /** The size of all journals. */
   get #bytes(): number {
-    return this.#older.reduce((sum, { size }) => sum + size, this.#current.size);
+    const newest = this.#journal?.size ?? this.#foundBytes;
+    return this.#older.reduce((sum, { size }) => sum + size, newest);
   }
 
   #image(): Image {
@@ -258,36 +286,47 @@ export class FileLog implements Log {
     return this.#image();
   }
 
-  /** Whether as much is free as the next checkpoint needs. */
+  /** The bytes that have to be free, for the next checkpoint or to finish the start. */
+  get #neededBytes(): number {
+    return this.#largestSnapshot + this.#bytes + this.#options.spareBytes;
+  }
+
+  /** Whether as much is free as is needed. */
   async #hasRoom(): Promise<boolean> {
     // What a checkpoint has written so far is room for the next one.
     if (this.#checkpointing !== undefined) return true;
     // Where the system does not tell, the write itself finds out.
     const free = await this.#files.free().catch(() => Infinity);
-    const needed = this.#largestSnapshot + this.#bytes + this.#options.spareBytes;
-    return free >= needed;
+    return free >= this.#neededBytes;
   }
 
   /** Finds out early that there is little room, or that there is room again, and that it is at rest. */
   async #watch(): Promise<void> {
     const isBusy = this.#checkpointing !== undefined;
-    if (!isBusy) this.#setFull(!(await this.#hasRoom()));
+    const hasRoom = await this.#hasRoom();
+    if (hasRoom && this.#client !== undefined && this.#finishStart !== undefined) {
+      await this.#between(this.#finishStart).catch((error: unknown) => {
+        if (!isExhausted(error)) this.#fail(error);
+      });
+    }
+    if (!isBusy) this.#setFull(!hasRoom || this.#finishStart !== undefined);
     if (this.#client !== undefined) this.#checkpointIfDue();
   }
 
   /** Writes ahead of the journal's lines. Returns false where there is no room. */
   async #extend(): Promise<boolean> {
-    if (this.isFull) return true;
+    if (this.#isFull) return true;
     return (await this.#hasRoom()) && this.#current.pad(this.#options.spareBytes / 4);
   }
 
   #setFull(isFull: boolean): void {
-    if (isFull === this.isFull) return;
-    this.isFull = isFull;
-    const { onNotice } = this.#options;
-    if (isFull)
-      onNotice('the disk is full: only removals are accepted until there is room', 'error');
-    else onNotice('there is room on the disk again: all writes are accepted');
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    const { onNotice, files } = this.#options;
+    if (!isFull) return onNotice('there is room on the disk again: all writes are accepted');
+    const accepted = this.#finishStart === undefined ? 'only removals are' : 'nothing is';
+    const room = `${this.#neededBytes} bytes are free in ${files.directory}`;
+    onNotice(`the disk is full: ${accepted} written until ${room}`, 'error');
   }
 
   /**

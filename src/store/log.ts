@@ -22,8 +22,8 @@ export interface Log {
    * are none. Called again only after it has answered. Never rejects.
    */
   append(decide: () => Group): Promise<Answer>;
-  /** Whether there is little room. Then the writer refuses transactions that grow. */
-  readonly isFull: boolean;
+  /** Why there is no room for transactions that grow; `undefined` where there is room. */
+  readonly full: string | undefined;
   /** Whether the published records are recent enough for reads. */
   readonly isCurrent: boolean;
   /**
@@ -91,7 +91,7 @@ export interface Won {
 export const won: Won = { outcome: 'won' };
 
 /** The error for a write for which there is no room. */
-export function storageFull(reason = 'the disk has no room left'): CairnError {
+export function storageFull(reason: string): CairnError {
   return new CairnError('storage_full', `Cannot write: ${reason}`);
 }
 
@@ -111,7 +111,7 @@ export function memoryLog(random: Random): Log {
       decide();
       return won;
     },
-    isFull: false,
+    full: undefined,
     isCurrent: true,
     checkpoint: async () => undefined,
     close: (answered) => answered,

@@ -114,7 +114,7 @@ export class Writer implements LogClient {
   status(): StoreStatus {
     const { log, tables } = this.#options;
     return {
-      state: this.#hasFailed ? 'failed' : log.isFull ? 'full' : 'writable',
+      state: this.#hasFailed ? 'failed' : log.full === undefined ? 'writable' : 'full',
       ...this.#published,
       collections: countsOf(tables),
       ...log.status(),
@@ -240,7 +240,7 @@ export class Writer implements LogClient {
   /** @throws CairnError `storage_full` */
   #checkRoom(): void {
     const { log, heap } = this.#options;
-    if (log.isFull) throw storageFull();
+    if (log.full !== undefined) throw storageFull(log.full);
     if (!heap.isFull) return;
     throw storageFull(
       'the records fill the memory of the server: ' +

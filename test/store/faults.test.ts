@@ -4,7 +4,8 @@ import { explored } from '../.support/explored.ts';
 import { crashWhileFull } from '../.support/store/fault-crashes.ts';
 import { failEveryCall, faults, type Faults } from '../.support/store/fault-runs.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
-import { makeStore, notes, person, startStore, turns } from '../.support/store/fixtures.ts';
+import { all, machineWith, makeStore, notes, person, startStore } from '../.support/store/fixtures.ts';
+import { thisProcess, turns } from '../.support/store/fixtures.ts';
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 const failures: { title: string; outcomes: () => Faults }[] = [];
@@ -206,15 +207,56 @@ describe('a store on a full disk', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('says so where a start finds no room', async () => {
+  it('is not begun where there is none yet', async () => {
     const disk = new SimulatedDisk();
-    const { store, people } = await startStore({ ...small, files: disk });
-    await store.write((tx) => tx.insert(people, person('ann')));
-    await disk.remove('lock');
     disk.fault = ({ operation, name }) => (operation === 'write' && name !== 'lock' ? { code: 'ENOSPC' } : undefined);
     const message = 'Cannot open the store: there is no room in simulated';
     await assert.rejects(startStore({ ...small, files: disk }), { code: 'storage_full', message });
   });
+
+  for (const stop of ['clean', 'killed', 'killed and locked'] as const) {
+    it(`starts without a free byte (${stop}), is read, and goes on when there is room`, async () => {
+      const former = new SimulatedDisk();
+      const first = await startStore({ ...small, files: former });
+      await first.store.write((tx) => tx.insert(first.people, person('ann')));
+      await first.store.checkpoint();
+      await first.store.write((tx) => tx.insert(first.people, person('bob')));
+      if (stop === 'clean') await first.store.close();
+      const content = former.content();
+      if (stop === 'killed') content.delete('lock');
+      const disk = new SimulatedDisk(content);
+      disk.capacity = [...content.values()].reduce((sum, { length }) => sum + length, 0);
+      disk.unused = 0;
+      const machine = machineWith({ ...thisProcess, pid: 8, started: '80' }, new Map([[8, '80']]));
+      const opened = await startStore({ ...small, files: disk, machine });
+      const { store, people, notices, failures } = opened;
+      assert.deepEqual(all(people).map(({ name }) => name), ['ann', 'bob']);
+      assert.equal(store.status().state, 'full');
+      const message = /^Cannot write: the disk has no room left: \d+ bytes have to be free$/;
+      const refused = { code: 'storage_full', message };
+      await assert.rejects(store.write((tx) => tx.insert(people, person('cy'))), refused);
+      await assert.rejects(store.write((tx) => tx.remove(people, 1)), refused);
+      const notice = /^the disk is full: nothing is written until \d+ bytes are free in simulated$/;
+      assert.match(notices.at(-1) ?? '', notice);
+      for (const [name, bytes] of content) {
+        if (name !== 'lock') assert.deepEqual(disk.content().get(name), bytes, `${name} is as it was`);
+      }
+      machine.renew();
+      await turns(20);
+      assert.equal(store.status().state, 'full');
+
+      disk.unused = disk.capacity = Infinity;
+      machine.renew();
+      await turns(20);
+      assert.equal(store.status().state, 'writable');
+      assert.match(disk.content().get('lock')?.toString() ?? '', /"pid":8,.*\n2\n$/);
+      await store.write((tx) => tx.insert(people, person('cy')));
+      await store.close();
+      assert.deepEqual(failures, []);
+      const last = await startStore({ ...small, files: new SimulatedDisk(disk.content()) });
+      assert.deepEqual(all(last.people).map(({ name }) => name), ['ann', 'bob', 'cy']);
+    });
+  }
 
   it('goes on where it cannot be told how much is free', async () => {
     const disk = new SimulatedDisk();

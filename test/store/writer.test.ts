@@ -85,8 +85,8 @@ async function fakeLog(): Promise<Fake> {
         }
       }
     },
-    get isFull() {
-      return fake.isFull;
+    get full() {
+      return fake.isFull ? 'no room' : undefined;
     },
     close: (answered) => Promise.race([answered, givenUp]),
   };
@@ -304,7 +304,7 @@ describe('a writer whose log receives groups by itself', () => {
 describe('a writer', () => {
   it('refuses the changes of a batch that the log refuses, and decides the others anew', async () => {
     const { writer, people, answers } = await fakeLog();
-    answers.push({ outcome: 'refused', error: storageFull() });
+    answers.push({ outcome: 'refused', error: storageFull('no room') });
     const works = [
       writer.write((tx) => tx.insert(people, person('ann'))),
       writer.write((tx) => tx.insert(people, person('bob'))),

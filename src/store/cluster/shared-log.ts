@@ -73,7 +73,7 @@ type SharedAnswer = Answer | { readonly outcome: 'lost' };
 
 /** A node's end of the log in etcd. */
 export class SharedLog implements Log {
-  readonly isFull = false;
+  readonly full = undefined;
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
   readonly #tables: Map<string, AnyTable>;

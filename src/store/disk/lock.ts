@@ -5,7 +5,7 @@ import { FatalError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { parseObject } from '../journal/journal-format.ts';
-import { errorCode, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
+import { errorCode, isExhausted, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
 /** What the lock file says of its holder. */
 export interface ProcessIdentity {
@@ -103,8 +103,10 @@ export class DirectoryLock {
       return new DirectoryLock(options, file, await file.identity(), ({ isHeld }) => {
         renewals += 1;
         if (!isHeld) return onLost();
-        // Changes the file after its first line. If that fails, the next renewal does it.
-        file.write(Buffer.from(`${renewals}\n`), content.length).catch(() => undefined);
+        // Writes all of it, for which there may have been no room. If that fails, the next
+        // renewal does it.
+        const renewed = Buffer.concat([content, Buffer.from(`${renewals}\n`)]);
+        writeAll(file, renewed, 0).catch(() => undefined);
       });
     } catch (error) {
       await files.close();
@@ -148,7 +150,10 @@ async function take(options: LockOptions, name: string, content: Buffer): Promis
   }
 }
 
-/** Makes a file with this content. Returns `undefined` where there is one already. */
+/**
+ * Makes a file with this content, or without where there is no room: it stands for a holder
+ * that others do not know. Returns `undefined` where there is one already.
+ */
 async function create(files: Files, name: string, content: Buffer): Promise<OpenFile | undefined> {
   try {
     const file = await files.open(name, 'exclusive');
@@ -157,6 +162,7 @@ async function create(files: Files, name: string, content: Buffer): Promise<Open
       await file.sync();
       return file;
     } catch (error) {
+      if (isExhausted(error)) return file;
       await file.close().catch(() => undefined);
       await files.remove(name).catch(() => undefined);
       throw error;
