@@ -1,3 +1,4 @@
+import { firstIndex } from '../base/search.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Block, Compare } from './order.ts';
 
@@ -16,18 +17,6 @@ export function placeOf(blocks: readonly Block[], isPast: Test): Place {
     return last !== undefined && isPast(last);
   });
   return { block, index: firstIndex(blocks[block] ?? [], isPast) };
-}
-
-/** Returns the index of the first element that passes; the length if there is none. */
-function firstIndex<T>(elements: readonly T[], passes: (element: T) => boolean): number {
-  let [low, high] = [0, elements.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const element = elements[middle];
-    if (element !== undefined && passes(element)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /** The records from one place to another. */

@@ -74,6 +74,8 @@ export interface Collection<R extends StoredRecord> {
    * the returned function is called. `undefined` stands for no record.
    */
   follow(listener: ChangeListener<R>): () => void;
+  /** Keeps the records as they are now until its `end` is called. */
+  moment(): Moment<R>;
 }
 
 export type ChangeListener<R> = (before: R | undefined, after: R | undefined) => void;
@@ -87,6 +89,14 @@ export interface View<R extends StoredRecord> {
   readonly revision: number;
   /** The records in blocks of at most 1,024, by ascending id. No block is empty. */
   readonly blocks: readonly (readonly R[])[];
+}
+
+/** The records of a collection at a moment. It costs what is changed until its end. */
+export interface Moment<R extends StoredRecord> {
+  get(id: number): R | undefined;
+  /** The first `most` records with this key in a group index, by ascending id. */
+  members(index: string, key: string | number, most: number): R[];
+  end(): void;
 }
 
 /**
@@ -106,7 +116,7 @@ export interface Transaction {
     index: string,
     key: string | number,
   ): R[];
-  /** The record that has had this key in the group index for the longest time. */
+  /** The record with the lowest id of those that have this key in the group index. */
   oldest<R extends StoredRecord>(
     collection: Collection<R>,
     index: string,

@@ -1,3 +1,5 @@
+import { firstIndex } from '../../base/search.ts';
+
 export type Key = string | number;
 
 /** The key of a record in an index, or its keys; `undefined` where it takes no part. */
@@ -12,17 +14,63 @@ export const hasKey = (keys: Keys, key: Key): boolean =>
 /** A record that has a key. */
 export type Holder = readonly [id: number, key: Key];
 
+/** The most ids of a block. */
+const blockLengthMax = 1024;
+
+/** Ids in ascending order, in blocks: where many have a key, few of them move with a change. */
+class SortedIds {
+  size = 0;
+  readonly #blocks: number[][] = [[]];
+
+  constructor(...ids: number[]) {
+    for (const id of ids) this.add(id);
+  }
+
+  *[Symbol.iterator](): Generator<number, void, undefined> {
+    for (const block of this.#blocks) yield* block;
+  }
+
+  /** Does nothing where the id is there. */
+  add(id: number): void {
+    const { number, block, index } = this.#placeOf(id);
+    if (block[index] === id) return;
+    block.splice(index, 0, id);
+    this.size += 1;
+    if (block.length <= blockLengthMax) return;
+    // Most ids are added behind all others. Then the block stays full.
+    const kept = index === blockLengthMax ? blockLengthMax : blockLengthMax / 2;
+    this.#blocks.splice(number + 1, 0, block.splice(kept));
+  }
+
+  /** Does nothing where the id is not there. */
+  delete(id: number): void {
+    const { number, block, index } = this.#placeOf(id);
+    if (block[index] !== id) return;
+    block.splice(index, 1);
+    this.size -= 1;
+    if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(number, 1);
+  }
+
+  /** The block in which the id is, or would be, and its index there. */
+  #placeOf(id: number): { number: number; block: number[]; index: number } {
+    const behind = firstIndex(this.#blocks, ([first = 0]) => first > id);
+    const number = Math.max(behind - 1, 0);
+    const block = this.#blocks[number] ?? [];
+    return { number, block, index: firstIndex(block, (each) => each >= id) };
+  }
+}
+
 /** The ids of records by a key. */
 export class RecordIndex<R> {
   readonly keyOf: KeyOf<R>;
-  /** Most keys have one id. It is kept by itself, because a set takes some 200 bytes. */
-  readonly #ids = new Map<Key, number | Set<number>>();
+  /** Most keys have one id, which is kept by itself. */
+  readonly #ids = new Map<Key, number | SortedIds>();
 
   constructor(keyOf: KeyOf<R>) {
     this.keyOf = keyOf;
   }
 
-  /** The ids with this key, in the order in which they got it. */
+  /** The ids with this key, in ascending order. */
   ids(key: Key): Iterable<number> {
     const ids = this.#ids.get(key);
     return typeof ids === 'number' ? [ids] : (ids ?? []);
@@ -58,7 +106,7 @@ export class RecordIndex<R> {
     const ids = this.#ids.get(keys);
     if (ids === undefined) this.#ids.set(keys, id);
     else if (typeof ids === 'object') ids.add(id);
-    else if (ids !== id) this.#ids.set(keys, new Set([ids, id]));
+    else if (ids !== id) this.#ids.set(keys, new SortedIds(ids, id));
   }
 
   /** Removes an id from the keys that are not among `others`. */

@@ -5,12 +5,14 @@ import {
   type Collection,
   type CollectionDefinition,
   type MisfitCause,
+  type Moment,
   type PublishedChange,
   type StoredRecord,
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
+import { TableMoment } from './table-moment.ts';
 
 /** A table, whatever the type of its records is. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -95,7 +97,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   members(index: string, key: Key): R[] {
-    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'published')].sort(byId);
+    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'published')];
   }
 
   latest(count: number): R[] {
@@ -111,6 +113,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return () => this.#followers.delete(listener);
   }
 
+  moment(): Moment<R> {
+    const membersNow = (index: string, key: Key) =>
+      this.#recordsWith(this.#of(this.#groups, index), key, 'published');
+    return new TableMoment(this, this.#groups, membersNow);
+  }
+
   /** The record as the batch leaves it. */
   getPending(id: number): R | undefined {
     const pending = this.#pending.get(id);
@@ -123,14 +131,14 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return found;
   }
 
-  /** The record that has had this key in a group index for the longest time. */
+  /** The record with the lowest id of those that have this key in a group index. */
   oldestPending(index: string, key: Key): R | undefined {
     const [found] = this.#recordsWith(this.#of(this.#groups, index), key, 'pending');
     return found;
   }
 
   membersPending(index: string, key: Key): R[] {
-    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'pending')].sort(byId);
+    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'pending')];
   }
 
   /** How many records have this key, published or pending. Changed records may count twice. */
@@ -192,7 +200,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
    */
   *conflicts(tables: ReadonlyMap<string, AnyTable>): Generator<Conflict, void, undefined> {
     for (const [field, index] of this.#unique) {
-      const rest = (ids: number[]) => ids.sort((a, b) => a - b).slice(1);
+      const rest = (ids: number[]) => ids.slice(1);
       const holders = index.holders((_, count) => count > 1, rest);
       yield* this.#conflict(field, holders, 'that an earlier record has');
     }
@@ -276,7 +284,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const listener of this.#followers) listener(before, record);
   }
 
-  /** The records with this key, in the order in which they got it. */
+  /** The records with this key, by ascending id. */
   *#recordsWith(
     index: RecordIndex<R>,
     key: Key,
@@ -302,8 +310,6 @@ function indexesOf<R>(keys: {
   const entries = Object.entries(keys);
   return new Map(entries.map(([index, keyOf]) => [index, new RecordIndex(keyOf)]));
 }
-
-const byId = (a: StoredRecord, b: StoredRecord): number => a.id - b.id;
 
 /** Finds the values that contradict other records, in all tables. */
 export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>) {
