@@ -5,11 +5,12 @@ import type { StartedSession } from '../accounts/sessions.ts';
 import type { Created, CreationRequest } from '../collections/idempotency.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import { parseFieldsQuery, parseListQuery } from '../lists/list-query.ts';
-import { readList, type List } from '../lists/list.ts';
+import { parseListQuery, parseRecordQuery } from '../lists/list-query.ts';
+import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/representation.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
+import { embeddedBy, subjectOf, type RecordsOf } from './embedding.ts';
 import {
   entityTag,
   idempotencyKeyOf,
@@ -41,6 +42,7 @@ export interface CollectionOptions extends RouteOptions {
   readonly epoch: () => string;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
+  readonly recordsOf: RecordsOf;
 }
 
 /** Returns the endpoints of one collection. */
@@ -49,7 +51,8 @@ export function collectionEndpoints<N extends object, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  const { name, fields, access } = collection;
+  const { name, fields, access, embeddables = [] } = collection;
+  const subject = subjectOf(collection);
   const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
 
@@ -66,6 +69,28 @@ export function collectionEndpoints<N extends object, C>(
     return shown(200, tagOf(record.revision), write(record), cookie);
   }
 
+  function readAll({ request }: Call, record: StoredRecord): Reply {
+    const tag = tagOf(record.revision);
+    return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, write(record));
+  }
+
+  /** Reads some fields of a record, or embeds others in it. */
+  function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
+    const asked = parseRecordQuery(subject, parseQuery(query));
+    const embedded = embeddedBy(asked.embed, embeddables, principal, options.recordsOf);
+    const { selection, revisionWith, begin } = embedded;
+    const part = (asked.fields?.join('-') ?? '') + selection;
+    const tag = tagOf(revisionWith(record.revision), part);
+    if (isUnchanged(request, tag)) return notModified(tag);
+    const writeSelected = representationWriter(fields, asked.fields);
+    const embedding = begin?.(writeSelected);
+    const body =
+      embedding === undefined
+        ? writeSelected(record)
+        : readRecord(options.listPool, request, record, embedding);
+    return shown(200, tag, body);
+  }
+
   return bind(collectionRoutes(collection, options), {
     list: listHandler(collection, resource, options),
 
@@ -77,13 +102,9 @@ export function collectionEndpoints<N extends object, C>(
       return shown(201, tagOf(created.revision), write(created), fields);
     },
 
-    read({ request, id, query }) {
-      const record = found<StoredRecord>(resource.records.get(id));
-      const names = query === '' ? undefined : parseFieldsQuery(fields, parseQuery(query));
-      const tag = tagOf(record.revision, names?.join('-'));
-      if (isUnchanged(request, tag)) return notModified(tag);
-      const writeShown = names === undefined ? write : representationWriter(fields, names);
-      return shown(200, tag, writeShown(record));
+    read(call) {
+      const record = found<StoredRecord>(resource.records.get(call.id));
+      return call.query === '' ? readAll(call, record) : readSelected(call, record);
     },
 
     replace: change,
@@ -146,21 +167,24 @@ function creationOf(request: Request, content: string): CreationRequest {
 /** Returns the handler of a collection's list. */
 function listHandler<N, C>(
   collection: RoutedCollection<N, C>,
-  { records }: Resource<N, C>,
+  resource: Resource<N, C>,
   options: CollectionOptions,
 ): Handler {
-  const { fields, hasOwners } = collection;
-  const { listPool } = options;
+  const { embeddables = [] } = collection;
+  const { records } = resource;
   const tagOf = tagsOf(collection, options);
-  const source = { shape: fields, hasOwners, records, pool: listPool };
+  const source = { ...subjectOf(collection), records, pool: options.listPool };
   return ({ request, principal, query }) => {
     const asked = parseListQuery(source, parseQuery(query), principal.userId);
+    const embedded = embeddedBy(asked.embed, embeddables, principal, options.recordsOf);
+    const { selection, revisionWith, begin } = embedded;
     const withTotal = prefersCount(request);
     // The revision and the list's view are taken in the same loop turn, so the tag fits
     // the list.
     const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
-    const plain = tagOf(records.revision, personal.join());
-    const counted = tagOf(records.revision, [...personal, 'counted'].join('-'));
+    const revision = revisionWith(records.revision);
+    const plain = tagOf(revision, personal.join() + selection);
+    const counted = tagOf(revision, [...personal, 'counted'].join('-') + selection);
     const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
     if (isUnchanged(request, tag, other)) return notModified(tag);
     const reply = (list: List): Reply => {
@@ -171,7 +195,8 @@ function listHandler<N, C>(
           : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
       return shown(200, tag, body, [...linkTo(request, list), ...count]);
     };
-    const list = readList(source, { query: asked, withTotal, caller: request });
+    const embedding = begin?.(representationWriter(source.shape, asked.fields));
+    const list = readList(source, { query: asked, withTotal, caller: request, embedding });
     return list instanceof Promise ? list.then(reply) : reply(list);
   };
 }

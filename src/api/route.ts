@@ -5,6 +5,7 @@ import type { CollectionAccess } from '../collections/collection.ts';
 import type { QueryParameter } from '../lists/filters.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';
+import type { Embeddable } from './embedding.ts';
 
 /** The reply of a route that succeeds. */
 export interface RouteReply {
@@ -83,6 +84,8 @@ export interface RoutedCollection<N, C> {
   readonly hasOwners?: boolean;
   /** Part of each entity tag, where the declaration decides what a record looks like. */
   readonly shapeTag?: string | undefined;
+  /** What `embed` can add to the records; nothing if absent. */
+  readonly embeddables?: readonly Embeddable[];
   readonly access: { readonly [operation in CollectionOperation]: Access };
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
   /** Further fields of the reply to a change. */

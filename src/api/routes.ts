@@ -5,11 +5,12 @@ import {
 } from '../collections/collection.ts';
 import { items } from '../collections/items.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
-import { fieldsParameter, listParameters } from '../lists/list-query.ts';
+import { listParameters, recordParameters } from '../lists/list-query.ts';
 import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { manySchema, resourceSchema } from '../schema/json-schema.ts';
 import { bodiesFor, either, manyOf, newRecord } from './body.ts';
+import { embeddablesOf, readSchemaOf, subjectOf } from './embedding.ts';
 import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
 import {
   capitalized,
@@ -172,11 +173,14 @@ export function declaredCollection(
   all: readonly CollectionDeclaration[],
 ): RoutedCollection<NewEntry, EntryDraft> {
   const rules = { shape: declaration.fields };
-  const bodies = bodiesFor(capitalized(declaration.singular), rules, rules);
-  const hasOwners = declaration.access.list !== 'public';
-  const refusals = dependsOnOthers(declaration, all) ? [409] : [];
-  const shapeTag = declaration === items ? undefined : shapeTagOf(declaration.fields);
-  return { ...declaration, bodies, hasOwners, refusals, shapeTag };
+  return {
+    ...declaration,
+    bodies: bodiesFor(capitalized(declaration.singular), rules, rules),
+    hasOwners: declaration.access.list !== 'public',
+    refusals: dependsOnOthers(declaration, all) ? [409] : [],
+    shapeTag: declaration === items ? undefined : shapeTagOf(declaration.fields),
+    embeddables: embeddablesOf(declaration, all),
+  };
 }
 
 /** The route that creates many records of a declared collection at once. */
@@ -212,13 +216,18 @@ export function collectionRoutes<N, C>(
   collection: RoutedCollection<N, C>,
   { requireIfMatch }: RouteOptions,
 ): CollectionRoutes<N, C> {
-  const { name, singular, fields, hasOwners, access, bodies } = collection;
-  const { changeHeaders = [], refusals = [] } = collection;
+  const { name, singular, fields, access, bodies, changeHeaders = [], refusals = [] } = collection;
   const all = { path: `/${name}` };
   const one = { path: `/${name}/{id}`, conditional: true };
+  const subject = subjectOf(collection);
   const record = resourceSchema(capitalized(singular), fields);
-  const changed = content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders);
-  const change = { ...one, requireIfMatch, reply: changed, refusals };
+  const read = readSchemaOf(collection);
+  const change = {
+    ...one,
+    requireIfMatch,
+    reply: content(200, `The changed ${singular}.`, record, 'ETag', ...changeHeaders),
+    refusals,
+  };
   // prettier-ignore
   return {
     list: {
@@ -226,8 +235,8 @@ export function collectionRoutes<N, C>(
       conditional: true,
       prefer: 'count=exact',
       summary: `List ${name}`,
-      query: listParameters({ shape: fields, hasOwners }),
-      reply: content(200, `The ${name}.`, { type: 'array', items: record }, ...listHeaders),
+      query: listParameters(subject),
+      reply: content(200, `The ${name}.`, { type: 'array', items: read }, ...listHeaders),
     },
     create: {
       method: 'POST', ...all, access: access.create,
@@ -240,8 +249,8 @@ export function collectionRoutes<N, C>(
     read: {
       method: 'GET', ...one, access: access.read,
       summary: `Read the ${singular} with this id`,
-      query: [fieldsParameter(fields)],
-      reply: content(200, `The ${singular}.`, record, 'ETag'),
+      query: recordParameters(subject),
+      reply: content(200, `The ${singular}.`, read, 'ETag'),
     },
     replace: {
       method: 'PUT', ...change, access: access.replace,
@@ -284,8 +293,11 @@ export function routeTable(
     const collection = declaredCollection(declaration, collections);
     add(collection, { ...collectionRoutes(collection, options), ...batchRoutes(collection) });
   }
-  const account = accountRoutes(collections.includes(items), options);
-  const services = { ...signInRoutes, ...account, ...serverRoutes };
+  const services = {
+    ...signInRoutes,
+    ...accountRoutes(collections.includes(items), options),
+    ...serverRoutes,
+  };
   for (const [operationId, route] of Object.entries(services)) table.set(operationId, route);
   return table;
 }

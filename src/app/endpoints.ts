@@ -10,6 +10,7 @@ import {
   type RouteOptions,
 } from '../api/routes.ts';
 import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
+import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import { ListPool } from '../lists/list-pool.ts';
@@ -32,6 +33,11 @@ export function endpointsOf(
     page,
     epoch: () => store.epoch,
     listPool: new ListPool(clock),
+    recordsOf(name: string) {
+      const found = collections.find(({ declaration }) => declaration.name === name);
+      invariant(found !== undefined, `the collection ${name} is declared`);
+      return found.records;
+    },
   };
   const declarations = collections.map(({ declaration }) => declaration);
   const pages = page === false ? [] : pageEndpoints(settings.auth === 'none');

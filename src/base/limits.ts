@@ -215,6 +215,8 @@ const retries = {
 const references = {
   /** The most records that are removed or changed when one is removed; beyond it 409. */
   referrersMax: 10_000,
+  /** The most records that are embedded in a record for each name in `embed`. */
+  embeddedMax: 100,
   /** The most records that a filter by a reference finds in its index; else all are read. */
   indexedRecordsMax: 8192,
 } as const;

@@ -159,7 +159,7 @@ const reservedSingulars = [
   'problem',
 ];
 /** Names of schemas derived from other collections. */
-const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch)$/;
+const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 /** Names of other files in the data directory. */
 const reservedNames = ['keys', 'idempotency-keys'];
 const reservedFields = ['id', 'revision', 'ownerId'];

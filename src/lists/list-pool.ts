@@ -46,12 +46,24 @@ export class ListPool {
   }
 
   /**
-   * Takes a place for a list without a limit.
-   * @throws CairnError `overloaded` if there is none
+   * Takes a place for a list without a limit, or for one in which records are embedded.
+   * `onEnd` is called when the work ends, the caller leaves, or there is no place.
+   * @throws CairnError `overloaded`; `draining`
    */
-  begin(caller: ListCaller): ListWork {
-    if (!this.#lists.take(caller.caller, 1)) throw tooManyLists;
-    return this.#work(caller, () => this.#lists.give(caller.caller, 1));
+  begin(from: ListCaller, onEnd = (): void => {}): ListWork {
+    const { caller, signal } = from;
+    if (signal.aborted || !this.#lists.take(caller, 1)) {
+      onEnd();
+      throw signal.aborted ? abandoned : tooManyLists;
+    }
+    const work = this.#work(from, () => {
+      signal.removeEventListener('abort', work.end);
+      this.#lists.give(caller, 1);
+      onEnd();
+    });
+    // A reply that is never sent is not read to its end either.
+    signal.addEventListener('abort', work.end);
+    return work;
   }
 
   /**

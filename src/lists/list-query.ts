@@ -21,17 +21,25 @@ export interface ListSubject {
   readonly shape: Shape;
   /** Whether records have owners, and callers are authenticated. */
   readonly hasOwners?: boolean | undefined;
+  /** The names that `embed` takes; none if absent. */
+  readonly embeddable?: readonly string[] | undefined;
+}
+
+/** What a query asks to be shown of records. */
+export interface RecordQuery {
+  /** The names of the fields to show; `undefined`: all. */
+  readonly fields: readonly string[] | undefined;
+  /** The names of what is embedded. */
+  readonly embed: readonly string[];
 }
 
 /** The query of a list, validated against the shape of its records. */
-export interface ListQuery {
+export interface ListQuery extends RecordQuery {
   /** `undefined`: all records. */
   readonly limit: number | undefined;
   /** Ends with `id`, so that no two records are equal. */
   readonly sort: readonly SortTerm[];
   readonly filters: readonly Filter[];
-  /** The names of the fields to show; `undefined`: all. */
-  readonly fields: readonly string[] | undefined;
   /** Whether the list depends on the caller. */
   readonly isPersonal: boolean;
   /** The list starts after the place of a record with these values of the sort fields. */
@@ -45,7 +53,9 @@ export interface ListQuery {
 
 /**
  * Parses the parameters of a list. A parameter that is unknown or repeated and a value
- * that is not allowed are refused; nothing is ignored. `userId` is the caller's.
+ * that is not allowed are refused; nothing is ignored. `userId` is the caller's. A parameter
+ * with several values may be repeated, since some generated clients do not put commas between
+ * them.
  * @throws CairnError `invalid_query`, which names the parameter and what is allowed;
  *   `authentication_required`
  */
@@ -53,13 +63,15 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   const { shape } = subject;
   const own = new Map<string, string>();
   const filters = new Map<string, Filter>();
-  for (const [parameter, [value = '', ...more]] of query) {
+  for (const [parameter, values] of query) {
+    const value = values.join();
+    if (values.length > 1 && !takesSeveral.test(parameter))
+      throw invalidParameter(parameter, 'is given more than once');
     const filter = isOffered(subject, parameter)
       ? undefined
       : readFilter(shape, parameter, value, () => offeredNames(subject));
     const key = filter === undefined ? parameter : `${filter.names.join()}:${filter.operator}`;
-    if (more.length > 0 || filters.has(key))
-      throw invalidParameter(parameter, 'is given more than once');
+    if (filters.has(key)) throw invalidParameter(parameter, 'is given more than once');
     if (filter === undefined) own.set(parameter, value);
     else filters.set(key, filter);
   }
@@ -76,29 +88,34 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   return {
     ...ordering,
     limit: readLimit(own.get('limit')),
-    fields: readFields(shape, own.get('fields')),
+    fields: readNames('fields', readableNames(shape), own.get('fields')),
+    embed: readNames('embed', subject.embeddable ?? [], own.get('embed')) ?? [],
     isPersonal: owner !== undefined,
     after: readCursor(shape, ordering, 'cursor', own.get('cursor')),
     until: until === 'end' ? until : readCursor(shape, ordering, 'until', until),
   };
 }
 
+/** The parameters that take several values. */
+const takesSeveral = /^(?:sort|fields|embed)$|:in$/;
+
 /**
- * Parses the query of a single record, whose only parameter is `fields`.
- * @throws CairnError `invalid_query` for any other parameter
+ * Parses the query of a single record.
+ * @throws CairnError `invalid_query`
  */
-export function parseFieldsQuery(shape: Shape, query: Query): readonly string[] | undefined {
-  const other = [...query.keys()].find((parameter) => parameter !== 'fields');
-  if (other !== undefined)
-    throw invalidParameter(other, 'is not a known parameter; a record takes fields');
-  return parseListQuery({ shape }, query).fields;
+export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuery {
+  const known = recordParameters(subject).map(({ name }) => name);
+  const other = [...query.keys()].find((parameter) => !known.includes(parameter));
+  if (other === undefined) return parseListQuery(subject, query);
+  const problem = `is not a known parameter; a record takes ${known.join(', ')}`;
+  throw invalidParameter(other, problem);
 }
 
 /** A parameter that is no filter by a field. */
 interface OwnParameter {
   /** Whether lists of these records have it; all have it if absent. */
   readonly isOffered?: (subject: ListSubject) => boolean;
-  readonly describe: (shape: Shape) => Omit<QueryParameter, 'name'>;
+  readonly describe: (subject: ListSubject) => Omit<QueryParameter, 'name'>;
 }
 
 const ownParameters: { readonly [name: string]: OwnParameter } = {
@@ -123,7 +140,7 @@ const ownParameters: { readonly [name: string]: OwnParameter } = {
     }),
   },
   sort: {
-    describe: (shape) => ({
+    describe: ({ shape }) => ({
       description:
         'The fields to sort by; "-" before a name reverses the order. Texts are compared by ' +
         'UTF-16 code units, e-mail addresses in lower case. Records that are equal in all ' +
@@ -134,10 +151,24 @@ const ownParameters: { readonly [name: string]: OwnParameter } = {
       },
     }),
   },
-  fields: { describe: (shape) => fieldsParameter(shape) },
+  fields: {
+    describe: ({ shape }) => ({
+      description: 'The fields to show. Without it, all fields are shown.',
+      schema: arrayOf(readableNames(shape)),
+    }),
+  },
+  embed: {
+    isOffered: ({ embeddable = [] }) => embeddable.length > 0,
+    describe: ({ embeddable = [] }) => ({
+      description:
+        'References whose records are added, and collections whose records that refer here are ' +
+        `added, up to ${limits.embeddedMax} for each.`,
+      schema: arrayOf(embeddable),
+    }),
+  },
   q: {
     isOffered: ({ shape }) => searchedNames(shape).length > 0,
-    describe: (shape) => ({
+    describe: ({ shape }) => ({
       description:
         `Only records that contain this text in ${searchedNames(shape).join(' or ')}. ` +
         'Upper and lower case are equal.',
@@ -164,18 +195,21 @@ const offeredNames = (subject: ListSubject): string[] =>
 
 /** Returns the descriptions of all parameters of a list. */
 export function listParameters(subject: ListSubject): QueryParameter[] {
-  const { shape } = subject;
-  const own = Object.entries(ownParameters).filter(([name]) => isOffered(subject, name));
   return [
-    ...own.map(([name, { describe }]) => ({ name, ...describe(shape) })),
-    ...filterParameters(shape).filter(({ name }) => !isOffered(subject, name)),
+    ...ownParametersOf(subject, () => true),
+    ...filterParameters(subject.shape).filter(({ name }) => !isOffered(subject, name)),
   ];
 }
 
-/** Returns the description of the parameter `fields`, of a list or a single record. */
-export function fieldsParameter(shape: Shape): QueryParameter {
-  const description = 'The fields to show. Without it, all fields are shown.';
-  return { name: 'fields', description, schema: arrayOf(readableNames(shape)) };
+/** Returns the descriptions of all parameters of a single record. */
+export function recordParameters(subject: ListSubject): QueryParameter[] {
+  return ownParametersOf(subject, (name) => name === 'fields' || name === 'embed');
+}
+
+function ownParametersOf(subject: ListSubject, isWanted: (name: string) => boolean) {
+  return Object.entries(ownParameters)
+    .filter(([name]) => isWanted(name) && isOffered(subject, name))
+    .map(([name, { describe }]) => ({ name, ...describe(subject) }));
 }
 
 function arrayOf(names: readonly string[]): JsonObject {
@@ -225,13 +259,16 @@ function readLimit(value: string | undefined): number | undefined {
   throw invalidParameter('limit', `must be a whole number from 1 to ${limits.pageRecordsMax}`);
 }
 
-function readFields(shape: Shape, value: string | undefined): readonly string[] | undefined {
+function readNames(
+  parameter: string,
+  allowed: readonly string[],
+  value: string | undefined,
+): readonly string[] | undefined {
   if (value === undefined) return undefined;
-  const allowed = readableNames(shape);
   const names = value.split(',');
   if (isSelection(names, allowed)) return names;
   const choice = `separated by commas, of ${allowed.join(', ')}`;
-  throw invalidParameter('fields', `must name each field at most once, ${choice}`);
+  throw invalidParameter(parameter, `must name each at most once, ${choice}`);
 }
 
 /** Whether each of `names` is allowed and occurs once. */

@@ -1,6 +1,7 @@
 import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
-import { representationWriter, type Write } from '../schema/representation.ts';
+import { representationWriter } from '../schema/representation.ts';
+import type { StoredRecord } from '../store/store.ts';
 import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
 import type { Followed } from './kept-orders.ts';
 import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
@@ -21,12 +22,22 @@ export interface ListSource extends ListSubject {
   readonly pool: ListPool;
 }
 
+/** Writes records with what is embedded in them, as it was when this was made. */
+export interface Embedding {
+  /** Returns the JSON of a record in pieces. */
+  readonly write: (record: StoredRecord) => Iterable<string>;
+  /** Called when nothing more is written. */
+  readonly end: () => void;
+}
+
 /** A request for a list. */
 export interface ListRequest {
   readonly query: ListQuery;
   /** Whether to count all records that pass the filters. */
   readonly withTotal: boolean;
   readonly caller: ListCaller;
+  /** Made in the same loop turn, so that it fits the list. Absent: nothing is embedded. */
+  readonly embedding?: Embedding | undefined;
 }
 
 /** A list in response to a request. */
@@ -62,36 +73,59 @@ export function readList(source: ListSource, request: ListRequest): List | Promi
   const { records, pool } = source;
   const isShort = records.size <= limits.pageRecordsMax;
   const limit = request.query.limit ?? (isShort ? limits.pageRecordsMax : undefined);
-  return limit === undefined
-    ? readWhole(source, request)
-    : pool.makePage(request.caller, page(source, request, limit));
+  if (limit === undefined || request.embedding !== undefined)
+    return readLong(source, request, limit);
+  return pool.makePage(request.caller, page(source, request, limit));
 }
 
-async function readWhole(
+/** Reads a list that has a place in the pool until it is sent. */
+async function readLong(
   source: ListSource,
-  { query, withTotal, caller }: ListRequest,
+  request: ListRequest,
+  limit: number | undefined,
 ): Promise<List> {
-  const work = source.pool.begin(caller);
+  const work = source.pool.begin(request.caller, request.embedding?.end);
   try {
-    const selection = new Selection(source, query);
-    const write = representationWriter(source.shape, query.fields);
-    const total = withTotal ? await finish(selection.count(), work) : undefined;
-    const body = new StreamedArray(arrayPieces(selection.inOrder(Infinity), write), work);
-    return { body, total };
+    if (limit !== undefined) return await finish(page(source, request, limit, work), work);
+    const selection = new Selection(source, request.query);
+    const total = request.withTotal ? await finish(selection.count(), work) : undefined;
+    const pieces = jsonPieces(selection.inOrder(Infinity), writerOf(source, request));
+    return { body: new StreamedJson(pieces, work), total };
   } catch (error) {
     work.end();
     throw error;
   }
 }
 
-/** Makes a page in steps. */
+/**
+ * Reads one record with what is embedded in it, in the bounds of a list.
+ * @throws CairnError `overloaded` with `retryAfterSeconds`; `draining`
+ */
+export function readRecord(
+  pool: ListPool,
+  caller: ListCaller,
+  record: StoredRecord,
+  { write, end }: Embedding,
+): List['body'] {
+  const work = pool.begin(caller, end);
+  return bodyOf(jsonPieces([[record]], write, '', ''), work);
+}
+
+/** Returns the JSON of a record: a text, or its pieces. */
+type PieceWriter = (record: StoredRecord) => string | Iterable<string>;
+
+const writerOf = ({ shape }: ListSource, { query, embedding }: ListRequest): PieceWriter =>
+  embedding?.write ?? representationWriter(shape, query.fields);
+
+/** Makes a page in steps. `work` ends when the page is sent. */
 function* page(
   source: ListSource,
-  { query, withTotal }: ListRequest,
+  request: ListRequest,
   limit: number,
+  work?: ListWork,
 ): Generator<void, List> {
+  const { query, withTotal } = request;
   const selection = new Selection(source, query);
-  const write = representationWriter(source.shape, query.fields);
   const total = withTotal ? yield* selection.count() : undefined;
   const found: Block[number][] = [];
   for (const block of selection.inOrder(limit + 1)) {
@@ -102,7 +136,7 @@ function* page(
   const shown = found.slice(0, limit);
   const isReversed = query.until !== undefined;
   if (isReversed) shown.reverse();
-  const body = bodyOf(shown, write);
+  const body = bodyOf(jsonPieces([shown], writerOf(source, request)), work);
   // The last record of this page, or in reverse the record before the page.
   const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
   const cursor = last && writeCursor(query, last);
@@ -242,48 +276,62 @@ function scattered(blocks: readonly Block[]): Block[] {
   ).flat();
 }
 
-/** Returns a page as JSON: a text, or a stream if it is long. */
-function bodyOf(page: Block, write: Write): List['body'] {
-  const pieces = arrayPieces([page], write);
+/** Returns JSON as a text, or as a stream if it is long. */
+function bodyOf(pieces: Generator<string, undefined>, work: ListWork | undefined): List['body'] {
   let text = '';
   for (;;) {
     const { done, value } = pieces.next();
-    if (done === true) return text;
+    if (done === true) break;
     text += value;
-    if (text.length >= pieceLength) return streamed(text, pieces);
+    if (text.length >= pieceLength) return new StreamedJson(pieces, work, text);
   }
-}
-
-async function* streamed(first: string, rest: Iterable<string>): AsyncGenerator<string> {
-  yield first;
-  for (const piece of rest) if (piece !== '') yield piece;
+  work?.end();
+  return text;
 }
 
 /** Yields the JSON array of `blocks` in pieces. An empty piece is a pause. */
-function* arrayPieces(blocks: Iterable<Block>, write: Write): Generator<string, undefined> {
-  let piece = '[';
+function* jsonPieces(
+  blocks: Iterable<Block>,
+  write: PieceWriter,
+  start = '[',
+  end = ']',
+): Generator<string, undefined> {
+  let piece = start;
   let separator = '';
   for (const block of blocks) {
     for (const record of block) {
-      piece += separator + write(record);
+      const written = write(record);
+      piece += separator;
       separator = ',';
+      if (typeof written === 'string') {
+        piece += written;
+      } else {
+        for (const text of written) {
+          piece += text;
+          if (piece.length < pieceLength) continue;
+          yield piece;
+          piece = '';
+        }
+      }
       if (piece.length < pieceLength) continue;
       yield piece;
       piece = '';
     }
     yield '';
   }
-  yield `${piece}]`;
+  yield `${piece}${end}`;
 }
 
-/** A list that is made while it is sent. It gives its place back when it ends or is left. */
-class StreamedArray implements AsyncIterableIterator<string> {
+/** JSON that is made while it is sent. It gives its place back when it ends or is left. */
+class StreamedJson implements AsyncIterableIterator<string> {
   readonly #pieces: Generator<string, undefined>;
-  readonly #work: ListWork;
+  readonly #work: ListWork | undefined;
+  #first: string;
 
-  constructor(pieces: Generator<string, undefined>, work: ListWork) {
+  constructor(pieces: Generator<string, undefined>, work: ListWork | undefined, first = '') {
     this.#pieces = pieces;
     this.#work = work;
+    this.#first = first;
   }
 
   [Symbol.asyncIterator](): this {
@@ -292,10 +340,13 @@ class StreamedArray implements AsyncIterableIterator<string> {
 
   async next(): Promise<IteratorResult<string, undefined>> {
     try {
+      const first = this.#first;
+      this.#first = '';
+      if (first !== '') return { done: false, value: first };
       for (;;) {
         const { done, value } = this.#pieces.next();
         if (done === true) return await this.return();
-        await this.#work.pause();
+        await this.#work?.pause();
         if (value !== '') return { done: false, value };
       }
     } catch (error) {
@@ -305,7 +356,7 @@ class StreamedArray implements AsyncIterableIterator<string> {
   }
 
   async return(): Promise<IteratorResult<string, undefined>> {
-    this.#work.end();
+    this.#work?.end();
     return this.#pieces.return(undefined);
   }
 }

@@ -8,12 +8,13 @@ export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
 
 /**
  * Returns JSON Schema 2020-12 for a resource. Its lengths are code points (Validation
- * §6.3.1).
+ * §6.3.1). `more` are the schemas of further members, which are optional.
  */
 export function resourceSchema(
   title: string,
   shape: Shape,
   purpose: Purpose = 'representation',
+  more: JsonObject = {},
 ): JsonObject {
   const members = Object.entries(shape).filter(([, { readOnly, writeOnly }]) =>
     purpose === 'representation' ? !writeOnly : purpose !== 'create' || !readOnly,
@@ -22,7 +23,7 @@ export function resourceSchema(
   const properties = Object.fromEntries(
     members.map(([name, field]) => [name, fieldSchema(field, purpose)]),
   );
-  return objectSchema(title, properties, optional);
+  return objectSchema(title, { ...properties, ...more }, [...optional, ...Object.keys(more)]);
 }
 
 /**

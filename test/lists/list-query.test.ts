@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { listParameters, parseFieldsQuery, parseListQuery, writeCursor } from '../../src/lists/list-query.ts';
+import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/list-query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 
 const shape = {
@@ -48,6 +48,7 @@ describe('the query of a list', () => {
       sort: [{ name: 'id', descending: false }],
       filters: [],
       fields: undefined,
+      embed: [],
       isPersonal: false,
       after: undefined,
       until: undefined,
@@ -97,7 +98,7 @@ describe('the query of a list', () => {
     'colour=red', '=', 'x', 'Price=1', 'price:=1', 'price:like=1', 'price:gte:lt=1', 'price:contains=1', ':eq=1',
     'password=x', 'password:starts=x', 'revision=1', 'ownerId=1', '__proto__=1', 'toString=1', 'constructor:eq=1',
     'limit=', 'limit=0', 'limit=1001', 'limit=-1', 'limit=1.0', 'limit=+1', 'limit=01', 'limit=1e2', 'limit=ten',
-    'limit=1&limit=1', 'sort=id&sort=name', 'price=1&price=1', 'price=1&price:eq=2', 'cursor=a&cursor=a',
+    'limit=1&limit=1', 'sort=id&sort=id', 'price=1&price=1', 'price=1&price:eq=2', 'cursor=a&cursor=a',
     'sort=', 'sort=,', 'sort=price,', 'sort=colour', 'sort=+price', 'sort=--price', 'sort=price,price',
     'sort=price,-price', 'sort=password', 'sort=note', 'sort=name,price,on,role', 'sort=price desc',
     'fields=', 'fields=id,id', 'fields=password', 'fields=id,', 'fields=revision', 'fields=*',
@@ -227,10 +228,24 @@ test('every parameter in the OpenAPI document is accepted with a value of its sc
   }
 });
 
-test('a single record has only the parameter "fields"', () => {
-  assert.equal(parseFieldsQuery(shape, parseQuery('')), undefined);
-  assert.deepEqual(parseFieldsQuery(shape, parseQuery('fields=id,name')), ['id', 'name']);
-  for (const query of ['fields=id&fields=id', 'fields=', 'fields=password', 'limit=1', 'name=x']) {
-    assert.throws(() => parseFieldsQuery(shape, parseQuery(query)), { code: 'invalid_query' }, query);
+test('a single record has only the parameters "fields" and "embed"', () => {
+  const embeddable = ['postId', 'comments'];
+  const ofRecord = (query: string) => parseRecordQuery({ shape, embeddable }, parseQuery(query));
+  assert.deepEqual([ofRecord('').fields, ofRecord('').embed], [undefined, []]);
+  const { fields, embed } = ofRecord('fields=id,name&embed=comments,postId');
+  assert.deepEqual([fields, embed], [['id', 'name'], ['comments', 'postId']]);
+  for (const query of ['fields=id&fields=id', 'fields=', 'fields=password', 'limit=1', 'name=x', 'embed=posts']) {
+    assert.throws(() => ofRecord(query), { code: 'invalid_query' }, query);
   }
+  assert.throws(() => parseRecordQuery({ shape }, parseQuery('embed=postId')), { message: /a record takes fields$/ });
+});
+
+test('a parameter that takes several values may be repeated instead, as some generated clients do', () => {
+  const both = (query: string) => {
+    const { sort, fields, filters } = parse(query);
+    return [sort, fields, filters];
+  };
+  assert.deepEqual(both('sort=-price&sort=name&fields=id&fields=name&price:in=1&price:in=2,3'),
+    both('sort=-price,name&fields=id,name&price:in=1,2,3'));
+  assert.throws(() => parse('sort=price&sort=price'), { code: 'invalid_query' });
 });
