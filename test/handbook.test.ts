@@ -83,7 +83,9 @@ const made: Readonly<Record<string, () => readonly string[]>> = {
 function limitRows(): string[] {
   const text = textOf('src/base/limits.ts');
   return Object.entries(limits).map(([name, value]) => {
-    const comment = new RegExp(`/\\*\\* ((?:(?!\\*/)[^])*) \\*/\n  ${name}:`).exec(text)?.[1] ?? '';
+    const pattern = new RegExp(`/\\*\\*\\s(?:\\s+\\* )?((?:(?!\\*/)[^])*?)\\s*\\*/\n  ${name}:`);
+    const comment = pattern.exec(text)?.[1] ?? '';
+    assert.ok(comment !== '', `${name} has no comment`);
     return row(`\`${name}\``, value.toLocaleString('en'), comment.replace(/\s*\n\s*\* /g, ' '));
   });
 }

@@ -23,6 +23,7 @@ import { checkServed } from '../collections/declaration-file.ts';
 import { HookedWrites } from '../collections/hooks.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { items } from '../collections/items.ts';
+import { OwnerShares } from '../collections/owner-shares.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import type { Report } from '../schema/declaration.ts';
@@ -120,7 +121,14 @@ export function openData(
   const relations = new Relations();
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
   const writes = new HookedWrites(store, hooks, (name) => relations.get(name), onError);
-  const shared = { store, writes, relations, keys: new IdempotencyKeys(store, clock), clock };
+  const shared = {
+    store,
+    writes,
+    relations,
+    keys: new IdempotencyKeys(store, clock),
+    shares: new OwnerShares(store, clock),
+    clock,
+  };
   const records = accountRecords(store);
   const parts: AccountParts = {
     ...records,

@@ -6,7 +6,7 @@ import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
 import type { Shape } from '../schema/field.ts';
-import { representationWriter } from '../schema/representation.ts';
+import { representationWriter, sizeOf } from '../schema/representation.ts';
 import type { PublishedChange, Store, StoredRecord } from '../store/store.ts';
 import { isAllowed } from './references.ts';
 
@@ -274,7 +274,7 @@ function eventOf(change: PublishedChange, source: Source): Event {
   const { sequence, id, record, before } = change;
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;
-  return { sequence, source, kind, id, length: lengthOf(record), record };
+  return { sequence, source, kind, id, length: sizeOf(record ?? {}), record };
 }
 
 /** Returns the text of an event without its end. */
@@ -285,15 +285,4 @@ function textOf(event: Event): string {
   event.text = `event: ${kind}\ndata: {"collection":"${source.name}","id":${id}${shown}}\n`;
   event.record = undefined;
   return event.text;
-}
-
-/** The length of a record's texts, which are most of what it takes in memory. */
-function lengthOf(record: StoredRecord | undefined): number {
-  const values: unknown[] = Object.values(record ?? {});
-  let length = 0;
-  for (const value of values) {
-    if (typeof value === 'string') length += value.length;
-    else if (Array.isArray(value)) length += value.join().length;
-  }
-  return length;
 }

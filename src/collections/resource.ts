@@ -15,6 +15,7 @@ import { looksSame, scalarValue } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { isDeclared, type CollectionDeclaration } from './collection.ts';
 import type { HookedWrites } from './hooks.ts';
+import type { OwnerShares } from './owner-shares.ts';
 import {
   referenceIndexes,
   referencesOf,
@@ -71,6 +72,7 @@ export interface ResourceParts {
   readonly store: Store;
   readonly writes: HookedWrites;
   readonly keys: IdempotencyKeys;
+  readonly shares: OwnerShares;
   readonly clock: Clock;
 }
 
@@ -104,6 +106,7 @@ export class CollectionResource {
       without: (entry, field, key) => without(entry, fields, field, key),
     });
     parts.relations.add(this);
+    parts.shares.add(this.records);
   }
 
   /**
@@ -220,9 +223,11 @@ export class CollectionResource {
 
   /**
    * Checks what depends on other records.
-   * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
+   * @throws CairnError `validation_failed` for a record that is not there; `not_unique`;
+   *   `storage_full`
    */
   #check(transaction: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
+    this.#parts.shares.check(principal, before?.ownerId ?? principal.userId ?? 0);
     this.#parts.relations.check(transaction, principal, this, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);

@@ -51,6 +51,9 @@ export function openStore(options: StoreOptions): OpenStore {
     get isCurrent() {
       return log.isCurrent;
     },
+    get isScarce() {
+      return heap.isScarce;
+    },
     collection(definition) {
       const { name } = definition;
       invariant(!isStarted, 'a collection is registered after the start');

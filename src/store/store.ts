@@ -187,6 +187,8 @@ export interface Store {
    * cluster.
    */
   readonly isCurrent: boolean;
+  /** Whether the records have most of the memory that they may take. */
+  readonly isScarce: boolean;
   /**
    * Calls `listener` for each group of commits, when it is published and before its
    * callers are answered. The changes are in the order of the commits.

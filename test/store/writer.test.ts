@@ -24,7 +24,7 @@ interface Fake {
   /** What the log answers next; without one, it has won. */
   readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
   isFull: boolean;
-  readonly heap: { isFull: boolean };
+  readonly heap: { isFull: boolean; isScarce: boolean };
   /** What the log has received by itself. It is applied before the next batch. */
   readonly arrived: ReadGroup[];
   /** Lets the log decide. */
@@ -47,7 +47,7 @@ async function fakeLog(): Promise<Fake> {
     confirmed: 0,
     answers: [],
     isFull: false,
-    heap: { isFull: false },
+    heap: { isFull: false, isScarce: false },
     arrived: [],
     turn: Promise.resolve(),
     giveUp: () => undefined,
@@ -447,7 +447,8 @@ describe('a writer', () => {
     const [table] = tables.values();
     assert.ok(table);
     const log = memoryLog(seededRandom(1));
-    const writer = new Writer({ log, tables, heap: { isFull: false }, onFailure: () => assert.fail() });
+    const heap = { isFull: false, isScarce: false };
+    const writer = new Writer({ log, tables, heap, onFailure: () => assert.fail() });
     await writer.start();
     let isOver = false;
     setTimeout(() => (isOver = true), 1);

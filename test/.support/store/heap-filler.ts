@@ -19,6 +19,7 @@ async function insertSome(): Promise<string> {
 let refusal = 'inserted';
 while (refusal === 'inserted') refusal = await insertSome();
 const filled = notes.size;
+const wasScarce = store.isScarce;
 
 while (notes.size > 0) {
   await store.write((tx) => {
@@ -32,5 +33,6 @@ for (let garbage: number[][] = []; (await insertSome()) !== 'inserted'; attempts
   garbage.push(new Array<number>(100_000).fill(attempts));
   if (garbage.length === 10) garbage = [];
 }
-process.stdout.write(JSON.stringify({ refusal, filled, left: notes.size, attempts, notices }));
+const isScarce = [wasScarce, store.isScarce];
+process.stdout.write(JSON.stringify({ refusal, filled, left: notes.size, attempts, notices, isScarce }));
 await store.close();
