@@ -108,6 +108,8 @@ export function expected(records: readonly Thing[], query: string): unknown[] {
       if (operator === 'eq') return value === wanted;
       if (operator === 'ne') return value !== wanted;
       if (operator === 'lt') return value < wanted;
+      if (operator === 'lte') return value <= wanted;
+      if (operator === 'gt') return value > wanted;
       if (operator === 'gte') return value >= wanted;
       if (operator === 'in') return [wanted, ...others].some((other) => other === value);
       if (operator === 'contains') return String(value).includes(String(wanted));
@@ -144,9 +146,11 @@ export async function recordsOf(list: List): Promise<unknown[]> {
   return records;
 }
 
-/** Compares JSON values by their texts, in a fraction of the time of a deep comparison. */
-export function assertSame(actual: unknown, wanted: unknown, message: string): void {
-  if (JSON.stringify(actual) !== JSON.stringify(wanted)) assert.deepEqual(actual, wanted, message);
+/** Holds a list to the text of these records: a deep comparison takes much longer, and says less of the order. */
+export async function assertList(list: List, wanted: readonly unknown[], message: string): Promise<void> {
+  const text = await textOf(list);
+  if (text !== JSON.stringify(wanted)) assert.deepEqual(JSON.parse(text), wanted, message);
+  assert.equal(text, JSON.stringify(wanted), message);
 }
 
 export const sorts = [
@@ -165,11 +169,10 @@ export function sparedIn({ things, random }: World, sort: string) {
   const query = [sort, random.pick(filters)].filter(Boolean).join('&');
   const check = (seen: readonly unknown[]): void => {
     const kept = seen.filter((record) => ids.has(Number(Object(record).id)));
-    assertSame(kept, expected(records, query), query);
+    assert.equal(JSON.stringify(kept), JSON.stringify(expected(records, query)), query);
   };
   return { ids, query, check };
 }
-
 
 /**
  * Runs one random history: writes, and lists in random orders with random filters and limits, several of which are
@@ -184,7 +187,7 @@ export async function runHistory(random: Generator): Promise<void> {
     const parts = [random.pick(queries), random.pick([...filters, 'price:gte=10&price:lt=20']), random.pick(bounds)];
     const query = parts.filter(Boolean).join('&');
     const wanted = expected(recordsIn(things), query);
-    const step = Promise.resolve(read(query)).then(async (list) => assertSame(await recordsOf(list), wanted, query));
+    const step = Promise.resolve(read(query)).then((list) => assertList(list, wanted, query));
     reads.push(step);
     await change(all, random.pick([0, 1, 5, 60]), new Set());
     if (random.below(5) === 0) await pool.orders.settled();

@@ -7,7 +7,7 @@ import { parseListQuery } from '../../src/lists/list-query.ts';
 import { readList, type List } from '../../src/lists/list.ts';
 import { generator } from '../.support/random.ts';
 import {
-  assertSame,
+  assertList,
   bounds,
   change,
   expected,
@@ -23,7 +23,7 @@ import {
   world,
 } from '../.support/lists.ts';
 
-for (const size of [0, 1, 900, 5600]) {
+for (const size of [0, 1, 900, 3500]) {
   test(`lists of ${size} records agree with a simple model while records are written`, async () => {
     const all = await world(`lists of ${size}`, size);
     const { things, read, random, store } = all;
@@ -35,7 +35,7 @@ for (const size of [0, 1, 900, 5600]) {
       const reading = read(query, withTotal).then(async (listing) => {
         const matching = expected(records, query.replace(/&?limit=\d+/, ''));
         const limit = Number(/limit=(\d+)/.exec(query)?.[1] ?? Infinity);
-        assertSame(await recordsOf(listing), matching.slice(0, limit), query);
+        await assertList(listing, matching.slice(0, limit), query);
         assert.equal(listing.total, withTotal ? matching.length : undefined, query);
       });
       reads.push(reading);
@@ -98,26 +98,26 @@ test('pages lead backwards from the last page', async () => {
 describe('a kept order', () => {
   test('gives the same lists as the model in random histories', async () => {
     const random = generator('histories of orders');
-    for (let count = 0; count < 25; count += 1) await runHistory(random);
+    for (let count = 0; count < 15; count += 1) await runHistory(random);
   });
 
   test('gives the same lists and pages as the model, before, while and after it is made', async () => {
-    const all = await world('kept orders', 5600);
+    const all = await world('kept orders', 2500);
     const { read, things, random, store, pool } = all;
     for (const sort of sorts) {
       for (const filter of ['', 'price:gte=20', 'q=a']) {
         const query = [sort, filter].filter(Boolean).join('&');
         for (const time of ['first', 'second', 'third']) {
           const wanted = expected(recordsIn(things), query);
-          assertSame(await recordsOf(await read(query)), wanted, `${query}, ${time}`);
-          const size = 1 + random.below(900);
+          await assertList(await read(query), wanted, `${query}, ${time}`);
+          const size = 1 + random.below(500);
           const page = await read(`${query}&limit=${size}`.replace(/^&/, ''));
-          assertSame(await recordsOf(page), wanted.slice(0, size), `${query}, ${time}`);
+          await assertList(page, wanted.slice(0, size), `${query}, ${time}`);
           if (page.next === undefined) continue;
           const next = await read(`${query}&limit=${size}&cursor=${page.next}`.replace(/^&/, ''));
-          assertSame(await recordsOf(next), wanted.slice(size, 2 * size), `${query}, ${time}`);
+          await assertList(next, wanted.slice(size, 2 * size), `${query}, ${time}`);
           const last = await read(`${query}&limit=${size}&until=end`.replace(/^&/, ''));
-          assertSame(await recordsOf(last), wanted.slice(-size), `${query}, ${time}`);
+          await assertList(last, wanted.slice(-size), `${query}, ${time}`);
           await change(all, 30, new Set());
           if (time === 'second') await pool.orders.settled();
         }
@@ -127,7 +127,7 @@ describe('a kept order', () => {
   });
 
   test('is made after the second list in it or in its reverse, and serves all that follow', async () => {
-    const { things, store } = await world('kept', 5600);
+    const { things, store } = await world('kept', 2500);
     const pool = new ListPool({ now: () => 0, elapsed: () => 0 });
     const source = { shape, records: things, pool };
     const caller = { caller: 'one', signal: new AbortController().signal };
@@ -149,26 +149,16 @@ describe('a kept order', () => {
   });
 
   test('finds the records of a range by search', async () => {
-    const { things, store, pool, read } = await world('ranges', 5600);
-    const sizes = new Set([undefined, 1, 2, 3, 4, 5]);
+    const { things, store, pool, read } = await world('ranges', 2500);
     for (const sort of ['sort=size,price', 'sort=-size']) {
       for (let time = 0; time < 2; time += 1) await read(`${sort}&limit=1`);
       await pool.orders.settled();
       for (const operator of ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in']) {
-        for (const size of [...sizes, 0, 6]) {
-          if (size === undefined) continue;
-          const query = `${sort}&size:${operator}=${size}&price:lte=30`;
-          const wanted = (await recordsOf(await read(query))).length;
-          const passing = recordsIn(things).filter(({ size: value, price }) => {
-            if (price > 30) return false;
-            if (value === undefined) return operator === 'ne';
-            if (operator === 'ne') return value !== size;
-            if (operator === 'lt' || operator === 'lte') return value < size || (operator === 'lte' && value === size);
-            if (operator === 'gt' || operator === 'gte') return value > size || (operator === 'gte' && value === size);
-            return value === size;
-          });
-          assert.equal(wanted, passing.length, query);
-          assert.equal((await read(`${query}&limit=3`, true)).total, passing.length, query);
+        for (const size of [0, 1, 3, 5, 6]) {
+          const query = `${sort}&size:${operator}=${size}&price:lte=10`;
+          const wanted = expected(recordsIn(things), query);
+          await assertList(await read(query), wanted, query);
+          assert.equal((await read(`${query}&limit=3`, true)).total, wanted.length, query);
         }
       }
     }
@@ -226,15 +216,15 @@ describe('a long list', () => {
     Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
   test('holds a place until it is sent or abandoned, and each caller has a share of the places', async () => {
-    const { read, store } = await world('shares', 9000);
+    const { read, store } = await world('shares', 3000);
     const own = await times(limits.listsPerCallerMax, (index) => read(index % 2 === 0 ? '' : 'sort=price'));
     for (const query of ['', 'sort=name', 'price:lt=0']) await assert.rejects(read(query), refused, query);
     for (const query of ['price:lt=0&limit=1', 'limit=1&sort=price']) await read(query);
     assert.equal((await recordsOf(await read('limit=20'))).length, 20, 'a page that is found at once');
     assert.equal((await recordsOf(await read('price:lt=0&limit=1', false, '192.0.2.2'))).length, 0, 'another caller');
     for (const list of own.slice(0, 2)) await leave(list);
-    assert.equal((await recordsOf(await read('sort=-name'))).length, 9000);
-    for (const list of own.slice(2, 4)) assert.equal((await recordsOf(list)).length, 9000);
+    assert.equal((await recordsOf(await read('sort=-name'))).length, 3000);
+    for (const list of own.slice(2, 4)) assert.equal((await recordsOf(list)).length, 3000);
     await times(4, () => read(''));
     await assert.rejects(read(''), refused);
     await store.close();
@@ -281,7 +271,7 @@ describe('a long list', () => {
   });
 
   test('is refused when other callers hold all places', async () => {
-    const { read, store } = await world('all places', 9000);
+    const { read, store } = await world('all places', 1100);
     const address = (index: number): string => `192.0.2.${10 + Math.floor(index / limits.listsPerCallerMax)}`;
     const lists = await times(limits.listsMax, (index) => read('', false, address(index)));
     await assert.rejects(read('', false, '192.0.2.9'), refused);
@@ -290,8 +280,8 @@ describe('a long list', () => {
     await store.close();
   });
 
-  test('needs a place in a collection of a few thousand records, too', async () => {
-    const { read, store } = await world('few', 8000);
+  test('needs a place in a collection of two thousand records, too', async () => {
+    const { read, store } = await world('few', 2000);
     for (const query of ['', 'sort=price', 'price:lt=1']) {
       const lists = await Promise.allSettled(Array.from({ length: 20 }, () => read(query)));
       const made = lists.flatMap((list) => (list.status === 'fulfilled' ? [list.value] : []));
@@ -301,14 +291,14 @@ describe('a long list', () => {
       }
       for (const list of made) await textOf(list);
     }
-    for (const query of ['limit=1000', 'limit=1000&sort=-id', 'limit=20&id:gt=5000']) {
+    for (const query of ['limit=1000', 'limit=1000&sort=-id', 'limit=20&id:gt=1500']) {
       await times(100, () => read(query));
     }
     await store.close();
   });
 
   test('stops within a slice when its caller has disconnected', async () => {
-    const { things, store } = await world('left', 9000);
+    const { things, store } = await world('left', 3000);
     const pool = new ListPool(restlessClock());
     for (const query of ['sort=price', 'price:lt=0', 'limit=5&sort=price', '']) {
       const leaving = new AbortController();
