@@ -183,7 +183,7 @@ test('the systemd unit is one', (t) => {
 
 test('the alert rules are rules, and ask for figures that there are', async (t) => {
   const rules = /^```yaml\n(.*?)^```$/ms.exec(all)?.[1] ?? '';
-  assert.equal(rules.match(/- alert:/g)?.length, 5);
+  assert.equal(rules.match(/- alert:/g)?.length, 8);
   const figures = filesBelow('src', '.ts').map(textOf).join();
   for (const [name] of rules.matchAll(/cairn_\w+/g)) assert.ok(figures.includes(`'${name}'`), name);
   const file = join(temporaryDirectory(t), 'rules.yml');

@@ -80,9 +80,10 @@ export const statusSchema = objectSchema(
     startedAt: { type: 'string', format: 'date-time' },
     state: {
       type: 'string',
-      enum: ['writable', 'full', 'failed'],
+      enum: ['writable', 'full', 'unavailable', 'failed'],
       description:
-        '`full`: the disk is full, and only deletions are accepted. `failed`: no writes are accepted.',
+        '`full`: there is no room, and only deletions are accepted. `unavailable`: etcd does not ' +
+        'answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
     },
     records: { ...count, description: 'The number of records in all collections.' },
     journalBytes: { ...count, description: 'The size of the journal.' },
@@ -94,10 +95,6 @@ export const statusSchema = objectSchema(
     freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
     heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
     heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
-    isCurrent: {
-      type: 'boolean',
-      description: 'False: this node of a cluster does not know the latest changes.',
-    },
     minutes: {
       type: 'array',
       items: minuteSchema,

@@ -264,7 +264,7 @@ export class Application implements App {
 
   unready(): Unready | undefined {
     if (this.#closed !== undefined) return 'draining';
-    return this.store.isCurrent ? unreadyStates[this.store.status().state] : 'store_unavailable';
+    return unreadyStates[this.store.status().state];
   }
 
   load(): Load {
@@ -292,5 +292,6 @@ const stopped = new CairnError('draining', 'Cannot answer: the server has stoppe
 const unreadyStates = {
   writable: undefined,
   full: 'storage_full',
+  unavailable: 'store_unavailable',
   failed: 'store_failed',
 } as const;

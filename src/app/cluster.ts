@@ -54,16 +54,19 @@ export function joinCluster(
 ): ClusterNode {
   const { secret, clock, random, log } = options;
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
-  const etcd = new Etcd({ members, tls, user }, random(1)[0] ?? 0);
+  const onNotice = (notice: string, level: 'warn' | 'error' = 'warn'): void =>
+    log.message(level, `The cluster says: ${notice}`);
+  const etcd = new Etcd({ members, tls, user, onNotice }, random(1)[0] ?? 0);
   const given = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   const kid = given?.keys[0].kid ?? null;
   let ring = given;
+  let shared: SharedLog | undefined;
   const node: ClusterNode = {
     etcd,
     prefix,
     kid,
     log: (tables) =>
-      new SharedLog(
+      (shared = new SharedLog(
         {
           etcd,
           prefix,
@@ -73,13 +76,13 @@ export function joinCluster(
           maxAgeMs,
           clock,
           random,
-          onNotice: (notice, level = 'warn') => log.message(level, `The cluster says: ${notice}`),
+          onNotice,
           onKeys(content) {
             if (given === undefined) node.onKeys((ring = parseKeyRing(content)));
           },
         },
         tables,
-      ),
+      )),
     async loadKeys() {
       return (ring ??= await node.changeKeys((found = newKeyRing(random, clock.now())) => found));
     },
@@ -101,7 +104,7 @@ export function joinCluster(
     onKeys: () => undefined,
     guard: (handle, store) => (request) => {
       const refuse = (): Reply => problemReply(stale, request);
-      if (!store.isCurrent && request.target !== serverRoutes.live.path) return refuse();
+      if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) return refuse();
       const hasSession = request.fields.get('cookie') !== undefined;
       if (!(hasSession && sessions === 'confirmed') && !isAhead(request, store)) {
         return handle(request);

@@ -84,7 +84,6 @@ function statusOf(
       freeBytes: directory === undefined ? undefined : freeBytes(directory),
       heapUsedBytes,
       heapMaxBytes,
-      isCurrent: store.isCurrent,
       minutes: minutes.recent(),
     });
   };

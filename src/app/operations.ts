@@ -135,7 +135,7 @@ function appFamilies(app: App): Family[] {
     `{collection="${name}"}`,
     records,
   ]);
-  const states = ['writable', 'full', 'failed'].map((name): Sample => [
+  const states = ['writable', 'full', 'unavailable', 'failed'].map((name): Sample => [
     `{state="${name}"}`,
     Number(name === current),
   ]);

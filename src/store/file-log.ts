@@ -44,8 +44,7 @@ export class FileLog implements Log {
   readonly #files: Files;
   readonly #tables: Map<string, AnyTable>;
   readonly #target: Target;
-  /** No other process appends to this log. */
-  readonly isCurrent = true;
+  readonly isAvailable = true;
   #isFull = false;
   #client: LogClient | undefined;
   #lock: DirectoryLock | undefined;

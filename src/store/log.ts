@@ -24,8 +24,8 @@ export interface Log {
   append(decide: () => Group): Promise<Answer>;
   /** Why there is no room for transactions that grow; `undefined` where there is room. */
   readonly full: string | undefined;
-  /** Whether the published records are recent enough for reads. */
-  readonly isCurrent: boolean;
+  /** Whether it answers. Until it does, nothing can be written, and reads may be old. */
+  readonly isAvailable: boolean;
   /**
    * Writes all records as they are between two groups, so that earlier groups can be
    * removed. The log also does so by itself. @throws where the log has failed
@@ -112,7 +112,7 @@ export function memoryLog(random: Random): Log {
       return won;
     },
     full: undefined,
-    isCurrent: true,
+    isAvailable: true,
     checkpoint: async () => undefined,
     close: (answered) => answered,
     status: () => ({ journalBytes: 0, ...noFigures }),

@@ -48,9 +48,6 @@ export function openStore(options: StoreOptions): OpenStore {
     get epoch() {
       return writer.epoch;
     },
-    get isCurrent() {
-      return log.isCurrent;
-    },
     get isScarce() {
       return heap.isScarce;
     },

@@ -183,10 +183,6 @@ export interface Store {
    */
   confirm(): Promise<void>;
   /**
-   * Whether the published records are recent enough for reads. Always true without a
-   * cluster.
-   */
-  readonly isCurrent: boolean;
   /** Whether the records have most of the memory that they may take. */
   readonly isScarce: boolean;
   /**
@@ -229,8 +225,11 @@ export type Figure = readonly [
 ];
 
 export interface StoreStatus extends LogStatus {
-  /** `full`: only removals are accepted. `failed`: nothing is, and the process should end. */
-  readonly state: 'writable' | 'full' | 'failed';
+  /**
+   * `full`: only removals are accepted. `unavailable`: nothing is until etcd answers again.
+   * `failed`: nothing is any more, and the process should end.
+   */
+  readonly state: 'writable' | 'full' | 'unavailable' | 'failed';
   /** Sequence number of the last durable commit. */
   readonly sequence: number;
   /** Groups since the start, and their commits. */

@@ -114,7 +114,7 @@ export class Writer implements LogClient {
   status(): StoreStatus {
     const { log, tables } = this.#options;
     return {
-      state: this.#hasFailed ? 'failed' : log.full === undefined ? 'writable' : 'full',
+      state: this.#hasFailed ? 'failed' : stateOf(log),
       ...this.#published,
       collections: countsOf(tables),
       ...log.status(),
@@ -278,4 +278,9 @@ function outcomeUnknown(cause?: unknown): CairnError {
     'Cannot tell whether this was written: ' +
     'the log failed, or does not answer. Read before you retry';
   return new CairnError('outcome_unknown', message, { cause });
+}
+
+function stateOf({ isAvailable, full }: Log): StoreStatus['state'] {
+  if (!isAvailable) return 'unavailable';
+  return full === undefined ? 'writable' : 'full';
 }

@@ -12,7 +12,7 @@ import { address, ask, draw, page, say, state } from './state.js';
  * @typedef {{ at: string, requests: number, p99Ms: number, writes: number, failedSignIns: number,
  *   records: number }} Minute
  * @typedef {{ state: string, minutes: readonly Minute[], freeBytes?: number, heapUsedBytes: number,
- *   heapMaxBytes: number, isCurrent: boolean }} Server
+ *   heapMaxBytes: number }} Server
  * @typedef {{ name: string, one: string, title: string, nameField: string, total: number,
  *   newest: readonly import('./types.js').Row[] }} Summary
  */
@@ -171,7 +171,6 @@ function attention({
   freeBytes = Infinity,
   heapUsedBytes,
   heapMaxBytes,
-  isCurrent,
 }) {
   const failed = minutes.reduce((sum, { failedSignIns }) => sum + failedSignIns, 0);
   const notes = [
@@ -179,7 +178,6 @@ function attention({
     freeBytes < fewBytes && `The disk has only ${megabytes(freeBytes)} free.`,
     heapUsedBytes > heapMaxBytes * heapShare && `The memory is ${heapShare * 100} % full.`,
     failed >= manyFailures && `${failed} sign-ins were refused in the last hour.`,
-    !isCurrent && 'This node is cut off from the others, and answers no reads.',
   ].filter((note) => note !== false);
   return h(
     'section.stack tight',

@@ -40,7 +40,7 @@ test('a full etcd refuses writes, and accepts them again once there is room', { 
   };
   await assert.rejects(fill(), codeIs('storage_full'));
   await node.store.confirm();
-  assert.equal(node.store.isCurrent, true);
+  assert.equal(node.store.status().state, 'full');
   const { header } = await post(etcd, '/v3/kv/range', { key: base64('none') });
   await etcd.kill(0);
   etcd.launch(0, '--quota-backend-bytes', '100000000');

@@ -47,6 +47,8 @@ test('M2: a node with a secret is refused where the keys are in etcd', async (t)
   await assert.rejects(makeNode(etcd.addresses, { kid: 'k' }).store.start(), refusedWith(78, /the same CAIRN_SECRET/));
 });
 
+const stateOf = ({ store }: Node): string => store.status().state;
+
 /** A cluster with a snapshot of two records, and a group after it. */
 async function startWithSnapshot(t: TestContext): Promise<{ etcd: SmallEtcd; node: Node }> {
   const etcd = await startEtcd(t);
@@ -245,12 +247,28 @@ test('A6: where the quota is used up, writes fail until there is room, and reads
   etcd.quota = 0;
   await assert.rejects(node.add('b'), codeIs('storage_full'));
   await node.store.confirm();
-  assert.equal(node.store.isCurrent, true);
+  assert.equal(stateOf(node), 'full');
   etcd.quota = Number.POSITIVE_INFINITY;
   etcd.disarm();
+  await until(() => stateOf(node) === 'writable');
   await node.add('b');
+  const notices = node.notices.join('\n');
+  assert.match(notices, /^the quota of etcd is used up.*"etcdctl alarm disarm"\netcd accepts writes again$/);
   assert.deepEqual(node.names(), ['a', 'b']);
   await assertEqual(t, etcd, node);
+});
+
+test('A6: a node that writes nothing finds out that the quota is used up, and writes nothing to do so', async (t) => {
+  const etcd = await startEtcd(t);
+  etcd.quota = 100;
+  const node = await startNode(t, etcd.addresses);
+  const { revision } = etcd;
+  etcd.quota = 0;
+  await until(() => stateOf(node) === 'full');
+  assert.equal(figure(node.store, 'age_seconds') < 1, true, 'reads go on');
+  await assert.rejects(node.add('a'), codeIs('storage_full'));
+  assert.equal(etcd.revision, revision);
+  assert.equal(node.notices.length, 1);
 });
 
 test('A6: a refusal for the quota leaves open whether an earlier attempt succeeded', async (t) => {
@@ -369,13 +387,13 @@ test('F1: an idle node notices that etcd was restored', async (t) => {
 test('F2: a node that is cut off is not current until it confirms', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses, { maxAgeMs: 1200 });
-  assert.equal(node.store.isCurrent, true);
+  assert.equal(stateOf(node), 'writable');
   etcd.onRequest = () => noLeader;
   const cutAt = performance.now();
-  await until(() => !node.store.isCurrent);
+  await until(() => stateOf(node) === 'unavailable');
   assert.ok(performance.now() - cutAt < 1500);
   etcd.onRequest = () => undefined;
-  await until(() => node.store.isCurrent);
+  await until(() => stateOf(node) === 'writable');
 });
 
 test('F2: a wrong time of day changes nothing; a node that slept is not current', async (t) => {
@@ -385,11 +403,11 @@ test('F2: a wrong time of day changes nothing; a node that slept is not current'
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses, { clock: wrong })];
   await one.add('a');
   await two.add('b');
-  assert.equal(two.store.isCurrent, true);
+  assert.equal(stateOf(two), 'writable');
   clock.offsetMs += 3600_000;
-  assert.equal(two.store.isCurrent, false);
+  assert.equal(stateOf(two), 'unavailable');
   await two.store.confirm();
-  assert.equal(two.store.isCurrent, true);
+  assert.equal(stateOf(two), 'writable');
 });
 
 test('C1: a node keeps the records of a collection that it does not register', async (t) => {

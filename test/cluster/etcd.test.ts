@@ -41,16 +41,21 @@ function failFirst(small: SmallEtcd, ...faults: readonly Fault[]): void {
 const tooMany: Fault = { status: 429, code: 8, message: 'etcdserver: too many requests' };
 const noLeader: Fault = { status: 503, code: 14, message: 'etcdserver: request timed out' };
 
-for (const [what, fault] of [
-  ['is reset', 'lose'], ['gets 503', noLeader], ['gets 429 for too many requests', tooMany],
-] satisfies [string, Fault][]) {
+for (const [what, fault, notice] of [
+  ['is reset', 'lose', /^http:\S+: socket hang up; http:\S+ is asked now; see "etcdctl endpoint health/],
+  ['gets 503', noLeader, /^http:\S+ answers 503: .* timed out; http:\S+ is asked now/],
+  ['gets 429 for too many requests', tooMany, undefined],
+] satisfies [string, Fault, RegExp | undefined][]) {
   test(`a request that ${what} goes to the next member`, async (t) => {
-    const { small, etcd } = await open(t, 3);
+    const notices: string[] = [];
+    const { small, etcd } = await open(t, 3, { onNotice: (text) => void notices.push(text) });
     failFirst(small, fault, fault);
     assert.equal((await etcd.txn(creates)).succeeded, true);
     assert.deepEqual(asked(small), [0, 1, 2]);
     await etcd.txn({ success: [range('k')] });
     assert.deepEqual(asked(small), [0, 1, 2, 2], 'the next request goes to the same member');
+    if (notice === undefined) assert.deepEqual(notices, []);
+    else assert.match(notices.join('\n'), notice);
   });
 }
 

@@ -30,6 +30,7 @@ suite('slow cases', { concurrency: true }, () => {
       const took = performance.now() - begun;
       assert.ok(took > 4500 && took < 15_000, `told after ${took} ms`);
       await assert.rejects(node.add('d'), codeIs('store_unavailable'));
+      assert.equal(node.store.status().state, 'unavailable');
       assert.equal(figure(node.store, 'unknown_appends_total'), 1);
       if (applied === 'never') {
         etcd.onRequest = (request) => (isAppend(request) && request.member === 0 && away ? noLeader : undefined);
@@ -42,6 +43,9 @@ suite('slow cases', { concurrency: true }, () => {
       await node.add('e');
       assert.deepEqual(groupsIn(etcd).length, 3);
       assert.deepEqual(node.failures, []);
+      assert.equal(node.store.status().state, 'writable');
+      const notices = node.notices.join('\n');
+      assert.match(notices, /^etcd does not answer.*endpoint status --cluster"\netcd accepts writes again$/);
       await assertEqual(t, etcd, node, other);
     };
     await Promise.all([run('first'), run('last')]);

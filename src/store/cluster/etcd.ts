@@ -26,6 +26,8 @@ export interface EtcdOptions {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** A user of etcd. */
   readonly user?: { readonly name: string; readonly password: string } | undefined;
+  /** Called with what an operator should know. */
+  readonly onNotice?: (notice: string) => void;
 }
 
 /** A key with its value. */
@@ -69,6 +71,8 @@ interface EncodedKey {
   mod_revision: string;
 }
 
+/** Errors that say nothing about the health of a member. */
+const passing = /too many requests|auth token|auth store is old/;
 /** The silence after which the same request goes to the next member. */
 const attemptMs = 1500;
 /** The pause after no member has answered. */
@@ -139,11 +143,17 @@ export class Etcd {
   async txn(txn: Txn, patience?: AbortSignal): Promise<TxnAnswer> {
     // A request without an answer may still be done, so a later refusal of it is not definite.
     let isCertain = true;
+    const first = this.address;
+    let problem = '';
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { succeeded = false, header, responses = [] } = await this.#ask('/v3/kv/txn', txn);
         if (header.cluster_id !== this.#cluster) {
           throw new Error(`${this.address} belongs to another cluster of etcd`);
+        }
+        if (this.address !== first && !passing.test(problem)) {
+          const advice = 'see "etcdctl endpoint health --cluster"';
+          this.#options.onNotice?.(`${problem}; ${this.address} is asked now; ${advice}`);
         }
         const found = responses.map(({ response_range }) =>
           (response_range?.kvs ?? []).map(decoded),
@@ -152,8 +162,9 @@ export class Etcd {
       } catch (error) {
         if (isCertain && error instanceof ClusterError) throw error;
         if (this.#closing.signal.aborted) throw error;
+        const reason = error instanceof Error ? error.message : String(error);
+        problem ||= reason.startsWith(first) ? reason : `${first}: ${reason}`;
         if (patience?.aborted === true) {
-          const reason = error instanceof Error ? error.message : String(error);
           const message = `Cannot reach etcd: no member answers (${reason})`;
           throw new CairnError('store_unavailable', message);
         }
@@ -220,8 +231,7 @@ export class Etcd {
     }
     const message = /"message":\s*"([^"]*)/.exec(content)?.[1] ?? content;
     const problem = `${this.address} answers ${statusCode}: ${message}`;
-    const isPassing = /too many requests|auth token|auth store is old/.test(problem);
-    if (statusCode < 500 && !isPassing) throw refusal(problem);
+    if (statusCode < 500 && !passing.test(problem)) throw refusal(problem);
     this.#token = '';
     throw new Error(problem);
   }
@@ -248,7 +258,7 @@ export class Etcd {
     };
     return new Promise((resolve, reject) => {
       const request = (url.protocol === 'https:' ? https : http).request(url, options, resolve);
-      const end = () => request.destroy(new Error(`${url.host} is silent`));
+      const end = () => request.destroy(new Error(`${url.origin} is silent`));
       request.on('error', reject).on('timeout', end);
       request.end(JSON.stringify(body));
     });

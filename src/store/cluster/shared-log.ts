@@ -14,7 +14,8 @@
  *         not match, or meta has another epoch     with 75, and has to be started again
  *   A5    no answer, or a 5xx                      the same again at the next member, until the
  *                                                  outcome is known; callers are told after 5 s
- *   A6    the quota is used up                     refused: nothing was written
+ *   A6    the quota is used up                     refused: nothing was written; an idle node
+ *                                                  finds out by a test each 10 s
  *   A9    one transaction is too large for etcd    only that one is refused
  *   W1    the watch brings the next group          applied
  *   W2    it brings a group that is known          ignored
@@ -26,7 +27,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, invariant } from '../../base/errors.ts';
-import { won, type Answer, type Group, type Log, type LogClient, type ReadGroup } from '../log.ts';
+import {
+  storageFull,
+  won,
+  type Answer,
+  type Group,
+  type Log,
+  type LogClient,
+  type ReadGroup,
+} from '../log.ts';
 import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import { viewsOf } from '../recovery/snapshot.ts';
@@ -61,6 +70,8 @@ export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
 const stalledMs = 5000;
 /** How often a node that writes nothing confirms. */
 const confirmMs = 500;
+/** How often a node that appends nothing tests whether etcd has room. */
+const roomTestMs = 10_000;
 /** The pause before a new watch. */
 const watchPauseMs = 20;
 /** How many groups are read at a time. The number doubles while the groups are small. */
@@ -68,12 +79,18 @@ const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
 /** How many groups of the watch are kept during a request; others are read afterwards. */
 const groupsKeptMax = 64;
 
+/** Why writes are refused, and what an operator should do. */
+const quotaUsedUp = 'the quota of etcd is used up';
+const makeRoom = 'start its members with a larger quota, and run "etcdctl alarm disarm"';
+const findLeader = 'most of its members have to run: see "etcdctl endpoint status --cluster"';
+
 /** What the log answered; `lost`: other nodes were first, and their groups have been applied. */
 type SharedAnswer = Answer | { readonly outcome: 'lost' };
 
+type State = 'writable' | 'full' | 'unavailable';
+
 /** A node's end of the log in etcd. */
 export class SharedLog implements Log {
-  readonly full = undefined;
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
   readonly #tables: Map<string, AnyTable>;
@@ -95,6 +112,10 @@ export class SharedLog implements Log {
   /** When the last request was sent, and the last one that confirmed the head. */
   #askedAt = -Infinity;
   #confirmedAt = -Infinity;
+  /** When it was last known or asked whether etcd has room. */
+  #roomTestedAt = -Infinity;
+  /** What an operator was told last. */
+  #state: State = 'writable';
   #appendMs = 0;
   #readLimit = groupsPerRead.least;
   readonly #counts = { lostAppends: 0, reruns: 0, unansweredAppends: 0 };
@@ -132,7 +153,10 @@ export class SharedLog implements Log {
       this.#options.etcd.close();
       throw error;
     }
-    this.#timer = setInterval(() => this.#keepUp(), confirmMs);
+    this.#timer = setInterval(() => {
+      this.#keepUp();
+      void this.#testRoom();
+    }, confirmMs);
     void this.#watch();
     return { epoch, sequence: this.#head.sequence };
   }
@@ -151,6 +175,15 @@ export class SharedLog implements Log {
     }
   }
 
+  get full(): string | undefined {
+    return this.#state === 'full' ? quotaUsedUp : undefined;
+  }
+
+  get isAvailable(): boolean {
+    return this.isCurrent && this.#state !== 'unavailable';
+  }
+
+  /** Whether the published records are recent enough for reads. */
   get isCurrent(): boolean {
     return this.#since(this.#confirmedAt) <= this.#options.maxAgeMs;
   }
@@ -292,10 +325,7 @@ export class SharedLog implements Log {
       });
     } catch (error) {
       if (error instanceof ClusterError) {
-        // The cases A6 and A9.
-        const code = error.message.includes('too large') ? 'content_too_large' : 'storage_full';
-        const refusal = new CairnError(code, 'Cannot write: etcd has no room for the records');
-        return { outcome: 'refused', error: refusal };
+        return { outcome: 'refused', error: this.#refusal(error.message) };
       }
       // After a close, all callers have been answered.
       if (this.#isClosed) return { outcome: 'refused', error: unavailable() };
@@ -305,12 +335,50 @@ export class SharedLog implements Log {
       if (this.#isStalled) this.#owner.refuse(undefined);
       this.#isStalled = false;
     }
+    if (id !== undefined) this.#roomTestedAt = this.#askedAt;
+    if (id !== undefined || this.#state === 'unavailable') this.#note('writable');
     return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
+  }
+
+  /** etcd refuses whatever could write where its quota is used up, also if nothing is written. */
+  async #testRoom(): Promise<void> {
+    const pauseMs = this.#state === 'full' ? 0 : roomTestMs;
+    if (this.#since(this.#roomTestedAt) < pauseMs) return;
+    this.#roomTestedAt = this.#options.clock.elapsed();
+    const { etcd, prefix } = this.#options;
+    const compare = [isAt(`${prefix}meta`, 0)];
+    const success = [put(`${prefix}turns/${this.#turns.name}`, '')];
+    try {
+      await etcd.txn({ compare, success }, AbortSignal.timeout(confirmMs));
+      if (this.#state === 'full') this.#note('writable');
+    } catch (error) {
+      if (error instanceof ClusterError) this.#refusal(error.message);
+    }
+  }
+
+  /** The error for a definite refusal by etcd: the cases A6 and A9. */
+  #refusal(reason: string): CairnError {
+    if (reason.includes('too large')) {
+      return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
+    }
+    if (reason.includes('space exceeded')) {
+      this.#note('full', `${quotaUsedUp}, and no write succeeds: ${makeRoom}`);
+      return storageFull(quotaUsedUp);
+    }
+    this.#note('unavailable', `no write succeeds: ${reason}`);
+    return unavailable();
+  }
+
+  /** Tells an operator when the state changes. */
+  #note(state: State, problem = 'etcd accepts writes again'): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#options.onNotice(problem, state === 'writable' ? 'warn' : 'error');
   }
 
   #stall(id: string | undefined): void {
     if (id !== undefined) this.#counts.unansweredAppends += 1;
-    this.#options.onNotice('etcd does not answer: no write succeeds until it does', 'error');
+    this.#note('unavailable', `etcd does not answer, and no write succeeds: ${findLeader}`);
     this.#isStalled = true;
     this.#owner.refuse(unavailable());
     this.#onStalled();
