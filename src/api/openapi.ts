@@ -219,12 +219,14 @@ const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
  * and its own.
  */
 export function statusesOf(route: Route): number[] {
-  const { access, method, path, body, conditional, requireIfMatch, refusals = [] } = route;
+  const { access, method, path, body, conditional, requireIfMatch, pages, refusals = [] } = route;
   const embeds = route.query?.some(({ name }) => name === 'embed') === true;
   const writes = method !== 'GET';
+  // Other sites may call where no cookie counts.
+  const isGuarded = writes && (access !== 'public' || pages !== undefined);
   const implied: readonly [boolean, ...number[]][] = [
     [access !== 'public', 401, 409],
-    [writes || embeds || access === 'admin' || access === 'session', 403],
+    [isGuarded || embeds || access === 'admin' || access === 'session', 403],
     [path.includes('{id}'), 404],
     [writes || conditional === true, 412],
     [body !== undefined, 413, 415, 422],

@@ -8,6 +8,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/js
 import { allCommands } from '../../src/cli/commands.ts';
 import { settingsOf } from '../../src/config/settings.ts';
 import { version } from '../../src/base/version.ts';
+import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { openTestApp } from '../.support/app.ts';
 import { resolve, violations } from '../.support/json-schema.ts';
@@ -59,6 +60,49 @@ test('every operation declares the statuses of its refusals, each by the respons
       assert.equal(shown?.['const'], status, `${operationId} ${status}`);
       const codes = Object.entries(problems).flatMap(([code, [own]]) => (own === status ? [code] : []));
       assert.deepEqual(code?.['enum'], codes);
+    }
+  }
+});
+
+test('an operation declares no refusal that its collection cannot give', async (t) => {
+  const fields = { text: { kind: 'text', min: 1, max: 20 } } as const;
+  const kinds = ['public', 'optional', 'user', 'admin', 'session', 'owner'] as const;
+  const collections = kinds.map((kind) => {
+    const read = kind === 'owner' ? 'user' : kind;
+    const access = { list: read, create: read, read, replace: kind, patch: kind, remove: kind };
+    return defineCollection({ name: `for-${kind}`, singular: `${kind}Thing`, fields, access });
+  });
+  const { ask, cookie, token } = await openTestApp(t, { collections, requireIfMatch: true, withoutPort: true });
+  const served = Object((await ask('GET', '/openapi.json')).json);
+  const own = { cookie: await cookie('admin') };
+  const bearers = [await token('admin'), await token('member')].map((own) => ({ authorization: `Bearer ${own}` }));
+  const type = { 'content-type': 'application/json' };
+  for (const { name } of collections) {
+    await ask('POST', `/${name}`, { fields: own, json: { text: 'a' } });
+    for (const path of [`/${name}`, `/${name}/{id}`]) {
+      for (const [method, { responses, requestBody }] of Object.entries<any>(served.paths[path])) {
+        const good = requestBody && { body: '{"text":"b"}' };
+        const given = new Set<number>();
+        const send = async (sent: object, more: object = good, id = 1): Promise<void> => {
+          const asked = { ...more, fields: { ...(requestBody && type), ...sent } };
+          given.add((await ask(method.toUpperCase(), path.replace('{id}', String(id)), asked)).status);
+        };
+        await send({ authorization: 'Bearer x' });
+        await send({ ...own, 'session-user': '999' });
+        await send({ ...own, 'sec-fetch-site': 'cross-site' });
+        for (const who of [...bearers, own, {}]) await send({ ...who, 'if-match': '"x"' });
+        await send({ ...own, 'if-match': '*' }, good, 999);
+        await send(own);
+        if (requestBody) {
+          await send(own, { body: 'x'.repeat(1024 * 1024 + 1) });
+          await send({ ...own, 'content-type': 'text/plain' });
+          await send({ ...own, 'if-match': '*' }, { body: '[]' });
+        }
+        // The rest can meet any request, or depends on hooks, the disk or the rate of requests.
+        const statuses = [401, 403, 404, 409, 412, 413, 415, 428, ...(requestBody ? [422] : [])];
+        const declared = statuses.filter((status) => Object.hasOwn(responses, status));
+        assert.deepEqual(statuses.filter((status) => given.has(status)), declared, `${method} ${path}`);
+      }
     }
   }
 });
