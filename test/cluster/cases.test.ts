@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import {
   assertEqual, codeIs, fail, groupsIn, isAppend, noLeader, putsPointer,
-  assertWatched, readsPart, refusedWith, spaceExceeded, startEtcd, until,
+  assertWatched, readsPart, refusedWith, startEtcd, until,
 } from '../.support/cluster/cases.ts';
 import { figure, makeNode, SetClock, startNode, type Node } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
@@ -167,36 +167,6 @@ test('A2: the same where another node has appended after it', async (t) => {
   assert.equal(groupsIn(etcd).length, 2);
 });
 
-for (const [what, change] of [
-  ['was removed from the log', (etcd) => {
-    for (const key of etcd.list('cairn/log/')) etcd.remove(key);
-    etcd.put('cairn/log/0000000000000009', '{"id":"other-2"}\n');
-    etcd.put('cairn/head', '{"sequence":9,"id":"other-2","chain":5}');
-  }],
-  ['was lost in a restore of etcd', (etcd, before) => etcd.restore(before)],
-] satisfies [string, (etcd: SmallEtcd, before: ReturnType<SmallEtcd['save']>) => void][]) {
-  test(`A4: the outcome of an unanswered append that ${what} is unknown, and the node ends`, async (t) => {
-    const etcd = await startEtcd(t);
-    const node = await startNode(t, etcd.addresses);
-    const before = etcd.save();
-    await node.add('a');
-    let attempts = 0;
-    etcd.onRequest = (request) => {
-      if (!isAppend(request)) return undefined;
-      attempts += 1;
-      if (attempts === 1) return 'apply-unanswered';
-      if (attempts === 2) change(etcd, before);
-      return undefined;
-    };
-    const waiting = node.add('b');
-    await assert.rejects(waiting, codeIs('outcome_unknown'));
-    assert.equal(node.failures.length, 1);
-    assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
-    await assert.rejects(node.add('c'), codeIs('store_failed'));
-    assert.deepEqual(node.names(), ['a']);
-  });
-}
-
 for (const [what, key, value] of [
   ['a newer version has changed the format', 'cairn/meta', '{"format":3}'],
   ['there is a new epoch', 'cairn/meta', '{"format":1,"epoch":"new","kid":null}'],
@@ -230,16 +200,6 @@ test('A4: after a restore of etcd, a node notices a different group in the place
   await assertEqual(t, etcd, fresh);
 });
 
-test('A5: a node can be stopped while an append is not answered', async (t) => {
-  const etcd = await startEtcd(t);
-  const node = await startNode(t, etcd.addresses);
-  etcd.onRequest = () => noLeader;
-  const lost = assert.rejects(node.add('a'), codeIs('outcome_unknown'));
-  await delay(50);
-  await node.close();
-  await lost;
-});
-
 test('A6: where the quota is used up, writes fail until there is room, and reads go on', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
@@ -269,14 +229,6 @@ test('A6: a node that writes nothing finds out that the quota is used up, and wr
   await assert.rejects(node.add('a'), codeIs('storage_full'));
   assert.equal(etcd.revision, revision);
   assert.equal(node.notices.length, 1);
-});
-
-test('A6: a refusal for the quota leaves open whether an earlier attempt succeeded', async (t) => {
-  const etcd = await startEtcd(t);
-  const node = await startNode(t, etcd.addresses);
-  fail(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
-  await node.add('a');
-  assert.deepEqual([node.names(), groupsIn(etcd).length], [['a'], 1]);
 });
 
 test('A7: after too many requests, the same request is sent again', async (t) => {

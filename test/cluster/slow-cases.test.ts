@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
-import { suite, test } from 'node:test';
+import { suite, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { userCommands } from '../../src/cli/user.ts';
+import { Etcd, isAt, put } from '../../src/store/cluster/etcd.ts';
+import { runCommand } from '../.support/cli/terminal.ts';
 import {
-  assertEqual, assertWatched, codeIs, groupsIn, isAppend, noLeader, startEtcd, until,
+  assertEqual, assertWatched, codeIs, fail, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded, startEtcd, until,
 } from '../.support/cluster/cases.ts';
 import { figure, startNode } from '../.support/cluster/nodes.ts';
+import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
-/** The cases of `shared-log.ts` in which seconds have to pass. */
+function openClient(t: TestContext, etcd: SmallEtcd): Etcd {
+  const client = new Etcd({ members: etcd.addresses }, 0);
+  t.after(() => client.close());
+  return client;
+}
+
+/** The cases, of `shared-log.ts` and others, in which seconds have to pass. They pass for all of them at once. */
 suite('slow cases', { concurrency: true }, () => {
   test('A5: an unanswered append is repeated until its outcome is known', async (t) => {
     const run = async (applied: 'first' | 'last' | 'never') => {
@@ -71,6 +81,54 @@ suite('slow cases', { concurrency: true }, () => {
     await assertEqual(t, etcd, node, other);
   });
 
+  for (const [what, change] of [
+    ['was removed from the log', (etcd) => {
+      for (const key of etcd.list('cairn/log/')) etcd.remove(key);
+      etcd.put('cairn/log/0000000000000009', '{"id":"other-2"}\n');
+      etcd.put('cairn/head', '{"sequence":9,"id":"other-2","chain":5}');
+    }],
+    ['was lost in a restore of etcd', (etcd, before) => etcd.restore(before)],
+  ] satisfies [string, (etcd: SmallEtcd, before: ReturnType<SmallEtcd['save']>) => void][]) {
+    test(`A4: the outcome of an unanswered append that ${what} is unknown, and the node ends`, async (t) => {
+      const etcd = await startEtcd(t);
+      const node = await startNode(t, etcd.addresses);
+      const before = etcd.save();
+      await node.add('a');
+      let attempts = 0;
+      etcd.onRequest = (request) => {
+        if (!isAppend(request)) return undefined;
+        attempts += 1;
+        if (attempts === 1) return 'apply-unanswered';
+        if (attempts === 2) change(etcd, before);
+        return undefined;
+      };
+      const waiting = node.add('b');
+      await assert.rejects(waiting, codeIs('outcome_unknown'));
+      assert.equal(node.failures.length, 1);
+      assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
+      await assert.rejects(node.add('c'), codeIs('store_failed'));
+      assert.deepEqual(node.names(), ['a']);
+    });
+  }
+
+  test('A5: a node can be stopped while an append is not answered', async (t) => {
+    const etcd = await startEtcd(t);
+    const node = await startNode(t, etcd.addresses);
+    etcd.onRequest = () => noLeader;
+    const lost = assert.rejects(node.add('a'), codeIs('outcome_unknown'));
+    await delay(50);
+    await node.close();
+    await lost;
+  });
+
+  test('A6: a refusal for the quota leaves open whether an earlier attempt succeeded', async (t) => {
+    const etcd = await startEtcd(t);
+    const node = await startNode(t, etcd.addresses);
+    fail(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
+    await node.add('a');
+    assert.deepEqual([node.names(), groupsIn(etcd).length], [['a'], 1]);
+  });
+
   test('W4: a watch that is silent for 5 s is replaced', async (t) => {
     const etcd = await startEtcd(t);
     const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
@@ -86,5 +144,31 @@ suite('slow cases', { concurrency: true }, () => {
     assert.ok(performance.now() - begun > 4500);
     await delay(100);
     await assertWatched(one, two);
+  });
+
+  test('a watch that is silent for 5 s ends', async (t) => {
+    const client = openClient(t, await startEtcd(t));
+    const begun = performance.now();
+    await assert.rejects(client.watch('w/', 2, () => undefined), /aborted|is silent/);
+    const took = performance.now() - begun;
+    assert.ok(took > 4900 && took < 15_000, `${took} ms`);
+  });
+
+  test('after 1.5 s of silence the same request goes to the next member', async (t) => {
+    const etcd = await startEtcd(t, 2);
+    const client = openClient(t, etcd);
+    fail(etcd, () => true, { heldMs: 7000, then: 'apply' });
+    const begun = performance.now();
+    assert.equal((await client.txn({ compare: [isAt('k', 0)], success: [put('k', 'v')] })).succeeded, true);
+    const took = performance.now() - begun;
+    assert.ok(took > 1400 && took < 6000, `${took} ms`);
+    assert.deepEqual(etcd.requests[0]?.body, etcd.requests[1]?.body);
+  });
+
+  test('a command that reaches no member of etcd for 10 s ends', async () => {
+    const environment = { CAIRN_CLUSTER: 'https://127.0.0.1:1' };
+    const { code, out, err } = await runCommand(userCommands, ['user', 'list'], '', environment);
+    assert.deepEqual([code, out], [74, '']);
+    assert.match(err, /^Cannot reach etcd: no member answers \(.*ECONNREFUSED.*\n$/);
   });
 });
