@@ -3,13 +3,13 @@
  * dear. Takes a seed and a count as arguments, and prints what it explored.
  */
 import { seeded } from '../.support/store/fixtures.ts';
-import { exploreCrashes, runWorkload } from '../.support/store/model.ts';
+import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../.support/store/model.ts';
 
 const [seed = 1, count = 1000] = process.argv.slice(2).map(Number);
 const perWorkload = 4000;
 const explored = { workloads: 0, commits: 0, states: 0, second: 0 };
 for (let n = 0; explored.states < count; n += 1) {
-  const workload = await runWorkload(seed + n, 60);
+  const workload = await runWorkload(seed + n, 60, n % 2 === 0 ? blogs() : peopleAndNotes);
   const next = seeded(seed + n);
   const exploring = exploreCrashes(workload, next, Math.min(perWorkload, count));
   const { states, second } = await exploring.catch((error: unknown) => {

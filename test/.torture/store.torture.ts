@@ -20,9 +20,10 @@ import { run } from '../.support/cli/spawn.ts';
 import { projectDirectory } from '../.support/source.ts';
 import { damageAfterCrash, damageAfterStop } from '../.support/store/content.ts';
 import { crashWhileFull } from '../.support/store/fault-crashes.ts';
-import { failEveryCall, faults } from '../.support/store/fault-runs.ts';
+import { deletingBlog, failEveryCall, faults, writingPeople } from '../.support/store/fault-runs.ts';
 import { all, seeded, startStore, type Opened } from '../.support/store/fixtures.ts';
-import { checkHistory } from '../.support/store/histories.ts';
+import { checkBlogHistory, checkHistory } from '../.support/store/histories.ts';
+import { blogs, peopleAndNotes } from '../.support/store/model.ts';
 
 const count = (name: string, standard: number): number => Number(process.env[name] ?? standard);
 const seed = count('CAIRN_TEST_SEED', 1);
@@ -51,11 +52,14 @@ test('(b) each file operation fails with each code, once and permanently', async
   const seen = { runs: 0, written: 0, refused: 0, unknown: 0 };
   for (const [name, fault] of Object.entries(faults)) {
     for (const code of ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE', 'EIO', 'EACCES', 'EROFS']) {
-      const { runs, written, refused, unknown } = await failEveryCall(fault(code), `${name} with ${code}`);
-      seen.runs += runs;
-      seen.written += written;
-      seen.refused += refused;
-      seen.unknown += unknown;
+      for (const trial of [writingPeople, deletingBlog]) {
+        const title = `${name} with ${code} while ${trial.name}`;
+        const { runs, written, refused, unknown } = await failEveryCall(trial, fault(code), title);
+        seen.runs += runs;
+        seen.written += written;
+        seen.refused += refused;
+        seen.unknown += unknown;
+      }
     }
   }
   t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
@@ -64,7 +68,7 @@ test('(b) each file operation fails with each code, once and permanently', async
 test('(b) crashes on a disk that is sometimes full', async (t) => {
   const seen = { refused: 0, states: 0 };
   for (let n = 0; seen.states < crashStates / 10; n += 1) {
-    const { refused, states } = await crashWhileFull(seed + n, 40);
+    const { refused, states } = await crashWhileFull(seed + n, 40, n % 2 === 0 ? blogs() : peopleAndNotes);
     seen.refused += refused;
     seen.states += states;
   }
@@ -193,7 +197,8 @@ test(`(g) ${histories} histories of concurrent transactions`, async (t) => {
   const seen = { done: 0, failed: 0 };
   for (let n = 0; n < histories; n += 1) {
     const next = seeded(seed + n);
-    const { done, failed } = await checkHistory(next, { callers: 24, calls: 25, faults: n % 2 === 0 });
+    const size = { callers: 24, calls: 25, faults: n % 2 === 0 };
+    const { done, failed } = await (n % 4 < 2 ? checkHistory : checkBlogHistory)(next, size);
     seen.done += done;
     seen.failed += failed;
   }

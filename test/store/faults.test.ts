@@ -2,26 +2,36 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { explored } from '../.support/explored.ts';
 import { crashWhileFull } from '../.support/store/fault-crashes.ts';
-import { failEveryCall, faults, type Faults } from '../.support/store/fault-runs.ts';
+import { deletingBlog, failEveryCall, faults, writingPeople, type Faults } from '../.support/store/fault-runs.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
 import { all, machineWith, makeStore, notes, person, startStore } from '../.support/store/fixtures.ts';
 import { thisProcess, turns } from '../.support/store/fixtures.ts';
+import { blogs, peopleAndNotes } from '../.support/store/model.ts';
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 const failures: { title: string; outcomes: () => Faults }[] = [];
 for (const [name, fault] of Object.entries(faults)) {
   for (const code of ['ENOSPC', 'EIO']) {
     const title = `${name} with ${code}`;
-    failures.push({ title, outcomes: await explored(() => failEveryCall(fault(code), title)) });
+    failures.push({ title, outcomes: await explored(() => failEveryCall(writingPeople, fault(code), title)) });
   }
 }
+// The torture suite has every combination.
+const title = `fails once with EIO while ${deletingBlog.name}`;
+const failsOnce = faults['fails once'] ?? assert.fail();
+failures.push({ title, outcomes: await explored(() => failEveryCall(deletingBlog, failsOnce('EIO'), title)) });
 const shortWrites = await explored(() =>
   failEveryCall(
+    writingPeople,
     (call, at, n) => (call.operation === 'write' && at >= n ? { written: 1 + (at % 7) } : undefined),
     'short writes',
   ),
 );
-const crashesWhileFull = await explored(async () => [await crashWhileFull(1, 30), await crashWhileFull(2, 30)]);
+const crashesWhileFull = await explored(async () => [
+  await crashWhileFull(1, 30, peopleAndNotes),
+  await crashWhileFull(2, 30, peopleAndNotes),
+  await crashWhileFull(10, 30, blogs()),
+]);
 
 describe('a store whose n-th call fails, for every n', () => {
   for (const { title, outcomes } of failures) {

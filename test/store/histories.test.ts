@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { seeded } from '../.support/store/fixtures.ts';
-import { checkHistory } from '../.support/store/histories.ts';
+import { checkBlogHistory, checkHistory } from '../.support/store/histories.ts';
 
 for (const faults of [false, true]) {
   const disk = faults ? 'a disk that is full now and then' : 'a good disk';
@@ -12,3 +12,10 @@ for (const faults of [false, true]) {
     }
   });
 }
+
+it('shows concurrent callers one order of removals that take others along, and of what refers to them', async () => {
+  for (const faults of [false, true]) {
+    const { done, failed } = await checkBlogHistory(seeded(1), { callers: 12, calls: 20, faults });
+    assert.ok(done > 60 && failed > 0 === faults, `${done} done, ${failed} failed`);
+  }
+});

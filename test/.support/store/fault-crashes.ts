@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CairnError } from '../../../src/base/errors.ts';
-import { makeStore, seeded, small, startStore, turns } from './fixtures.ts';
-import { crashStates, randomWrite, stateOf } from './model.ts';
+import { seeded, small, turns } from './fixtures.ts';
+import { crashStates, type MakeSubject } from './model.ts';
 import { afterCrash, SimulatedDisk } from './simulated-disk.ts';
 
 /** A write, and how many operations the disk had seen when it began and when it was answered. */
@@ -15,12 +15,18 @@ interface Write {
  * Writes to a disk that is full now and then, and crashes after each of its operations: what was acknowledged is there,
  * and nothing that was refused. Returns how many writes were refused, and how many crashes were looked at.
  */
-export async function crashWhileFull(seed: number, steps: number): Promise<{ refused: number; states: number }> {
+export async function crashWhileFull(
+  seed: number,
+  steps: number,
+  make: MakeSubject,
+): Promise<{ refused: number; states: number }> {
   const next = seeded(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
-  const opened = await startStore({ ...small, files: disk });
+  const subject = make({ ...small, files: disk });
+  const { store } = subject;
+  await store.start();
   const started = disk.operations.length;
-  const known = new Map([[0, stateOf(opened)]]);
+  const known = new Map([[0, subject.state()]]);
   const done: Write[] = [];
   const refused: Write[] = [];
   for (let step = 0; step < steps; step += 1) {
@@ -28,22 +34,21 @@ export async function crashWhileFull(seed: number, steps: number): Promise<{ ref
     disk.fault = ({ operation }) =>
       full && operation === 'write' && next() < 0.5 ? { code: 'ENOSPC', written: Math.floor(next() * 400) } : undefined;
     const began = disk.operations.length;
-    const sequence = opened.store.status().sequence + 1;
-    if (next() < 0.25) await opened.store.checkpoint();
+    const following = store.status().sequence + 1;
+    if (next() < 0.25) await store.checkpoint();
     else {
-      const outcomes = await randomWrite(opened, next).then(
-        () => done,
+      const [outcomes, sequence] = await subject.write(next).then(
+        (last) => [done, last] as const,
         (error: unknown) => {
           assert.ok(error instanceof CairnError && error.code === 'storage_full', String(error));
-          return refused;
+          return [refused, following] as const;
         },
       );
       outcomes.push({ began, answered: disk.operations.length, sequence });
-      known.set(opened.store.status().sequence, stateOf(opened));
+      known.set(store.status().sequence, subject.state());
     }
     await turns(10);
-    opened.clock.advance(1500);
-    await opened.tick();
+    await subject.pass(1500);
   }
   let states = 0;
   for (let length = started; length <= disk.operations.length; length += 1) {
@@ -52,7 +57,7 @@ export async function crashWhileFull(seed: number, steps: number): Promise<{ ref
     const content = afterCrash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
     content.delete('lock');
     const where = `seed ${seed}, crash after ${length} operations, dropped [${[...(state?.dropped ?? [])].join()}]`;
-    const again = makeStore({ ...small, files: new SimulatedDisk(content) });
+    const again = make({ ...small, files: new SimulatedDisk(content) });
     await again.store.start().catch((error: unknown) => assert.fail(`${where}: ${String(error)}`));
     const { sequence } = again.store.status();
     for (const write of done) assert.ok(write.answered > length || write.sequence <= sequence, `${where}: a loss`);
@@ -60,7 +65,7 @@ export async function crashWhileFull(seed: number, steps: number): Promise<{ ref
     const unanswered = refused.some(
       (write) => write.began < length && length < write.answered && write.sequence === sequence,
     );
-    if (!unanswered) assert.equal(stateOf(again), known.get(sequence), where);
+    if (!unanswered) assert.equal(again.state(), known.get(sequence), where);
     states += 1;
   }
   return { refused: refused.length, states };

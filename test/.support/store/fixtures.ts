@@ -120,6 +120,8 @@ export interface Opened {
   readonly clock: ReturnType<typeof steppingClock>;
   /** Does what happens periodically, such as asking for room on the disk. */
   readonly tick: () => Promise<void>;
+  /** Lets so much time pass, and does what happens periodically. */
+  readonly pass: (ms: number) => Promise<void>;
 }
 
 /** A store with the two collections of these tests, not yet started. */
@@ -149,11 +151,17 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
     notices,
     failures,
     clock,
-    tick: async () => {
-      machine.renew();
-      await turns(5);
+    tick: () => tick(machine),
+    pass: (ms) => {
+      clock.advance(ms);
+      return tick(machine);
     },
   };
+}
+
+export async function tick(machine: TestMachine): Promise<void> {
+  machine.renew();
+  await turns(5);
 }
 
 export async function startStore(options: Partial<StoreOptions> = {}): Promise<Opened> {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { storageFull } from '../../../src/store/log.ts';
 import { Table } from '../../../src/store/memory/table.ts';
-import type { Collection, StoredRecord } from '../../../src/store/store.ts';
+import type { StoreOptions } from '../../../src/store/open-store.ts';
+import type { Collection, Store, StoredRecord } from '../../../src/store/store.ts';
+import { BlogModel, makeBlog, modelled, randomOperation } from './blog.ts';
 import { all, makeStore, type Opened, person, seeded, small } from './fixtures.ts';
 import { afterCrash, type Operation, SimulatedDisk, type Tear, unsynced } from './simulated-disk.ts';
 
@@ -14,9 +17,61 @@ function contentOf<R extends StoredRecord>(collection: Collection<R>): unknown {
   return [nextId, collection.revision, all(collection)];
 }
 
+/** A store whose crashes are explored. */
+export interface Subject {
+  readonly store: Store;
+  /** Everything that a restart must give back, as text. */
+  state(): string;
+  /** Makes a random write; resolves with the sequence number of a commit that is durable then. */
+  write(next: () => number): Promise<number>;
+  /** Makes one commit. */
+  append(): Promise<unknown>;
+  /** Lets so much time pass, and does what happens periodically. */
+  pass(ms: number): Promise<void>;
+}
+
+/** Makes a subject that has not started. */
+export type MakeSubject = (options: Partial<StoreOptions>) => Subject;
+
+/** People and notes about them, which the transactions themselves keep together. */
+export const peopleAndNotes: MakeSubject = (options) => {
+  const opened = makeStore(options);
+  return {
+    store: opened.store,
+    state: () => stateOf(opened),
+    write: (next) => randomWrite(opened, next),
+    append: () => opened.store.write((tx) => tx.insert(opened.people, person('after'))),
+    pass: opened.pass,
+  };
+};
+
+/** Declared collections that refer to each other, and a model of them that all subjects of one workload share. */
+export function blogs(model = new BlogModel()): MakeSubject {
+  return (options) => {
+    const blog = makeBlog(options);
+    // What a crash has left is an earlier state than that of the model.
+    let isModelled = false;
+    const run = modelled(blog, model);
+    return {
+      store: blog.store,
+      state() {
+        if (isModelled) assert.equal(blog.content(), model.content());
+        return blog.state();
+      },
+      async write(next) {
+        isModelled = true;
+        if ((await run(randomOperation(next, blog.ids))) === 'storage_full') throw storageFull('the disk is full');
+        return blog.store.status().sequence;
+      },
+      append: () => blog.run({ kind: 'create', name: 'tags', records: [{ name: 'after' }] }),
+      pass: blog.pass,
+    };
+  };
+}
+
 /** What was promised while a workload ran. */
 export interface History {
-  /** The state after each commit; index 0 is the empty store. */
+  /** The state after each commit that ended a group; index 0 is the empty store. */
   readonly states: string[];
   /** After how many operations of the disk the commit with this sequence had been acknowledged. */
   readonly acknowledged: { readonly operations: number; readonly sequence: number }[];
@@ -51,6 +106,7 @@ export async function randomWrite(opened: Opened, next: () => number): Promise<n
 }
 
 export interface Workload {
+  readonly make: MakeSubject;
   readonly disk: SimulatedDisk;
   readonly history: History;
 }
@@ -59,45 +115,46 @@ export interface Workload {
  * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints, clean restarts and
  * restarts without a stop.
  */
-export async function runWorkload(seed: number, steps: number): Promise<Workload> {
+export async function runWorkload(seed: number, steps: number, make: MakeSubject): Promise<Workload> {
   const next = seeded(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0, seed % 3 > 0);
   const history: History = { states: [], acknowledged: [] };
-  let opened = await open(disk);
-  history.states.push(stateOf(opened));
+  let subject = await open(make, disk);
+  const note = (): void => {
+    history.states[subject.store.status().sequence] = subject.state();
+  };
+  note();
   const write = async (): Promise<void> => {
-    const sequence = await randomWrite(opened, next);
+    const sequence = await subject.write(next);
     history.acknowledged.push({ operations: disk.operations.length, sequence });
   };
   for (let step = 0; step < steps; step += 1) {
     const choice = next();
     if (choice < 0.55) {
       await write();
-      history.states.push(stateOf(opened));
+      note();
     } else if (choice < 0.75) {
-      // In one group: the states between are found by replaying it one by one.
-      const count = 2 + Math.floor(next() * 4);
-      await Promise.all(Array.from({ length: count }, write));
-      for (let missing = count; missing > 1; missing -= 1) history.states.push('');
-      history.states.push(stateOf(opened));
+      // In one group, so the states between are never seen.
+      await Promise.all(Array.from({ length: 2 + Math.floor(next() * 4) }, write));
+      note();
     } else if (choice < 0.85) {
-      await opened.store.checkpoint();
+      await subject.store.checkpoint();
     } else if (choice < 0.93) {
-      await opened.store.close();
-      opened = await open(disk);
+      await subject.store.close();
+      subject = await open(make, disk);
     } else {
-      opened = await open(disk, true);
+      subject = await open(make, disk, true);
     }
   }
-  return { disk, history };
+  return { make, disk, history };
 }
 
 /** Opens the store on a simulated disk; `killed` says that another process was there and did not stop. */
-async function open(disk: SimulatedDisk, killed = false): Promise<Opened> {
+async function open(make: MakeSubject, disk: SimulatedDisk, killed = false): Promise<Subject> {
   if (killed) await disk.remove('lock').catch(() => undefined);
-  const opened = makeStore({ ...small, files: disk });
-  await opened.store.start();
-  return opened;
+  const subject = make({ ...small, files: disk });
+  await subject.store.start();
+  return subject;
 }
 
 /** One thing that a crash may leave: the operations up to `length`, some dropped, one perhaps torn. */
@@ -158,7 +215,7 @@ export interface Explored {
  * and a stop, or with a second crash while it recovers.
  */
 export async function exploreCrashes(workload: Workload, next: () => number, count: number): Promise<Explored> {
-  const { disk, history } = workload;
+  const { disk } = workload;
   let states = 0;
   let second = 0;
   const lengths = Array.from(disk.operations.keys(), (index) => index + 1);
@@ -166,7 +223,7 @@ export async function exploreCrashes(workload: Workload, next: () => number, cou
   let owed = 0;
   for (const length of lengths) {
     owed += share;
-    const least = promised(history, length);
+    const least = promised(workload.history, length);
     const found = [...crashStates(disk.operations, length, next)];
     for (let n = 0; n < found.length && owed >= 1; n += 1) {
       const at = n + Math.floor(next() * (found.length - n));
@@ -176,9 +233,9 @@ export async function exploreCrashes(workload: Workload, next: () => number, cou
       found[at] = moved;
       owed -= 1;
       states += 1;
-      const again = await check(state, disk.operations, history, least, next);
+      const again = await check(state, disk.operations, workload, least, next);
       if (again === undefined || next() < 0.8) continue;
-      second += await exploreSecond(again, history, least, next);
+      second += await exploreSecond(again, workload, least, next);
     }
   }
   return { states: states + second, second };
@@ -186,7 +243,7 @@ export async function exploreCrashes(workload: Workload, next: () => number, cou
 
 async function exploreSecond(
   first: SimulatedDisk,
-  history: History,
+  workload: Workload,
   least: number,
   next: () => number,
 ): Promise<number> {
@@ -197,7 +254,7 @@ async function exploreSecond(
     const state = found[Math.floor(next() * found.length)];
     if (state === undefined) continue;
     states += 1;
-    await check(state, first.operations, history, least, next);
+    await check(state, first.operations, workload, least, next);
   }
   return states;
 }
@@ -206,7 +263,7 @@ async function exploreSecond(
 async function check(
   state: CrashState,
   operations: readonly Operation[],
-  history: History,
+  { make, history }: Workload,
   least: number,
   next: () => number,
 ): Promise<SimulatedDisk | undefined> {
@@ -215,19 +272,18 @@ async function check(
   const disk = new SimulatedDisk(content, next() < 0.5);
   const dropped = [...state.dropped].join();
   const where = `crash after ${state.length} operations, dropped [${dropped}], ${tearText(state.tear)}`;
-  const opened = await open(disk).catch((error: unknown) => {
+  const opened = await open(make, disk).catch((error: unknown) => {
     throw new Error(`${where}: ${String(error)}`, { cause: error });
   });
   const { sequence } = opened.store.status();
   assert.ok(sequence >= least, `${where}: ${sequence} came back, ${least} had been acknowledged`);
-  assert.equal(stateOf(opened), history.states[sequence], where);
+  assert.equal(opened.state(), history.states[sequence], where);
   if (next() > 0.1) return disk;
-  const record = await opened.store.write((tx) => tx.insert(opened.people, person('after')));
-  assert.equal(record.revision, sequence + 1);
-  const before = stateOf(opened);
+  await opened.append();
+  assert.equal(opened.store.status().sequence, sequence + 1);
+  const before = opened.state();
   await opened.store.close();
-  const reopened = await open(disk);
-  assert.equal(stateOf(reopened), before, where);
+  assert.equal((await open(make, disk)).state(), before, where);
   return undefined;
 }
 

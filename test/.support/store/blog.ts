@@ -1,0 +1,257 @@
+/**
+ * Collections that refer to each other, on a simulated disk: posts, their comments and what else depends on them. A
+ * plain model, which knows nothing of indexes and commits, says what each write must do.
+ */
+import assert from 'node:assert/strict';
+import { localAdministrator } from '../../../src/auth/access.ts';
+import { CairnError } from '../../../src/base/errors.ts';
+import { HookedWrites } from '../../../src/collections/hooks.ts';
+import { IdempotencyKeys } from '../../../src/collections/idempotency.ts';
+import { OwnerShares } from '../../../src/collections/owner-shares.ts';
+import { Relations } from '../../../src/collections/references.ts';
+import { CollectionResource, unconditional, type NewEntry } from '../../../src/collections/resource.ts';
+import { defineCollection, type Shape } from '../../../src/index.ts';
+import { draft } from '../../../src/schema/check.ts';
+import { referenceIn } from '../../../src/schema/field.ts';
+import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { all, machineWith, seededRandom, steppingClock, tick } from './fixtures.ts';
+
+const shapes = {
+  posts: {
+    title: { kind: 'text' },
+    slug: { kind: 'text', unique: true, optional: true },
+    relatedId: { kind: 'reference', to: 'posts', onDelete: 'clear', optional: true },
+  },
+  comments: {
+    postId: { kind: 'reference', to: 'posts', onDelete: 'remove' },
+    parentId: { kind: 'reference', to: 'comments', onDelete: 'remove', optional: true },
+    tagIds: { kind: 'list', of: { kind: 'reference', to: 'tags', onDelete: 'clear' } },
+  },
+  tags: { name: { kind: 'text' } },
+  pins: { commentId: { kind: 'reference', to: 'comments' } },
+} as const satisfies { readonly [name: string]: Shape };
+type Name = keyof typeof shapes;
+const names = Object.keys(shapes) as Name[];
+
+/** A record without its id. */
+interface Values {
+  readonly [field: string]: string | number | readonly number[] | undefined;
+}
+
+export type Operation =
+  | { readonly kind: 'create'; readonly name: Name; readonly records: readonly Values[] }
+  | { readonly kind: 'patch'; readonly name: Name; readonly id: number; readonly values: Values }
+  | { readonly kind: 'remove'; readonly name: Name; readonly id: number };
+
+/** Makes a random operation, mostly on records that are there. */
+export function randomOperation(next: () => number, idsOf: (name: Name) => readonly number[]): Operation {
+  const one = (name: Name): number => {
+    const ids = idsOf(name);
+    return (next() < 0.95 ? ids[Math.floor(next() * ids.length)] : undefined) ?? 1 + Math.floor(next() * 9);
+  };
+  const maybe = (part: number, value: () => Values): Values => (next() < part ? value() : {});
+  const post = (): Values => ({
+    title: next() < 0.1 ? 'long äöü '.repeat(20) : 'short',
+    ...maybe(0.5, () => ({ slug: `s${Math.floor(next() * 9)}` })),
+    ...maybe(0.4, () => ({ relatedId: one('posts') })),
+  });
+  const comment = (): Values => ({
+    postId: one('posts'),
+    tagIds: Array.from({ length: Math.floor(next() * 3) }, () => one('tags')),
+    ...maybe(0.4, () => ({ parentId: one('comments') })),
+  });
+  const create = (name: Name, ...records: Values[]): Operation => ({ kind: 'create', name, records });
+  const choice = next();
+  if (choice < 0.15) return create('posts', post());
+  if (choice < 0.3) return create('comments', comment());
+  if (choice < 0.4) return create('comments', comment(), comment(), comment());
+  if (choice < 0.48) return create('tags', { name: 'a' }, { name: 'b' });
+  if (choice < 0.54) return create('pins', { commentId: one('comments') });
+  if (choice < 0.62) return { kind: 'patch', name: 'posts', id: one('posts'), values: post() };
+  if (choice < 0.7) return { kind: 'patch', name: 'comments', id: one('comments'), values: comment() };
+  const name = choice < 0.82 ? 'posts' : choice < 0.88 ? 'comments' : choice < 0.94 ? 'tags' : 'pins';
+  return { kind: 'remove', name, id: one(name) };
+}
+
+export interface Blog {
+  readonly store: Store;
+  /** Does an operation. Resolves with 'done' or with the code of its refusal. */
+  run(operation: Operation): Promise<string>;
+  ids(name: Name): number[];
+  /** All records by collection, as the model has them. */
+  content(): string;
+  /** Everything that a restart must give back. */
+  state(): string;
+  /** Lets so much time pass, and does what happens periodically. */
+  pass(ms: number): Promise<void>;
+}
+
+/** Opens the blog. `watch` sees each work of a transaction just before it runs. */
+export function makeBlog(options: Partial<StoreOptions>, watch: () => () => void = () => () => undefined): Blog {
+  const [clock, machine] = [steppingClock(), machineWith()];
+  const store = openStore({ random: seededRandom(1), machine, clock, ...options });
+  const { write } = store;
+  store.write = (work) => {
+    const onRun = watch();
+    return write((transaction) => {
+      onRun();
+      return work(transaction);
+    });
+  };
+  const relations = new Relations();
+  const writes = new HookedWrites(store, {}, (name) => relations.get(name), (error) => assert.fail(String(error)));
+  const [keys, shares] = [new IdempotencyKeys(store, clock), new OwnerShares(store, clock)];
+  const parts = { store, writes, relations, clock, keys, shares };
+  const resources = new Map(names.map((name) => {
+    const declaration = defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] });
+    return [name, new CollectionResource(declaration, parts)];
+  }));
+  const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
+  const target = (id: number) => ({ principal: localAdministrator, id, precondition: unconditional });
+  // The values have the types that the shapes demand.
+  const input = (values: Values): NewEntry => values as NewEntry;
+  const start = (operation: Operation): Promise<unknown> => {
+    const resource = of(operation.name);
+    if (operation.kind === 'remove') return resource.remove(target(operation.id));
+    if (operation.kind === 'patch') {
+      const patch = Object(operation.values);
+      return resource.change(target(operation.id), draft('patch', { shape: resource.fields }, patch, {}));
+    }
+    const [first = {}, ...others] = operation.records;
+    if (others.length === 0) return resource.create(localAdministrator, input(first));
+    return resource.createMany(localAdministrator, operation.records.map(input));
+  };
+  return {
+    store,
+    run: (operation) => start(operation).then(() => 'done', (error: unknown) => {
+      assert.ok(error instanceof CairnError, error instanceof Error ? error.stack : String(error));
+      return error.code;
+    }),
+    pass(ms) {
+      clock.advance(ms);
+      return tick(machine);
+    },
+    ids: (name) => all(of(name).records).map(({ id }) => id),
+    content: () => JSON.stringify(names.map((name) => all(of(name).records).map((entry) => {
+      const { id, revision: _, ownerId: __, ...values } = entry;
+      return [id, sorted(values)];
+    }))),
+    state: () => JSON.stringify(names.map((name) => [of(name).records.revision, all(of(name).records)])),
+  };
+}
+
+const sorted = (values: object): [string, unknown][] =>
+  Object.entries(values).filter(([, value]) => value !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
+
+/** What the blog must look like: plain maps, in which everything is found by looking at everything. */
+export class BlogModel {
+  #records = new Map(names.map((name) => [name, new Map<number, Values>()]));
+  #lastIds = new Map<Name, number>();
+
+  /** Does an operation; returns 'done' or the code of its refusal. */
+  run(operation: Operation): string {
+    const before = structuredClone([this.#records, this.#lastIds] as const);
+    const outcome = this.#run(operation);
+    if (outcome !== 'done') [this.#records, this.#lastIds] = before;
+    return outcome;
+  }
+
+  content(): string {
+    return JSON.stringify(names.map((name) =>
+      [...this.#of(name)].sort(([a], [b]) => a - b).map(([id, values]) => [id, sorted(values)])));
+  }
+
+  #run(operation: Operation): string {
+    const { name } = operation;
+    if (operation.kind === 'create') {
+      for (const values of operation.records) {
+        const refusal = this.#refusal(name, values, {});
+        if (refusal !== undefined) return refusal;
+        const id = (this.#lastIds.get(name) ?? 0) + 1;
+        this.#lastIds.set(name, id);
+        this.#of(name).set(id, values);
+      }
+      return 'done';
+    }
+    const { id } = operation;
+    const former = this.#of(name).get(id);
+    if (former === undefined) return 'not_found';
+    if (operation.kind === 'remove') return this.#remove(name, id);
+    const values = { ...former, ...operation.values };
+    const refusal = this.#refusal(name, values, former, id);
+    if (refusal === undefined) this.#of(name).set(id, values);
+    return refusal ?? 'done';
+  }
+
+  #refusal(name: Name, values: Values, former: Values, own?: number): string | undefined {
+    for (const [field, to] of referencesOf(name)) {
+      if (JSON.stringify(values[field]) === JSON.stringify(former[field])) continue;
+      for (const id of idsOf(values, field)) if (!this.#of(to).has(id)) return 'validation_failed';
+    }
+    const isTaken = values['slug'] !== undefined &&
+      [...this.#of(name)].some(([id, { slug }]) => id !== own && slug === values['slug']);
+    return isTaken ? 'not_unique' : undefined;
+  }
+
+  #remove(name: Name, id: number): string {
+    const removed = new Set([`${name}/${id}`]);
+    const each = names.flatMap((from) => [...this.#of(from)].map(([id, values]) => ({ from, id, values })));
+    const refers = (values: Values, field: string, to: string): boolean =>
+      idsOf(values, field).some((id) => removed.has(`${to}/${id}`));
+    for (let before = 0; before < removed.size;) {
+      before = removed.size;
+      for (const { from, id, values } of each) {
+        for (const [field, to, onDelete] of referencesOf(from)) {
+          if (onDelete === 'remove' && refers(values, field, to)) removed.add(`${from}/${id}`);
+        }
+      }
+    }
+    for (const { from, id, values } of each) {
+      if (removed.has(`${from}/${id}`)) continue;
+      for (const [field, to, onDelete] of referencesOf(from)) {
+        if (!refers(values, field, to)) continue;
+        if (onDelete === 'refuse') return 'still_referenced';
+        const { [field]: value, ...others } = this.#of(from).get(id) ?? {};
+        const kept = Array.isArray(value) && { [field]: value.filter((each) => !removed.has(`${to}/${each}`)) };
+        this.#of(from).set(id, { ...others, ...kept });
+      }
+    }
+    for (const { from, id } of each) if (removed.has(`${from}/${id}`)) this.#of(from).delete(id);
+    return 'done';
+  }
+
+  #of(name: string): Map<number, Values> {
+    return this.#records.get(name as Name) ?? assert.fail(name);
+  }
+}
+
+const referencesOf = (name: Name): [field: string, to: string, onDelete: string][] =>
+  Object.entries<Shape[string]>(shapes[name]).flatMap(([field, declared]) => {
+    const reference = referenceIn(declared);
+    return reference === undefined ? [] : [[field, reference.to, reference.onDelete ?? 'refuse']];
+  });
+
+const idsOf = (values: Values, field: string): readonly number[] => [values[field] ?? []].flat().map(Number);
+
+/**
+ * Returns what runs an operation on a blog, and on a model in the order of the calls: the outcomes must be the same,
+ * apart from failures of the store. The answers to calls of one turn come in no order.
+ */
+export function modelled(blog: Blog, model: BlogModel): (operation: Operation) => Promise<string> {
+  const called: { readonly operation: Operation; outcome?: string }[] = [];
+  return async (operation) => {
+    const entry: (typeof called)[number] = { operation };
+    called.push(entry);
+    entry.outcome = await blog.run(operation);
+    for (let [first] = called; first?.outcome !== undefined; [first] = called) {
+      called.shift();
+      if (isFailure(first.outcome)) continue;
+      assert.equal(first.outcome, model.run(first.operation), JSON.stringify(first.operation));
+    }
+    return entry.outcome;
+  };
+}
+
+/** Whether the store failed, and the operation was not decided. */
+export const isFailure = (outcome: string): boolean => /^(storage_full|store_failed|outcome_unknown)$/.test(outcome);
