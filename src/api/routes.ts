@@ -16,6 +16,7 @@ import {
   capitalized,
   credentialsFields,
   dashboardSchema,
+  feedParameters,
   healthSchema,
   logoutFields,
   refreshTokenFields,
@@ -111,11 +112,8 @@ export const serverRoutes = {
   changes: {
     method: 'GET', path: '/changes', access: 'user',
     summary: 'Follow the changes of all collections that you may list',
-    query: [{
-      name: 'since',
-      description: 'The id of the last event that you received. `Last-Event-ID` takes precedence.',
-      schema: { type: 'string' },
-    }],
+    query: feedParameters,
+    refusals: [403],
     reply: {
       status: 200,
       description: 'Server-sent events: `created`, `replaced`, `removed`, or `reset`: read the lists again.',

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts';
 import { items } from '../collections/items.ts';
+import type { QueryParameter } from '../lists/filters.ts';
 import { sessionFields } from '../accounts/records.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import type { Shape } from '../schema/field.ts';
@@ -31,6 +32,19 @@ export const logoutFields = {
 export const userSchema: JsonObject = resourceSchema('User', userFields);
 
 export const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
+
+export const feedParameters: readonly QueryParameter[] = [
+  {
+    name: 'since',
+    description: 'The id of the last event that you received. `Last-Event-ID` takes precedence.',
+    schema: { type: 'string' },
+  },
+  {
+    name: 'collection',
+    description: 'Only changes of these collections. Without it, of all that you may list.',
+    schema: { type: 'array', items: { type: 'string' }, minItems: 1 },
+  },
+];
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 

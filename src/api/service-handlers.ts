@@ -3,7 +3,7 @@ import { sessionEndsAt } from '../auth/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { readCookies } from '../http/fields.ts';
-import { parseQuery } from '../http/query.ts';
+import { parseQuery, type Query } from '../http/query.ts';
 import type { Request } from '../http/message.ts';
 import type { ChangeFeed } from '../collections/change-feed.ts';
 import { items } from '../collections/items.ts';
@@ -13,6 +13,7 @@ import type { AccountRecords } from '../accounts/records.ts';
 import type { Client, Sessions } from '../accounts/sessions.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
+import { invalidParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/representation.ts';
 import { bearerToken, checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
 import type { FixedContent } from './fixed-content.ts';
@@ -139,10 +140,10 @@ function accountEndpoints(
     listSessions({ principal, query }) {
       const caller = requireUser(principal);
       const current = principal.kind === 'session' ? principal.sessionId : undefined;
-      const value = onlyParameter(query, 'userId');
+      const value = onlyParameter(parseQuery(query), 'userId');
       const userId = value === undefined ? caller.userId : parseId(value);
       if (userId === 0 && value !== undefined)
-        throw unreadableQuery('"userId" must be a positive whole number');
+        throw invalidParameter('userId', 'must be a positive whole number');
       const listed = sessions.list(caller, userId);
       return unstoredReply(
         200,
@@ -163,9 +164,14 @@ function serverEndpoints(services: Services): Endpoint[] {
     changes(call) {
       const { request, principal } = call;
       const { caller, signal, fields } = request;
-      const since = fields.get('last-event-id') ?? onlyParameter(call.query, 'since');
+      const query = new Map(parseQuery(call.query));
+      const collections = query.get('collection')?.join().split(',');
+      query.delete('collection');
+      const asked = onlyParameter(query, 'since');
+      const since = fields.get('last-event-id') ?? asked;
       const isAdmitted = admission(call, services);
-      return eventStream(services.feed.follow({ principal, caller, signal, since, isAdmitted }));
+      const follower = { principal, caller, signal, collections, since, isAdmitted };
+      return eventStream(services.feed.follow(follower));
     },
 
     async describe({ request }) {
@@ -213,16 +219,12 @@ function admission(
  * Returns the value of the only parameter that a query may have.
  * @throws CairnError `invalid_query`
  */
-function onlyParameter(text: string, name: string): string | undefined {
-  const query = parseQuery(text);
-  if (query.size === 0) return undefined;
-  const [value, ...others] = query.get(name) ?? [];
-  if (value !== undefined && query.size === 1 && others.length === 0) return value;
-  throw unreadableQuery(`the only parameter is "${name}", once`);
-}
-
-function unreadableQuery(detail: string): CairnError {
-  return new CairnError('invalid_query', `Cannot read the query: ${detail}`);
+function onlyParameter(query: Query, name: string): string | undefined {
+  for (const [parameter, values] of query) {
+    if (parameter !== name) throw invalidParameter(parameter, 'is not a known parameter');
+    if (values.length > 1) throw invalidParameter(parameter, 'is given more than once');
+  }
+  return query.get(name)?.[0];
 }
 
 function clientOf({ address, fields }: Request): Client {

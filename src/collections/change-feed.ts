@@ -29,6 +29,8 @@ export interface FeedRequest {
    * Id of the last event that the caller received. Absent: only new changes are reported.
    */
   readonly since: string | undefined;
+  /** The collections to follow. Absent: all whose lists the caller has access to. */
+  readonly collections: readonly string[] | undefined;
   /** Whether the caller still has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
 }
@@ -121,9 +123,14 @@ export class ChangeFeed {
     return { listeners: this.#listeners.size, dropped: this.#dropped };
   }
 
-  /** Starts a stream of changes. @throws CairnError `overloaded` if there are too many */
+  /**
+   * Starts a stream of changes.
+   * @throws CairnError `overloaded` if there are too many; `invalid_query` and
+   *   `insufficient_scope` for a collection that is not there or must not be followed
+   */
   follow(request: FeedRequest): AsyncIterable<string> {
     const { caller, signal } = request;
+    const followed = this.#followedBy(request);
     if (!this.#shares.take(caller, 1)) {
       const message = 'Cannot follow the changes: too many listeners';
       throw new CairnError('overloaded', message, { retryAfterSeconds: 10 });
@@ -141,7 +148,26 @@ export class ChangeFeed {
     // Also needed because a response that is never sent is not read to its end.
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
-    return this.#stream(request, listener, leave);
+    return this.#stream(request, followed, listener, leave);
+  }
+
+  #followedBy({ principal, collections }: FeedRequest): ReadonlySet<Source> {
+    const isListable = ({ access }: Source): boolean => isAllowed(access, principal);
+    const all = [...this.#sources.values()];
+    if (collections === undefined) return new Set(all.filter(isListable));
+    return new Set(
+      collections.map((name) => {
+        const source = this.#sources.get(name);
+        if (source === undefined) {
+          const known = all.map((each) => each.name).join(', ');
+          const message = `Cannot read the query: "collection" must be of ${known}`;
+          throw new CairnError('invalid_query', message);
+        }
+        if (isListable(source)) return source;
+        const message = `Cannot follow ${name}: this caller may not list them`;
+        throw new CairnError('insufficient_scope', message);
+      }),
+    );
   }
 
   /** Ends all streams. Streams that start later end at once. */
@@ -152,16 +178,16 @@ export class ChangeFeed {
   }
 
   async *#stream(
-    { principal, since, signal, isAdmitted }: FeedRequest,
+    { since, signal, isAdmitted }: FeedRequest,
+    followed: ReadonlySet<Source>,
     listener: Listener,
     leave: () => void,
   ): AsyncGenerator<string> {
     try {
-      const sources = [...this.#sources.values()];
-      const visible = new Set(sources.filter(({ access }) => isAllowed(access, principal)));
       const known = since === undefined ? undefined : this.#positionAfter(since);
       let position = known ?? this.#end;
       let heartbeat = this.#heartbeat;
+      let passed: number | undefined;
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
       const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
@@ -176,7 +202,8 @@ export class ChangeFeed {
           if (event === undefined) continue;
           const { sequence, source } = event;
           const isLast = this.#events.get(position + 1)?.sequence !== sequence;
-          if (visible.has(source)) text += textOf(event) + (isLast ? this.#endOf(sequence) : '\n');
+          if (isLast) passed = sequence;
+          if (followed.has(source)) text += textOf(event) + (isLast ? this.#endOf(sequence) : '\n');
           // The last event of the commit is not for this caller, but its id is.
           else if (isLast && text !== '') text += this.#endOf(sequence);
         }
@@ -184,7 +211,8 @@ export class ChangeFeed {
           yield text;
         } else if (heartbeat !== this.#heartbeat) {
           heartbeat = this.#heartbeat;
-          yield comment;
+          // A caller that none of the changes concern gets their id, to resume from it.
+          yield passed === undefined ? comment : this.#endOf(passed);
         } else {
           await new Promise<void>((resolve) => (listener.wake = resolve));
         }

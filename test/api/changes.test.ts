@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { limits } from '../../src/base/limits.ts';
+import type { Change } from '../../src/collections/hooks.ts';
 import { createApp, defineCollection, type App } from '../../src/index.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
@@ -115,6 +116,93 @@ test('changes of declared collections are sent to callers who may list them', as
   assert.deepEqual([seen(member), seen(all)], [['created notes 1'], ['created secrets 1', 'created notes 1']]);
   member.leave();
   all.leave();
+});
+
+test('a stream follows the collections that it names, and resumes among them', async (t) => {
+  const fields = { text: { kind: 'text', min: 1, max: 20, example: 'a' } } as const;
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields });
+  const secrets = defineCollection({ name: 'secrets', singular: 'secret', fields, access: { list: 'admin' } });
+  const { app, admin, member, bearer } = await open(t, { collections: [notes, secrets] });
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const mine = await bearer('admin');
+  const one = follow(app, mine, '/changes?collection=notes');
+  const two = follow(app, mine, '/changes?collection=notes,secrets');
+  const again = follow(app, mine, '/changes?collection=notes&collection=secrets');
+  for (let round = 0; round < 2; round += 1) {
+    await admin('POST', '/notes', { json: { text: 'x' } });
+    await admin('POST', '/secrets', { json: { text: 'x' } });
+    await admin('POST', '/items', { json: lamp });
+  }
+  const both = ['created notes 1', 'created secrets 1', 'created notes 2', 'created secrets 2'];
+  await until(() => seen(two).length === 4 && seen(again).length === 4 && seen(one).length === 2, 'all is told');
+  assert.deepEqual([seen(two), seen(again), seen(one)], [both, both, [both[0], both[2]]]);
+  // What was not for it moves its place along with the next comment.
+  t.mock.timers.tick(limits.heartbeatMs);
+  const itemTag = (await admin('GET', '/items/2')).field('etag');
+  await until(() => `"${parse(one.text).lastId}"` === itemTag, 'the id of the last change');
+  for (const { leave, ended } of [one, two, again]) {
+    leave();
+    await ended;
+  }
+  const since = parse(one.text).events[0]?.id ?? '';
+  const resumed = follow(app, { ...mine, 'last-event-id': since }, '/changes?collection=notes');
+  await until(() => seen(resumed).length === 1, 'it resumes');
+  assert.deepEqual(seen(resumed), ['created notes 2']);
+  resumed.leave();
+  await resumed.ended;
+  for (const [ask, query, status, detail] of [
+    [admin, 'collection=nots', 400, /"collection" must be of users, items, notes, secrets$/],
+    [admin, 'collection=', 400, /must be of/],
+    [admin, 'collections=notes', 400, /"collections" is not a known parameter$/],
+    [admin, 'since=a&since=b', 400, /"since" is given more than once$/],
+    [member, 'collection=notes,secrets', 403, /Cannot follow secrets: this caller may not list them$/],
+    [member, 'collection=users', 403, /Cannot follow users/],
+  ] as const) {
+    const answer = await ask('GET', `/changes?${query}`);
+    assert.equal(answer.status, status, query);
+    assert.match(Object(answer.json).detail, detail);
+  }
+});
+
+test('a removal that takes records along is an event for each, in the order of their removal', async (t) => {
+  const name = { kind: 'text', min: 1 } as const;
+  const part = (onDelete: 'remove' | 'clear') =>
+    ({ kind: 'reference', to: 'posts', onDelete, optional: true }) as const;
+  const posts = defineCollection({ name: 'posts', singular: 'post', fields: { name } });
+  const comments = defineCollection({ name: 'comments', singular: 'comment', fields: { postId: part('remove') } });
+  const drafts = defineCollection({
+    name: 'drafts', singular: 'draft', fields: { postId: part('clear') }, access: { list: 'admin' },
+  });
+  const [before, after]: [string[], string[]] = [[], []];
+  const said = ({ operation, collection, id }: Change): string => `${operation} ${collection} ${id}`;
+  const hooks = {
+    beforeWrite(change: Change): undefined {
+      before.push(said(change));
+    },
+    afterWrite: (change: Change) => void after.push(said(change)),
+  };
+  const { app, admin, bearer } = await open(t, { collections: [posts, comments, drafts], hooks });
+  await admin('POST', '/posts/batch', { json: [{ name: 'One' }, { name: 'Two' }] });
+  await admin('POST', '/comments/batch', { json: [{ postId: 1 }, { postId: 1 }, { postId: 2 }] });
+  await admin('POST', '/drafts/batch', { json: [{ postId: 1 }, { postId: 2 }, { postId: 1 }] });
+  const [member, all] = [follow(app, await bearer('member')), follow(app, await bearer('admin'))];
+  await until(() => member.text !== '' && all.text !== '', 'the streams begin');
+  for (const seen of [before, after]) seen.length = 0;
+  assert.equal((await admin('DELETE', '/posts/1')).status, 204);
+  const removed = ['removed comments 2', 'removed comments 1', 'removed posts 1'];
+  await until(() => seen(all).length === 5 && seen(member).length === 3, 'all is told');
+  assert.deepEqual(seen(all), ['replaced drafts 1', 'replaced drafts 3', ...removed]);
+  assert.deepEqual(seen(member), removed);
+  // It is one commit: the last event alone has its id, and a stream that was cut within gets all of it again.
+  const { events, lastId } = parse(all.text);
+  assert.deepEqual(events.map(({ id }) => id === lastId), [false, false, false, false, true]);
+  assert.deepEqual(events[0]?.data.record, { id: 1 });
+  const hooked = ['update drafts 1', 'update drafts 3', 'remove comments 2', 'remove comments 1', 'remove posts 1'];
+  assert.deepEqual([before, after], [hooked, hooked]);
+  for (const { leave, ended } of [member, all]) {
+    leave();
+    await ended;
+  }
 });
 
 test('a stream resumes after any commit, without a gap or a repetition', async (t) => {
