@@ -2,7 +2,6 @@ import { authorize, type Principal } from '../auth/access.ts';
 import { CairnError, problems } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { nearestOf, type Nearest } from '../base/nearest.ts';
 import { checkContentType } from '../http/content-type.ts';
 import { preflightFields } from '../http/cors.ts';
 import { parseQuery } from '../http/query.ts';
@@ -10,8 +9,9 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Match } from '../http/router.ts';
 import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
-import { checkNoVersion, noContent, unknownPath } from './replies.ts';
+import { checkNoVersion, noContent } from './replies.ts';
 import { parseId, wantsPage, type Call, type Endpoint, type Route } from './route.ts';
+import { createUnknownPath, type UnknownPath } from './unknown-path.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
@@ -29,11 +29,11 @@ export function createPipeline(options: PipelineOptions): Handle {
   const router = new Router<Endpoint>(
     endpoints.map((value) => ({ method: value.route.method, pattern: value.route.path, value })),
   );
-  const nearestPath = nearestOf(endpoints.map(({ route }) => route.path));
+  const unknownPath = createUnknownPath(endpoints.map(({ route }) => route));
 
   return function handle(request) {
     const match = router.match(request.method, request.target);
-    if (match.kind === 'not-found') return answerUnknown(request, nearestPath, options);
+    if (match.kind === 'not-found') return answerUnknown(request, unknownPath, options);
     try {
       return answer(request, match, options);
     } catch (error) {
@@ -54,13 +54,17 @@ function isUnknownHere(error: unknown): boolean {
 type Known = Exclude<Match<Endpoint>, { readonly kind: 'not-found' }>;
 
 /** Answers what names no route. @throws CairnError `not_found` for an unknown path */
-function answerUnknown(request: Request, nearestPath: Nearest, options: PipelineOptions): Reply {
+function answerUnknown(
+  request: Request,
+  unknownPath: UnknownPath,
+  options: PipelineOptions,
+): Reply {
   if (!options.required) checkLocal(request);
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();
   // The paths in the page are relative, so they need the slash after the base path.
   if (request.target === '') return noContent(['Location', `${request.basePath}/`], 303);
-  throw unknownPath(request, nearestPath);
+  throw unknownPath(request);
 }
 
 /** Takes a request through the pipeline. @throws CairnError */

@@ -1,6 +1,5 @@
 import { CairnError, problems } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Nearest } from '../base/nearest.ts';
 import { apiFields, type ProblemReply, type Reply, type Request } from '../http/message.ts';
 import {
   passesIfMatch,
@@ -86,23 +85,6 @@ export const problemReply: ProblemReply = (error, { id, basePath }) => {
 const challenged = new Set<string>(['invalid_token', 'insufficient_scope']);
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/**
- * Returns the error for an unknown path. It suggests the nearest known one, in case of a
- * typing error.
- */
-export function unknownPath({ target }: Request, nearestPath: Nearest): CairnError {
-  const [path = ''] = target
-    .slice(0, comparedPathMax)
-    .replace(/\/\d+$/, '/{id}')
-    .split('?');
-  const meant = nearestPath(path);
-  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-  return new CairnError('not_found', `Cannot find the path: no route has it${hint}`);
-}
-
-/** Only this much of a path is compared. */
-const comparedPathMax = 64;
 
 /**
  * Returns a strong entity tag (RFC 9110 §8.8.3). No hash is needed: the store's epoch,

@@ -121,6 +121,7 @@ function accountEndpoints(
   return bind(accountRoutes(itemsResource !== undefined, options), {
     me({ request, principal }) {
       const { userId } = requireUser(principal);
+      if (principal === localAdministrator) throw nobodySignsIn;
       const user = found(records.users.get(userId));
       const tag = entityTag(epoch(), user.revision);
       if (isUnchanged(request, tag)) return notModified(tag);
@@ -157,6 +158,11 @@ function accountEndpoints(
     },
   });
 }
+
+const nobodySignsIn = new CairnError(
+  'not_found',
+  'Cannot find your user record: without authentication, nobody signs in',
+);
 
 /** Returns the endpoints of the change feed, the API's description and the server's state. */
 function serverEndpoints(services: Services): Endpoint[] {

@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { boundsOf, type Field, type Shape } from '../schema/field.ts';
+import { boundsOf, referenceIn, type Field, type Shape } from '../schema/field.ts';
 import { typeSchema } from '../schema/json-schema.ts';
 import { fieldValue, readableFields } from '../schema/representation.ts';
 import { emailLengthMax, ruleViolation } from '../schema/rules.ts';
@@ -181,7 +181,11 @@ export function filterParameters(shape: Shape): QueryParameter[] {
 }
 
 function operandSchema(operator: Operator, field: Field): JsonObject {
-  const one = { ...typeSchema(field.kind === 'list' ? field.of : field) };
+  const references = operator === 'eq' || operator === 'has' ? referenceIn(field)?.to : undefined;
+  const one = {
+    ...typeSchema(field.kind === 'list' ? field.of : field),
+    ...(references !== undefined && { 'x-references': references }),
+  };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
   return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
 }

@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
@@ -57,3 +61,48 @@ test('the base path without a slash redirects to the page', async (t) => {
   assert.equal((await app.inject({ target: '/apis/livez' })).status, 404);
   assert.equal((await app.inject({ target: '/api//livez' })).status, 404);
 });
+
+for (const auth of ['required', 'none'] as const) {
+  test(`a page of a development server calls through its proxy, with --auth ${auth}`, async (t) => {
+    const app = await createApp({ basePath: '/api', administrator, scryptCost: 1, auth });
+    const port = await app.listen({ port: 0, host: '127.0.0.1' });
+    // As the proxy of Vite does by default: each field as it came, and none added.
+    const proxy = createServer((incoming, outgoing) => {
+      const { method, url: path, rawHeaders: headers } = incoming;
+      incoming.pipe(request({ host: '127.0.0.1', port, method, path, headers }, (reply) => {
+        outgoing.writeHead(reply.statusCode ?? 0, reply.rawHeaders);
+        reply.pipe(outgoing);
+      }));
+    });
+    await once(proxy.listen(0, '127.0.0.1'), 'listening');
+    const { port: pagePort } = proxy.address() as AddressInfo;
+    t.after(async () => {
+      proxy.close();
+      proxy.closeAllConnections();
+      await app.close();
+    });
+    /** Asks as a page at the port of the proxy does. */
+    const ask = async (method: string, path: string, body?: string, cookie?: string): Promise<IncomingMessage> => {
+      const host = `localhost:${pagePort}`;
+      const own = { host, origin: `http://${host}`, 'sec-fetch-site': 'same-origin' };
+      const headers = { ...own, ...(body && json), ...(cookie && { cookie }) };
+      const [reply] = await once(
+        request({ host: '127.0.0.1', port: pagePort, method, path, headers }).end(body), 'response',
+      );
+      return reply;
+    };
+    const signedIn = await ask('POST', '/api/login', JSON.stringify(administrator));
+    // A browser keeps cookies by host and path, whatever the port.
+    const [cookie = '', ...attributes] = signedIn.headers['set-cookie']?.[0]?.split('; ') ?? [];
+    assert.deepEqual([signedIn.statusCode, attributes[0]], [200, 'Path=/api']);
+    const made = await ask('POST', '/api/items', '{"name":"Lamp","price":1}', cookie);
+    assert.deepEqual([made.statusCode, made.headers.location], [201, '/api/items/1']);
+    assert.equal(await text(await ask('GET', '/api/items', undefined, cookie)), '[{"id":1,"name":"Lamp","price":1}]');
+    const me = await ask('GET', '/api/me', undefined, cookie);
+    assert.equal(me.statusCode, auth === 'none' ? 404 : 200);
+    if (auth === 'none') assert.match(await text(me), /without authentication, nobody signs in/);
+    const feed = await ask('GET', '/api/changes', undefined, cookie);
+    assert.match(String(await once(feed, 'data')), /^retry: /);
+    feed.destroy();
+  });
+}

@@ -1,0 +1,30 @@
+import { CairnError } from '../base/errors.ts';
+import { nearestOf } from '../base/nearest.ts';
+import type { Request } from '../http/message.ts';
+import type { Route } from './route.ts';
+
+/** Returns the error for a path that no route has. It suggests what may have been meant. */
+export type UnknownPath = (request: Request) => CairnError;
+
+/** Only this much of a path is compared. */
+const comparedPathMax = 64;
+
+export function createUnknownPath(routes: readonly Route[]): UnknownPath {
+  const nearestPath = nearestOf(routes.map(({ path }) => path));
+  return ({ target }) => {
+    const [path = ''] = target.slice(0, comparedPathMax).split('?');
+    const meant = listMeant(path, routes) ?? nearestPath(path.replace(/\/\d+$/, '/{id}'));
+    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+    return new CairnError('not_found', `Cannot find the path: no route has it${hint}`);
+  };
+}
+
+/** Returns `/comments?postId=1` for `/posts/1/comments`, where comments refer to posts. */
+function listMeant(path: string, routes: readonly Route[]): string | undefined {
+  const [, to, id, name] = /^\/([\w-]+)\/(\d+)\/([\w-]+)$/.exec(path) ?? [];
+  if (to === undefined) return undefined;
+  const list = routes.find(({ method, path }) => method === 'GET' && path === `/${name}`);
+  const filters = list?.query?.filter(({ schema }) => schema['x-references'] === to) ?? [];
+  const targets = filters.map((filter) => `/${name}?${filter.name}=${id}`);
+  return targets.length === 0 ? undefined : targets.join(' or ');
+}
