@@ -1,43 +1,34 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import {
   copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync,
 } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { serve } from '../../src/cli/serve.ts';
 import { greetedBy, makeCertificate } from '../.support/http/certificates.ts';
 import { parseExposition, sampleValue } from '../.support/prometheus.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { cairn, cheap, run, source, temporaryDirectory } from '../.support/cli/spawn.ts';
-import { runCommand } from '../.support/cli/terminal.ts';
+import { serveHere } from '../.support/cli/serve.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 const operations = /Operations are served at (http:\/\/127\.0\.0\.1:\d+)/;
 
-/**
- * Runs a server that is refused: in this process, which is cheaper than another one, or in a
- * locked-down one.
- */
-async function refused(
-  t: TestContext,
-  words: readonly string[],
-  environment: Readonly<Record<string, string>> = cheap,
-): Promise<{ readonly code: number | null; readonly err: string }> {
-  if (isLockedRun) {
-    const running = cairn(t, words, environment);
-    return { code: await running.ended, err: running.err };
-  }
-  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-  const before = new Map(signals.map((signal) => [signal, process.listeners(signal)]));
-  process.setMaxListeners(100);
-  const outcome = await runCommand([serve], ['serve', '--log=none', ...words], '', environment);
-  for (const signal of signals) {
-    const own = process.listeners(signal).filter((listener) => !before.get(signal)?.includes(listener));
-    for (const listener of own) process.off(signal, listener);
-  }
-  return outcome;
+/** Runs a server that does not start. */
+async function refused(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap) {
+  const server = serveHere(t, words, environment);
+  return { code: await server.ended, err: server.err };
+}
+
+/** The port of something else that listens. */
+async function takenPort(t: TestContext): Promise<string> {
+  const listener = createServer().listen(0, '127.0.0.1');
+  t.after(() => listener.close());
+  await once(listener, 'listening');
+  return String((listener.address() as AddressInfo).port);
 }
 
 test('a server: from its first line to its last, with figures for operators', async (t) => {
@@ -80,14 +71,17 @@ test('a server: from its first line to its last, with figures for operators', as
   assert.equal((await fetch(`${ops}/items`)).status, 404);
   assert.equal((await fetch(`${ops}/metrics`, { method: 'POST' })).headers.get('allow'), 'GET, HEAD');
 
-  const second = cairn(t, ['--data', data, '--port', '0']);
-  assert.equal(await second.ended, 75);
-  assert.match(JSON.parse(second.err).message, /^Cannot /);
+  const second = await refused(t, ['--data', data, '--port', '0']);
+  assert.equal(second.code, 75);
+  assert.match(second.err, /^Cannot open the store: .* holds it/);
 
   server.child.kill('SIGTERM');
   assert.equal(await server.ended, 0);
   assert.equal(server.err, '');
   const lines = server.out.trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+  const [{ message, version, directory: loaded, records, loadMs } = {}] = lines;
+  assert.deepEqual([message, loaded, records], ['Cairn is loaded', data, 0]);
+  assert.ok(typeof version === 'string' && Number(loadMs) >= 0);
   assert.deepEqual(lines.filter(({ kind }) => kind === 'request').map(({ method, route, status, userId }) =>
     [method, route, status, userId]), [
     ['GET', '/readyz', 200, null], ['POST', '/tokens', 201, null], ['POST', '/items', 201, 1],
@@ -139,34 +133,36 @@ test('a password that cannot be kept is nobody\'s, and the next start makes anot
   const words = ['--data', data, '--port', '0', '--scrypt-cost', '14', '--password-min', '40'];
   assert.equal((await refused(t, words, {})).code, 74);
   rmSync(join(data, 'admin-password.tmp'), { recursive: true });
-  await cairn(t, words, {}).find(url);
+  const next = serveHere(t, words, {});
+  await next.find(url);
   assert.match(readFileSync(join(data, 'admin-password'), 'utf8'), /^[\w-]{40}\n$/);
+  await next.stop();
 });
 
 test('a first start whose port is taken makes no administrator, so no password is lost', async (t) => {
-  const directory = temporaryDirectory(t);
-  const taken = cairn(t, ['--data', join(directory, 'taken'), '--port', '0', '--log=none']);
-  const [, base = ''] = await taken.find(/^Cairn serves (.*)\n$/);
-  const data = join(directory, 'data');
+  const data = join(temporaryDirectory(t), 'data');
   const words = ['--data', data, '--scrypt-cost', '14', '--port'];
-  const { code, err } = await refused(t, [...words, new URL(base).port], {});
+  const { code, err } = await refused(t, [...words, await takenPort(t)], {});
   assert.equal(code, 75);
   assert.match(err, /^Cannot go on: listen EADDRINUSE.*\n$/, 'and no password is shown');
   assert.ok(!existsSync(join(data, 'admin-password')));
-  await cairn(t, [...words, '0'], {}).find(url);
+  const next = serveHere(t, [...words, '0'], {});
+  await next.find(url);
   assert.ok(existsSync(join(data, 'admin-password')), 'the next start makes it');
+  await next.stop();
 });
 
 test('where nobody signs in, no password is made before it is needed', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   const words = ['--data', data, '--port', '0', '--scrypt-cost', '14'];
-  const open = cairn(t, [...words, '--auth', 'none'], {});
+  const open = serveHere(t, [...words, '--auth', 'none'], {});
   await open.find(url);
-  open.child.kill('SIGTERM');
-  assert.equal(await open.ended, 0);
+  assert.equal(await open.stop(), 0);
   assert.ok(!existsSync(join(data, 'admin-password')));
-  await cairn(t, words, {}).find(url);
+  const closed = serveHere(t, words, {});
+  await closed.find(url);
   assert.ok(existsSync(join(data, 'admin-password')));
+  await closed.stop();
 });
 
 test('SIGHUP: a new certificate is taken up, and one that does not fit its key is not', async (t) => {
@@ -214,9 +210,7 @@ test('SIGHUP: what comes during the start waits for its end, and a secret of the
 test('what keeps a server from starting is one line and an exit code of its own', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'file'), '');
-  const taken = cairn(t, ['--data', join(directory, 'a'), '--port', '0', '--log=none']);
-  const [, base = ''] = await taken.find(/^Cairn serves (.*)\n$/);
-  const { port } = new URL(base);
+  const port = await takenPort(t);
   const encrypted = '-----BEGIN ENCRYPTED PRIVATE KEY-----\n-----END ENCRYPTED PRIVATE KEY-----\n';
   writeFileSync(join(directory, 'encrypted'), encrypted);
   const damaged = join(directory, 'damaged');
@@ -270,7 +264,7 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   const directory = temporaryDirectory(t);
   const file = join(directory, 'collections.json');
   const data = join(directory, 'data');
-  const words = ['--data', data, '--port', '0', '--log=none', '--collections', file];
+  const words = ['--data', data, '--port', '0', '--collections', file];
   const declare = (fields: object | undefined): void => {
     const declarations = { collections: [{ name: 'notes', singular: 'note', fields }] };
     writeFileSync(file, fields === undefined ? '{"collections":' : JSON.stringify(declarations));
@@ -287,7 +281,7 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   assert.ok(!existsSync(data), 'nothing was done');
 
   declare({ line: { kind: 'text' } });
-  const first = cairn(t, words);
+  const first = serveHere(t, words);
   const [, base = ''] = await first.find(/^Cairn serves (.*)\n$/);
   const headers = { 'Content-Type': 'application/json' };
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
@@ -299,14 +293,15 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
     body: '{"line":"a"}',
   });
   assert.equal(made.status, 201);
-  first.child.kill();
-  await first.ended;
+  await first.stop();
   declare({ line: { kind: 'text' }, more: { kind: 'text' } });
   const misfit = await refused(t, words);
   assert.equal(misfit.code, 78);
   assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the former declaration, or make the new /);
   declare({ line: { kind: 'text' }, more: { kind: 'text', default: '' } });
-  await cairn(t, words).find(/^Cairn serves/);
+  const last = serveHere(t, words);
+  await last.find(/^Cairn serves/);
+  await last.stop();
 });
 
 test('a file of collections that is not there is a wrong option', async (t) => {
@@ -315,22 +310,13 @@ test('a file of collections that is not there is a wrong option', async (t) => {
   assert.equal(err, 'Cannot use --collections "absent.json": the file cannot be read (ENOENT)\n');
 });
 
-test('the first line of the log says what was loaded, and the last one why the start failed', async (t) => {
-  const data = join(temporaryDirectory(t), 'data');
-  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'json'], { ...cheap, CAIRN_PROT: '80' });
-  const [, base = ''] = await server.find(url);
-  const { message, version, directory, records, loadMs } = JSON.parse(server.out.split('\n')[0] ?? '');
-  assert.deepEqual([message, directory, records], ['Cairn is loaded', data, 0]);
-  assert.ok(typeof version === 'string' && loadMs >= 0);
-  const other = join(temporaryDirectory(t), 'data');
-  const second = cairn(t, ['--data', other, '--port', new URL(base).port, '--log', 'json']);
-  assert.equal(await second.ended, 75);
-  const line = JSON.parse(second.err);
-  assert.deepEqual([line.level, line.kind, line.exitCode], ['error', 'message', 75]);
-  assert.match(line.message, /^Cannot go on: listen EADDRINUSE/);
-  const pretty = cairn(t, ['--data', other, '--port', new URL(base).port, '--log', 'pretty']);
-  assert.equal(await pretty.ended, 75);
-  assert.match(pretty.err, /^[\d:.]{12} ERROR Cannot go on: listen EADDRINUSE.* exitCode=75\n$/);
+test('the last line says in the form of the log why the start failed', async (t) => {
+  const words = ['--data', damagedStore(join(temporaryDirectory(t), 'data')), '--port', '0', '--log'];
+  const { level, kind, exitCode, message } = JSON.parse((await refused(t, [...words, 'json'])).err);
+  assert.deepEqual([level, kind, exitCode], ['error', 'message', 78]);
+  assert.match(message, /^Cannot open the store: /);
+  const pretty = await refused(t, [...words, 'pretty']);
+  assert.match(pretty.err, /^[\d:.]{12} ERROR Cannot open the store: .* exitCode=78\n$/);
 });
 
 test('a signal ends a start that waits for a lock', async (t) => {
