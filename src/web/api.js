@@ -8,7 +8,6 @@ export class Problem extends Error {
   /** HTTP status, or 0 without an answer. */ status = 0;
   /** Whether the change may have been made even so. */ isUnknown = false;
   /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
-  /** Whether the same request may succeed a little later. */ isPassing = true;
 }
 
 /**
@@ -80,13 +79,7 @@ export async function call(method, path, options = {}) {
     const advice =
       Number(wait) > 0 ? ` Try again in ${wait} seconds.` : status < 500 ? '' : ' Try again.';
     const message = `${data.detail ?? `The server answered ${status}`}.${advice}`;
-    const isPassing = status === 429 || status > 500;
-    throw Object.assign(new Problem(message), {
-      status,
-      isUnknown,
-      isPassing,
-      issues: data.errors ?? [],
-    });
+    throw Object.assign(new Problem(message), { status, isUnknown, issues: data.errors ?? [] });
   }
   const [, cursor = '', relation = ''] =
     /[?&](?:cursor|until)=([^&>]*)[^>]*>; rel="(\w+)"/u.exec(field('Link')) ?? [];

@@ -7,8 +7,10 @@ import { collectionNow, drawRecords, loadList } from './records.js';
 import {
   address,
   channelName,
+  collectionOf,
   draw,
   explain,
+  isAccount,
   page,
   readRoute,
   rowOrTitle,
@@ -23,11 +25,6 @@ let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
 let failure = '';
 /** The address of the view that is shown. */ let shown = '';
-const nowhere = h(
-  'div.stack',
-  h('h1', 'There is nothing at this address'),
-  h('p', h('a', { href: '#/' }, 'Go to the overview')),
-);
 
 events.run = async (work) => {
   try {
@@ -49,30 +46,29 @@ page.paint = () => {
     collections,
   } = state;
   const collection = collectionNow();
-  const views = collections
-    .filter((each) => isAllowed(each, 'list', me?.role))
-    .map(({ title, name }) => [title, name]);
+  const isHome = !view && (!id || isAccount());
+  const isForm = !!id && (!!collection || isHome);
+  const views = collections.filter((each) => isAllowed(each, 'list', me?.role));
   set('bar', { hidden: !me });
   set(
     'views',
-    ...[['Overview', ''], ...views].map(([title, name]) =>
-      h('a', { key: name, href: address(name), 'aria-current': name === view && 'page' }, title),
+    ...[{ title: 'Overview', name: '' }, ...views].map(({ title, name }) =>
+      h(
+        'a',
+        { key: name, href: address(name), 'aria-current': !isAccount() && name === view && 'page' },
+        title,
+      ),
     ),
   );
   set('who', bdi(me?.name ?? ''), h('small', me?.role));
-  set('failure', { hidden: !failure }, `${failure} The page tries again by itself.`);
-  set('records', { hidden: !me || !collection });
-  set('drawer', { hidden: !me || !collection || !id });
-  const form = record?.draft && record.recordForm(record.draft);
-  set(
-    'home',
-    { hidden: !me || !!collection },
-    view || (id && state.isOpen) ? nowhere : home?.homeView(form),
-  );
+  set('failure', failure && `${failure} The page tries again by itself.`);
+  set('main', { hidden: !me });
+  set('records', { hidden: !collection });
+  set('drawer', { hidden: !isForm });
+  set('home', { hidden: !isHome }, isHome && home?.homeView());
+  set('nowhere', { hidden: isHome || !!collection });
   if (collection) drawRecords(collection);
-  // A hidden drawer is empty: its labels belong to the fields of the account.
-  if (collection && id) record?.drawDrawer(form, view === 'users' && home?.sessionsView());
-  else set('record', false);
+  if (isForm) record?.drawDrawer(home?.sessionsView());
   set('status', message && h('span', message));
   set(
     'removals',
@@ -109,17 +105,19 @@ page.arrive = async (isSameForm = false) => {
   if (!state.me) return;
   const { view, id } = state.route;
   const collection = collectionNow();
-  const isView = former !== view || !view;
+  const isOwn = isAccount();
+  const isView = former !== view || (!view && !isOwn);
   const isClosed = !isView && formerId && !id;
   if (isView) say('');
   part('menu', HTMLElement).hidePopover();
   if (collection) void loadList();
   draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(formerId) : undefined);
-  if (collection ? id : id === 'account') record ??= await import('./record.js');
-  if (isOther) record?.openDraft(collection, id);
+  if (id && (collection || isOwn)) record ??= await import('./record.js');
+  if (isOther)
+    record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me.id}` : id);
   if (view && view !== 'users') return;
   home ??= await import('./home.js');
-  await home.loadHome(record);
+  await home.loadHome();
 };
 window.onpopstate = () => events.run(() => page.arrive());
 window.onbeforeunload = (event) => {
@@ -143,7 +141,7 @@ page.start = async () => {
     ]);
     Object.assign(state, { collections: collectionsOf(description), me: user });
     void events.run(() => page.arrive());
-    if ('/changes' in description.paths) (await import('./live.js')).follow(() => record);
+    if ('/changes' in description.paths) (await import('./live.js')).follow();
   } catch (error) {
     failure = explain(error);
     window.setTimeout(page.start, retryMs);

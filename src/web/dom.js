@@ -130,14 +130,8 @@ export const inputOf = ({ target: at }) =>
     ? at.value
     : '';
 
-/** Isolates a text of any script from its surroundings, and lets long words break after punctuation. */
-export const bdi = (/** @type {string} */ text) =>
-  h(
-    'bdi',
-    text
-      .split(/(?<=[@._/-])/u)
-      .flatMap((piece, index) => (index === 0 ? [piece] : [h('wbr'), piece])),
-  );
+/** Isolates a text of any script from its surroundings. @param {string} text */
+export const bdi = (text) => h('bdi', text);
 
-/** Describes a name and its value in a `dl`. @type {(name: string, value: string) => Description} */
-export const fact = (name, value) => h('div', h('dt', name), h('dd', bdi(value || '–')));
+/** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
+export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));

@@ -1,10 +1,13 @@
 // @ts-check
-/** The overview with the state of the server, the person's account, and the list of sessions. */
+/** The overview with the state of the server, and the sessions of a user. */
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
-import { capitalized, isAllowed } from './model.js';
-import { showAge, showNumber, showTime } from './numbers.js';
-import { address, ask, draw, page, say, state } from './state.js';
+import { capitalized, isAllowed, toShow } from './model.js';
+import { showNumber, showTime } from './numbers.js';
+import { address, ask, collectionOf, draw, isAccount, page, say, state } from './state.js';
+import { age } from './values.js';
+
+/** @import { Child, Collection, Row } from './types.js' */
 
 /**
  * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
@@ -13,8 +16,7 @@ import { address, ask, draw, page, say, state } from './state.js';
  *   records: number }} Minute
  * @typedef {{ state: string, minutes: readonly Minute[], freeBytes?: number, heapUsedBytes: number,
  *   heapMaxBytes: number }} Server
- * @typedef {{ name: string, one: string, title: string, nameField: string, total: number,
- *   newest: readonly import('./types.js').Row[] }} Summary
+ * @typedef {Collection & { total: number, newest: readonly Row[] }} Summary
  */
 
 /** Answers of the server about its collections, about itself, and about the sessions of one user. */
@@ -28,29 +30,26 @@ const known = {
 const refreshMs = 15_000;
 let refresh = 0;
 
-const isAccount = () => state.route.id === 'account';
+/** The user who is shown beside the overview or the list of users; 0 without one. */
+function userShown() {
+  const { route, me } = state;
+  return (isAccount() ? me?.id : route.view === 'users' && Number(route.id)) || 0;
+}
 
-/** Loads the data of the view that the address names. @param {typeof import('./record.js') | undefined} record */
-export async function loadHome(record) {
-  const {
-    route: { view, id },
-    me,
-    collections,
-  } = state;
-  const users = collections.find(({ name }) => name === 'users');
-  if (isAccount()) record?.openDraft(users, `${me?.id}`);
-  if (view || isAccount()) await loadSessions(isAccount() ? me?.id : +id);
-  else await loadServer();
+/** Loads the data of the view that the address names. */
+export async function loadHome() {
   clearTimeout(refresh);
-  const isOverview = !view && !isAccount();
-  if (isOverview)
-    refresh = window.setTimeout(() => void loadHome(record).catch(() => {}), refreshMs);
+  const userId = userShown();
+  if (userId) await loadSessions(userId);
+  if (state.route.view) return;
+  await loadServer();
+  refresh = window.setTimeout(() => void loadHome().catch(() => {}), refreshMs);
   draw();
 }
 
-async function loadSessions(userId = 0) {
-  const sessions = userId ? (await call('GET', `sessions?userId=${userId}`)).data : [];
-  Object.assign(known, { userId, sessions });
+async function loadSessions(/** @type {number} */ userId) {
+  Object.assign(known, { userId, sessions: (await call('GET', `sessions?userId=${userId}`)).data });
+  draw();
 }
 
 async function loadServer() {
@@ -59,54 +58,45 @@ async function loadServer() {
     me?.role === 'admin' ? call('GET', 'status') : undefined,
     ...collections
       .filter((each) => isAllowed(each, 'list', me?.role))
-      .map(async ({ name, one, title, nameField }) => {
-        const { total, data } = await call('GET', `${name}?limit=5&sort=-id`, {
-          fields: { Prefer: 'count=exact' },
-        });
-        return { name, one, title, nameField, total, newest: data };
+      .map(async (collection) => {
+        const fields = { Prefer: 'count=exact' };
+        const path = `${collection.name}?limit=5&sort=-id`;
+        const { total, data: newest } = await call('GET', path, { fields });
+        return { ...collection, total, newest };
       }),
   ]);
   Object.assign(known, { lists, server: status?.data });
 }
 
-/** @param {import('./types.js').Child} form the form of the person's own record */
-export function homeView(form) {
+/** @type {(heading: Child, ...children: (Child | readonly Child[])[]) => Child} */
+const section = (heading, ...children) => h('section.stack tight', h('h2', heading), ...children);
+
+/** @type {(key: string | number, ...children: Child[]) => Child} */
+const line = (key, ...children) => h('li.row spread', { key }, ...children);
+
+export function homeView() {
   const { lists, server } = known;
-  const heading = h('h1', { tabindex: -1 }, isAccount() ? 'Account' : 'Overview');
-  if (isAccount()) return h('div.stack', { key: 'account' }, heading, form, sessionsView());
   return h(
     'div.stack',
-    { key: 'overview' },
-    heading,
+    h('h1', { tabindex: -1 }, 'Overview'),
     server && tiles(server.minutes),
     server && attention(server),
-    h(
-      'section.stack tight',
-      { key: 'activity' },
-      h('h2', 'Activity'),
+    section(
+      'Activity',
       h('ul.rows card', state.activity.map(activityView)),
       state.activity.length === 0 && h('p.quiet', 'Changes appear here as they are made.'),
     ),
-    server &&
-      h(
-        'section.stack tight',
-        { key: 'server' },
-        h('h2', 'Server'),
-        h('dl.stack tight card pad', Object.entries(server).map(factView)),
-      ),
+    server && section('Server', h('dl.stack tight card pad', Object.entries(server).map(factView))),
     lists.map(({ name, one, title, nameField, total, newest }) =>
-      h(
-        'section.stack tight',
-        { key: name },
-        h('h2', h('a', { href: address(name) }, `${title} `, h('small', showNumber(total)))),
+      section(
+        h('a', { href: address(name) }, `${title} `, h('small', showNumber(total))),
         h(
           'ul.rows card',
-          newest.map((row) =>
-            h(
-              'li.row spread',
-              { key: row.id },
-              h('a', { href: address(name, row.id) }, bdi(`${row[nameField]}`)),
-              h('span.quiet', `${one} ${row.id}`),
+          newest.map(({ id, [nameField]: label }) =>
+            line(
+              id,
+              h('a', { href: address(name, id) }, bdi(`${label}`)),
+              h('span.quiet', `${one} ${id}`),
             ),
           ),
         ),
@@ -119,7 +109,7 @@ export function homeView(form) {
 /** @type {readonly [figure: keyof Minute & ('requests' | 'p99Ms' | 'writes' | 'records'), label: string][]} */
 const figures = [
   ['requests', 'Requests a minute'],
-  ['p99Ms', 'Slowest 1 % (p99), ms'],
+  ['p99Ms', 'p99 latency, ms'],
   ['writes', 'Writes a minute'],
   ['records', 'Records'],
 ];
@@ -148,7 +138,7 @@ function tiles(minutes) {
   const heads = figures.map(([, label]) => h('th.number', { scope: 'col' }, label));
   const table = h('table', h('tr', h('th', { scope: 'col' }, 'Minute'), heads), rows);
   const details = h('details', h('summary.quiet', 'The last hour as a table'), table);
-  return h('section.tiles', { key: 'tiles', 'aria-label': 'The last hour' }, tile, details);
+  return h('section.tiles', { 'aria-label': 'The last hour' }, tile, details);
 }
 
 /** @param {readonly number[]} values */
@@ -165,13 +155,7 @@ function spark(values) {
 const [fewBytes, heapShare, manyFailures] = [1e9, 0.8, 10];
 
 /** Says what an operator should look at. @param {Server} server */
-function attention({
-  state: store,
-  minutes,
-  freeBytes = Infinity,
-  heapUsedBytes,
-  heapMaxBytes,
-}) {
+function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes, heapMaxBytes }) {
   const failed = minutes.reduce((sum, { failedSignIns }) => sum + failedSignIns, 0);
   const notes = [
     store !== 'writable' && `The store is ${store}: it refuses writes.`,
@@ -179,13 +163,11 @@ function attention({
     heapUsedBytes > heapMaxBytes * heapShare && `The memory is ${heapShare * 100} % full.`,
     failed >= manyFailures && `${failed} sign-ins were refused in the last hour.`,
   ].filter((note) => note !== false);
-  return h(
-    'section.stack tight',
-    { key: 'attention' },
-    h('h2', 'Needs attention'),
+  return section(
+    'Needs attention',
     h(
       'ul.rows card error',
-      notes.map((note) => h('li', { key: note }, note)),
+      notes.map((note) => line(note, note)),
     ),
     notes.length === 0 && h('p', h('span.mark', '✓ '), 'Nothing. All is well.'),
   );
@@ -195,21 +177,16 @@ const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
 
 /** @param {import('./types.js').Activity} activity */
 function activityView({ type, collection, id, record, count, at }) {
-  const {
-    one = '',
-    title = '',
-    nameField = 'id',
-  } = state.collections.find(({ name }) => name === collection) ?? {};
-  const name =
-    count > 1
-      ? `${showNumber(count)} ${title.toLowerCase()}`
-      : `${record?.[nameField] ?? `${one} ${id}`}`;
-  const target = address(collection, count > 1 || type === 'removed' ? '' : id);
-  return h(
-    'li.row spread',
-    { key: `${at} ${collection} ${type}` },
-    h('span', h('a', { href: target }, bdi(name)), ` ${verbs[type]}`),
-    h('time.quiet', { datetime: new Date(at).toISOString() }, showAge(new Date(at).toISOString())),
+  const { one = '', title = '', nameField = 'id' } = collectionOf(collection) ?? {};
+  const isMany = count > 1;
+  const name = isMany
+    ? `${showNumber(count)} ${title.toLowerCase()}`
+    : `${record?.[nameField] ?? `${one} ${id}`}`;
+  const href = address(collection, isMany || type === 'removed' ? '' : id);
+  return line(
+    `${at} ${collection} ${type}`,
+    h('span', h('a', { href }, bdi(name)), ` ${verbs[type]}`),
+    h('small', age(new Date(at).toISOString())),
   );
 }
 
@@ -221,22 +198,19 @@ function factView([name, value]) {
   if (typeof value === 'object' || typeof value === 'boolean') return false;
   const label = capitalized(name.replace('Bytes', ''));
   if (name.endsWith('Bytes')) return fact(label, megabytes(Number(value)));
-  if (name.endsWith('At')) return fact(label, showTime(`${value}`));
-  return fact(label, typeof value === 'number' ? showNumber(value) : `${value}`);
+  const kind = name.endsWith('At') ? 'time' : typeof value === 'number' ? 'number' : 'text';
+  return fact(label, toShow({ name, kind }, value));
 }
 
 /** Shows the sessions of the person, or of the user in the drawer. */
 export function sessionsView() {
   const { userId, sessions } = known;
-  if (sessions.length === 0 || !(isAccount() || state.route.id === `${userId}`)) return undefined;
-  return h(
-    'section.stack',
-    { key: 'sessions' },
-    h('h2', 'Sessions'),
+  if (sessions.length === 0 || userId !== userShown()) return undefined;
+  return section(
+    'Sessions',
     h(
       'ul.rows card',
-      sessions.map((session) => {
-        const { id, kind, agent, address: from, lastSeenAt, expiresAt, current } = session;
+      sessions.map(({ id, kind, agent, address: from, lastSeenAt, expiresAt, current }) => {
         const client =
           /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
         const end = async () => {
@@ -247,17 +221,13 @@ export function sessionsView() {
           say('The session has ended.');
           await loadSessions(userId);
         };
-        return h(
-          'li.row spread',
-          { key: id },
+        return line(
+          id,
           h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
           current
             ? h('span.quiet', 'this one')
             : button('End', end, { 'aria-label': `End the session of ${client}` }),
-          h(
-            'span.quiet',
-            `${from} · last seen ${showTime(lastSeenAt)} · ends ${showTime(expiresAt)}`,
-          ),
+          h('small', `${from} · seen `, age(lastSeenAt), ' · ends ', age(expiresAt)),
         );
       }),
     ),

@@ -4,15 +4,13 @@
  * drawn once a frame.
  */
 import { collectionNow, list, loadList, showChanges } from './records.js';
-import { draw, inNextFrame, state } from './state.js';
+import { draw, inNextFrame, page, state } from './state.js';
 
 /** @import { Change } from './types.js' */
 
 const [togetherMs, activitiesMax] = [10_000, 8];
 
 let last = '';
-/** Returns the module of the record form, once it is loaded. */
-let form = () => /** @type {typeof import('./record.js') | undefined} */ (undefined);
 /** @type {EventSource | undefined} */ let source;
 /** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
 
@@ -20,8 +18,7 @@ let form = () => /** @type {typeof import('./record.js') | undefined} */ (undefi
  * Follows the changes since the last one received, if someone is signed in. A browser has few connections, so a hidden
  * tab uses none.
  */
-export function follow(formOf = form) {
-  form = formOf;
+export function follow() {
   source?.close();
   if (document.hidden || !state.me) return;
   source = new EventSource(`changes${last && `?since=${last}`}`);
@@ -29,9 +26,9 @@ export function follow(formOf = form) {
   source.addEventListener('reset', () => loadList(true));
   // After the server refuses the feed, the browser does not reconnect by itself.
   source.onerror = () =>
-    source?.readyState === EventSource.CLOSED && window.setTimeout(() => follow(), 5000);
+    source?.readyState === EventSource.CLOSED && window.setTimeout(follow, 5000);
 }
-document.addEventListener('visibilitychange', () => follow());
+document.addEventListener('visibilitychange', follow);
 
 /** @param {MessageEvent} event */
 function receive({ type, data, lastEventId }) {
@@ -54,14 +51,7 @@ function apply() {
   for (const { type, id } of latest.values()) {
     if (type !== 'replaced' && ids.has(id) === (type === 'removed')) list.changes += 1;
   }
-  const draft = form()?.draft;
-  const change = latest.get(Number(draft?.id));
-  if (
-    change &&
-    !draft?.isSaving &&
-    JSON.stringify(draft?.base?.data) !== JSON.stringify(change.record)
-  )
-    void reread();
+  page.notice(latest);
   draw();
 }
 
@@ -73,20 +63,4 @@ function note(change) {
   if (latest && isSame && at - latest.at < togetherMs) {
     state.activity = [{ ...change, count: latest.count + 1, at: latest.at }, ...others];
   } else state.activity = [{ ...change, count: 1, at }, ...state.activity].slice(0, activitiesMax);
-}
-
-let isStale = false;
-let isReading = false;
-
-/** Reads the record of the form again: once for all changes that arrive meanwhile. */
-async function reread() {
-  isStale = true;
-  if (isReading) return;
-  isReading = true;
-  while (isStale) {
-    isStale = false;
-    const draft = form()?.draft;
-    if (draft) await form()?.loadDraft(draft);
-  }
-  isReading = false;
 }

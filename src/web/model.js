@@ -33,7 +33,13 @@ export function collectionsOf({ paths, components: { schemas } }) {
       Object.entries(operators).flatMap(([operator, text]) => {
         const name = operator === 'eq' ? field.name : `${field.name}:${operator}`;
         return parameters.has(name) && field.name !== 'id'
-          ? [{ name, field, text: `${field.label} ${text}` }]
+          ? [
+              {
+                name,
+                field: operator === 'has' ? elementOf(field) : field,
+                text: `${field.label} ${text}`,
+              },
+            ]
           : [];
       }),
     );
@@ -100,14 +106,17 @@ const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').to
 /** Turns a name into words that begin with a capital letter. @param {string} name */
 export const capitalized = (name) => words(name).replace(/./u, (first) => first.toUpperCase());
 
-/** Formats a value for reading. @type {(field: Field, value: unknown) => string} */
+/**
+ * Formats a value, or its text in an address, for reading.
+ * @type {(field: Pick<Field, 'kind' | 'name'>, value: unknown) => string}
+ */
 export function toShow({ kind, name }, value) {
   if (value === undefined) return '–';
   if (kind === 'time') return showTime(`${value}`);
-  if (kind === 'boolean') return value ? 'Yes' : 'No';
-  if (kind === 'reference') return `${value}`;
+  if (kind === 'boolean') return `${value}` === 'true' ? 'Yes' : 'No';
   if (Array.isArray(value)) return value.join(', ');
-  return typeof value === 'number' && name !== 'id' ? showNumber(value) : `${value}`;
+  const isNumber = name !== 'id' && (kind === 'number' || kind === 'integer');
+  return isNumber ? showNumber(Number(value)) : `${value}`;
 }
 
 /**

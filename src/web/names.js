@@ -1,7 +1,7 @@
 // @ts-check
 /** Names of the records that others refer to, read together once they are shown. */
 import { call } from './api.js';
-import { draw, state } from './state.js';
+import { collectionOf, draw, state } from './state.js';
 
 /** @import { Row } from './types.js' */
 
@@ -9,10 +9,6 @@ import { draw, state } from './state.js';
 export const names = new Map();
 /** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
 let wanted = new Map();
-
-/** The field that names the records of a collection. @param {string} target */
-const nameField = (target) =>
-  state.collections.find(({ name }) => name === target)?.nameField ?? 'id';
 
 /** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
 export function nameOf(target, id) {
@@ -42,6 +38,7 @@ async function readNames() {
  */
 export async function find(target, query) {
   const { data } = await call('GET', `${target}?${new URLSearchParams(query)}`);
-  for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField(target)]}`);
+  const nameField = collectionOf(target)?.nameField ?? 'id';
+  for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
   return data;
 }

@@ -9,7 +9,18 @@ import { button, fact, h, onClick, set } from './dom.js';
 import { capitalized, isAllowed } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { removeSoon } from './removal.js';
-import { address, ask, copyAsCurl, draw, explain, go, say, state, withQuery } from './state.js';
+import {
+  address,
+  ask,
+  copyAsCurl,
+  draw,
+  explain,
+  go,
+  page,
+  say,
+  state,
+  withQuery,
+} from './state.js';
 import { fromText, toText } from './texts.js';
 import { show } from './values.js';
 
@@ -77,6 +88,27 @@ export async function loadDraft(of) {
     if (isMissing) void loadList(true);
   }
   draw(base ? undefined : '#record-title');
+}
+
+let isStale = false;
+let isReading = false;
+
+page.notice = (changes) => {
+  const change = changes.get(Number(draft?.id));
+  const known = JSON.stringify(draft?.base?.data);
+  if (change && !draft?.isSaving && known !== JSON.stringify(change.record)) void reread();
+};
+
+/** Reads the record of the form again: once for all changes that arrive meanwhile. */
+async function reread() {
+  isStale = true;
+  if (isReading) return;
+  isReading = true;
+  while (isStale) {
+    isStale = false;
+    if (draft) await loadDraft(draft);
+  }
+  isReading = false;
 }
 
 const disputed =
@@ -231,17 +263,8 @@ function leadToIssue() {
 
 /** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
 async function createAgain(of) {
-  const { collection, texts } = of;
-  const defaults = Object.fromEntries(collection.fields.map(({ name }) => [name, '']));
-  Object.assign(of, {
-    base: undefined,
-    id: 'new',
-    isGone: false,
-    before: defaults,
-    disputes: {},
-    texts: { ...texts },
-  });
-  await go(address(collection.name, 'new', state.route.query), true);
+  Object.assign(of, { base: undefined, id: 'new', isGone: false, before: {}, disputes: {} });
+  await go(address(of.collection.name, 'new', state.route.query), true);
   return save();
 }
 
@@ -283,19 +306,19 @@ async function remove({ collection, base }) {
   draw(next ? `#${next}` : '#title');
 }
 
-/** @type {(...children: Child[]) => void} */
-export function drawDrawer(...children) {
+/** Draws the form that is open, and more below it. @param {Child} more */
+export function drawDrawer(more) {
   if (!draft) return;
   const { id, base, collection } = draft;
   const kind = id === 'new' ? `New ${collection.one}` : capitalized(`${collection.one} ${id}`);
   const name = base?.data[collection.nameField];
   set('record-title', name ? `${name}` : kind);
   set('record-kind', name ? kind : '');
-  set('record', ...children);
+  set('record', recordForm(draft), more);
 }
 
 /** @param {Draft} of */
-export function recordForm(of) {
+function recordForm(of) {
   const { id, base, collection, mayChange, message } = of;
   const { name, one, title } = collection;
   if (!base && id !== 'new') {
@@ -324,14 +347,7 @@ export function recordForm(of) {
     fields.map((field) => labelled(of, field)),
     h(
       'dl.stack tight',
-      facts.map((field) =>
-        h(
-          'div',
-          { key: field.name },
-          h('dt', field.label),
-          h('dd', show(field, base?.data[field.name])),
-        ),
-      ),
+      facts.map((field) => fact(field.label, show(field, base?.data[field.name]))),
     ),
     !mayChange &&
       h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
@@ -339,7 +355,7 @@ export function recordForm(of) {
     h('p.error', { role: 'alert' }, message),
     mayChange &&
       h(
-        'div.foot actions row pad',
+        'div.foot row pad line',
         of.isGone
           ? isAllowed(collection, 'create', state.me?.role) &&
               button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
@@ -390,16 +406,18 @@ function labelled(of, field) {
     ),
     dispute &&
       h(
-        'dl.dispute note stack tight pad',
-        fact('Before', dispute[0]),
-        fact('Theirs', dispute[1]),
-        fact('Mine', text),
-      ),
-    dispute &&
-      h(
-        'div.actions row',
-        button('Keep mine', () => settle(text)),
-        button('Take theirs', () => settle(dispute[1])),
+        'div.dispute note stack tight pad',
+        h(
+          'dl.stack tight',
+          fact('Before', dispute[0]),
+          fact('Theirs', dispute[1]),
+          fact('Mine', text),
+        ),
+        h(
+          'div.row',
+          button('Keep mine', () => settle(text)),
+          button('Take theirs', () => settle(dispute[1])),
+        ),
       ),
   );
 }

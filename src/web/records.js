@@ -6,11 +6,13 @@
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
 import { isAllowed, toShow } from './model.js';
+import { nameOf } from './names.js';
 import { showNumber } from './numbers.js';
 import { show } from './values.js';
 import {
   address,
   ask,
+  collectionOf,
   copyAsCurl,
   count,
   draw,
@@ -21,7 +23,7 @@ import {
   withQuery,
 } from './state.js';
 
-/** @import { Collection, Description, Field, Row } from './types.js' */
+/** @import { Child, Collection, Description, Field, Row } from './types.js' */
 
 /** The list that is shown. */
 export const list = {
@@ -44,10 +46,11 @@ const typingPauseMs = 300;
 let loading = new AbortController();
 let retry = 0;
 let pause = 0;
-/** Text of the search box, with its spaces. @type {string | undefined} */ let typed;
 /** The filter form is loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 
-export const collectionNow = () => state.collections.find(({ name }) => name === state.route.view);
+const box = part('search', HTMLInputElement);
+
+export const collectionNow = () => collectionOf(state.route.view);
 
 const pageSize = () => Number(parameter('limit')) || 50;
 
@@ -72,7 +75,7 @@ export async function loadList(again = false) {
   if (key === list.key && !again) return;
   if (list.key.split('?')[0] !== `#${view}`) {
     Object.assign(list, { rows: [], total: NaN, selected: [] });
-    filter?.openFilter(false);
+    part('filter', HTMLElement).hidePopover();
     stopTyping();
   }
   Object.assign(list, { key, isBusy: true });
@@ -91,13 +94,16 @@ export async function loadList(again = false) {
       total,
       links,
     } = await call('GET', path, { signal, fields: { Prefer: 'count=exact' } });
+    // The records of this page have gone since its address was made.
+    if (rows.length === 0 && total > 0 && query.has('at')) return await go(withQuery({}), true);
     Object.assign(list, { rows, total, links, query, problem: '', changes: 0 });
     if (!again) part('list', HTMLElement).scrollTop = 0;
   } catch (error) {
     if (signal.aborted) return;
     list.problem = explain(error);
     // The list recovers by itself after a restart of the server.
-    if (error instanceof Problem && error.isPassing)
+    const { status = 400 } = error instanceof Problem ? error : {};
+    if (status === 0 || status === 429 || status > 500)
       retry = window.setTimeout(() => loadList(true), retryMs);
   }
   list.isBusy = false;
@@ -121,12 +127,12 @@ export function showChanges(changes) {
 export function drawRecords(collection) {
   const { name, one, title } = collection;
   const { rows, isBusy, problem, changes, selected } = list;
-  // Another search is in the address, such as after a step back.
-  if (!pause && typed?.trim() !== parameter('q')) typed = undefined;
+  // Another search is in the address, such as after a step back. Spaces that are typed stay.
+  if (!pause && box.value.trim() !== parameter('q')) box.value = parameter('q');
   const mayCreate = isAllowed(collection, 'create', state.me?.role);
   set('records', { 'aria-busy': `${isBusy}` });
   set('title', title);
-  set('search', { hidden: !collection.hasSearch, value: typed ?? parameter('q') });
+  set('search', { hidden: !collection.hasSearch });
   set('show-changes', { hidden: changes === 0 }, `Show changes: ${changes}`);
   set('new', { hidden: !mayCreate, href: address(name, 'new', state.route.query) }, `New ${one}`);
   set('import', { hidden: !mayCreate });
@@ -155,8 +161,8 @@ function drawPages() {
   );
   const isLast = until ? until === 'end' : !next;
   const at = isLast ? total - rows.length : until && !prev ? 0 : Number(start);
-  const range = rows.length > 0 && `${showNumber(at + 1)}–${showNumber(at + rows.length)} of `;
-  set('range', { hidden: list.selected.length > 0 }, range, total >= 0 && showNumber(total));
+  const range = `${showNumber(at + 1)}–${showNumber(at + rows.length)} of ${showNumber(total)}`;
+  set('range', { hidden: list.selected.length > 0 }, rows.length > 0 && total >= 0 && range);
   // A page begins after its cursor or ends before its `until`.
   const before = until ? prev : cursor;
   const hasBefore = before && at > 0;
@@ -174,33 +180,28 @@ function drawPages() {
   }
 }
 
+/** What was typed for one list never reaches another. */
 function stopTyping() {
   clearTimeout(pause);
   pause = 0;
-  typed = undefined;
 }
 
-/**
- * Searches after a pause in typing. One search, however it was typed, is one step back in the history.
- * @type {(event: Event, pauseMs: number) => void}
- */
-function search(event, pauseMs) {
+/** Searches after a pause in typing. One search, however it was typed, is one step back in the history. */
+function search(pauseMs = 0) {
   clearTimeout(pause);
-  const text = (typed = inputOf(event));
   pause = window.setTimeout(() => {
     pause = 0;
-    const former = parameter('q');
-    if (text.trim() !== former)
-      void go(withQuery({ q: text.trim() }), former !== '' && text !== '');
+    const [q, former] = [box.value.trim(), parameter('q')];
+    if (q !== former) void go(withQuery({ q }), !!former && !!q);
   }, pauseMs);
 }
 
-/** Draws the filters of the address as chips, and the form for another filter. @param {Collection} collection */
+/** Draws the filters of the address as chips, and the form for another one. @param {Collection} collection */
 function drawFilters(collection) {
   const chips = filtersOf().map(([name, value]) => {
     const { field, text = name } = collection.filters.find((each) => each.name === name) ?? {};
-    const isNumber = field?.kind === 'number' || field?.kind === 'integer';
-    const shown = field ? toShow(field, isNumber ? Number(value) : value) : value;
+    const target = field?.schema['x-references'];
+    const shown = target ? nameOf(target, value) : field ? toShow(field, value) : value;
     const words = name === 'owner' ? 'Created by me' : `${text} ${shown}`;
     return h(
       'span.chip row',
@@ -212,33 +213,30 @@ function drawFilters(collection) {
     );
   });
   set('chips', false, ...chips);
-  const isOpen = filter?.drawFilter(collection) ?? false;
-  set('filters', { hidden: !isOpen && chips.length === 0 });
-  set('add-filter', { 'aria-expanded': `${isOpen}` });
+  filter?.drawFilter(collection);
 }
 
 /** @param {Collection} collection */
 function nothing(collection) {
   const { name, one, title, fields } = collection;
   const titles = title.toLowerCase();
-  const link = (/** @type {string} */ label, /** @type {string} */ href) =>
-    h('a', { href, onclick: stopTyping }, label);
-  if (list.total > 0) {
-    const first = link('Go to the first page', withQuery({}));
-    return h('div.empty stack', h('p', 'There is nothing left on this page.'), first);
-  }
-  if (filtersOf().length > 0 || parameter('q') !== '') {
-    const all = link('Clear search and filters', address(name));
-    return h('div.empty stack', h('p', `No ${titles} match.`), all);
-  }
-  const mayCreate = isAllowed(collection, 'create', state.me?.role);
+  const empty = (/** @type {string} */ text, /** @type {Child[]} */ ...more) =>
+    h('div.empty stack', h('h2', text), ...more);
+  if (filtersOf().length > 0 || parameter('q'))
+    return empty(
+      `No ${titles} match`,
+      h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters')),
+    );
+  if (!isAllowed(collection, 'create', state.me?.role)) return empty(`There are no ${titles} yet`);
   const body = fields.filter(({ isRequired }) => isRequired).map((field) => `"${field.name}": …`);
-  return h(
-    'div.empty stack',
-    h('p', `There are no ${titles} yet.`),
-    mayCreate && link(`Create the first ${one}`, address(name, 'new')),
-    mayCreate && button('Import a file', () => part('import', HTMLElement).click()),
-    mayCreate && h('code', `curl ${new URL(name, location.href)} --json '{${body.join(', ')}}'`),
+  return empty(
+    `There are no ${titles} yet`,
+    h(
+      'div.row',
+      h('a.primary', { href: address(name, 'new') }, `Create the first ${one}`),
+      button('Import a file', () => part('import', HTMLElement).click()),
+    ),
+    h('code', `curl ${new URL(name, location.href)} --json '{${body.join(', ')}}'`),
   );
 }
 
@@ -263,8 +261,7 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 function cell({ name, nameField }, field, row) {
   const value = row[field.name];
   const title = toShow(field, value);
-  if (field.name !== nameField)
-    return h('td', { class: field.kind, title, 'data-label': field.label }, show(field, value));
+  if (field.name !== nameField) return h('td', { class: field.kind, title }, show(field, value));
   const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
   return h('th', { scope: 'row', title }, h('a', link, bdi(title)));
 }
@@ -279,8 +276,9 @@ function table(collection) {
   const maySelect =
     isAllowed(collection, 'remove', role) &&
     (role === 'admin' || !hasOwners || parameter('owner') !== '');
+  const chosen = new Set(selected.map(({ id }) => id));
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
-    const checked = of.every(({ id }) => selected.some((row) => row.id === id));
+    const checked = of.every(({ id }) => chosen.has(id));
     const onchange = () => select(of, !checked);
     return maySelect && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange });
   };
@@ -289,7 +287,6 @@ function table(collection) {
       .flatMap((each) => (each.collection === collection ? each.rows : []))
       .map(({ id }) => id),
   );
-  const chosen = new Set(selected.map(({ id }) => id));
   const here = address(collection.name, '', state.route.query);
   const body = rows
     .filter(({ id }) => !leaving.has(id))
@@ -328,29 +325,19 @@ function table(collection) {
  */
 function heading({ sortMax }, { name, label, kind, isSortable }) {
   const terms = (parameter('sort') || 'id').split(',');
-  const rank = terms.findIndex((term) => term.replace('-', '') === name);
-  const term = terms[rank];
+  const term = terms.find((each) => each.replace('-', '') === name);
   const others = terms.filter((each) => each !== term && each !== 'id');
-  const sort = [term === name && rank === 0 ? `-${name}` : name, ...others]
-    .slice(0, sortMax)
-    .join();
-  const marks = { id: `sort-${name}`, 'data-rank': terms.length > 1 && term && rank + 1 };
+  const sort = [terms[0] === name ? `-${name}` : name, ...others].slice(0, sortMax).join();
   const direction = term && (term === name ? 'ascending' : 'descending');
   return h(
     'th',
     { scope: 'col', class: kind, 'aria-sort': direction },
-    isSortable ? button(label, () => go(withQuery({ sort })), marks) : label,
+    isSortable ? button(label, () => go(withQuery({ sort })), { id: `sort-${name}` }) : label,
   );
 }
 
-set('search', {
-  onchange: (event) => search(event, 0),
-  oninput: (event) => search(event, typingPauseMs),
-});
-onClick('add-filter', async () => {
-  filter ??= await import('./filter.js');
-  filter.openFilter();
-});
+set('search', { onchange: () => search(), oninput: () => search(typingPauseMs) });
+onClick('add-filter', async () => (filter ??= await import('./filter.js')));
 set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])

@@ -6,7 +6,7 @@
 import { Problem } from './api.js';
 import { part } from './dom.js';
 
-/** @import { Activity, Collection, Removal, Route, User } from './types.js' */
+/** @import { Activity, Change, Collection, Removal, Route, User } from './types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
@@ -27,13 +27,15 @@ export const state = {
 };
 
 /**
- * Functions of `app.js` for the other modules: draw the state, follow the browser's address, start, and sign out.
+ * Functions of higher modules for the others: draw the state, follow the browser's address, start, and sign out.
  */
 export const page = {
   paint() {},
   /** @type {(isSameForm?: boolean) => Promise<void>} */ arrive: async () => {},
   start: async () => {},
   /** @type {(everywhere: boolean) => Promise<void>} */ signOut: async () => {},
+  /** Tells the open form of changes by others. */
+  notice: (/** @type {ReadonlyMap<number, Change>} */ changes) => void changes,
 };
 
 /** @param {string} hash @returns {Route} */
@@ -42,6 +44,12 @@ export function readRoute(hash) {
   const [view = '', id = ''] = path.split('/');
   return { view, id, query: new URLSearchParams(query) };
 }
+
+/** Returns the collection of a name. @param {string} wanted */
+export const collectionOf = (wanted) => state.collections.find(({ name }) => name === wanted);
+
+/** Whether the person's own record is open, beside the overview. */
+export const isAccount = () => !state.isOpen && !state.route.view && state.route.id === 'account';
 
 /** Returns a parameter of the address, or an empty text. @param {string} name */
 export const parameter = (name) => state.route.query.get(name) ?? '';

@@ -3,10 +3,13 @@
 import { bdi, h } from './dom.js';
 import { elementOf, toShow } from './model.js';
 import { nameOf } from './names.js';
-import { showAge } from './numbers.js';
+import { showAge, showTime } from './numbers.js';
 import { address } from './state.js';
 
 /** @import { Child, Field } from './types.js' */
+
+/** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
+export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
 
 /** Describes a value for reading. @type {(field: Field, value: unknown) => Child} */
 export function show(field, value) {
@@ -30,7 +33,7 @@ export function show(field, value) {
     return h('span', look, value ? '✓' : '✕');
   }
   if (kind === 'choice') return h('span.pill', text);
-  if (kind === 'time') return h('time', { datetime: `${value}`, title: text }, showAge(`${value}`));
+  if (kind === 'time') return age(`${value}`);
   if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
   const isAddress = kind === 'text' && /^https?:\/\/\S+$/u.test(text);
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));

@@ -217,7 +217,7 @@ visitTest('after a lost answer the form offers to check what is stored, then to 
   await save(visit);
   await visit.shows('It is not known whether the change was made.', '.record');
   assert.equal(await value('price'), '8');
-  await browser.click('.record .actions [type=button]');
+  await browser.click('.record .foot [type=button]');
   await visit.says('Saved item 2.');
   assert.equal((await stored(visit, 2)).price, 8);
 
@@ -226,7 +226,7 @@ visitTest('after a lost answer the form offers to check what is stored, then to 
   await fill('price', '9');
   await save(visit);
   await visit.shows('It is not known whether the change was made.', '.record');
-  await browser.click('.record .actions [type=button]');
+  await browser.click('.record .foot [type=button]');
   await visit.shows('It was not saved. What you typed is still here.', '.record');
   server.double = letThrough;
   await save(visit);
@@ -246,7 +246,7 @@ visitTest('a create with a lost answer can be checked in the list', { things: 2,
   await save(visit);
   await visit.shows('It is not known whether the change was made.', '.record');
   assert.equal(await visit.text('.record .primary'), 'Try again');
-  await browser.click('.record .actions [type=button]');
+  await browser.click('.record .foot [type=button]');
   await visit.shows('The newest are listed first. If yours is missing, try again.', '.record');
   await visit.shows('Only once', '#list tbody tr');
   assert.equal(await visit.value('name'), 'Only once');
@@ -323,7 +323,10 @@ visitTest('a field that both have changed is asked about; the new version become
   await fill('name', 'Mine');
   await server.as('ada', 'PATCH', '/items/2', { name: 'Theirs', price: 99 });
   await save(visit);
-  assert.equal((await text('.dispute')).replaceAll(/\s+/g, ' '), 'Before Thing 2 Theirs Theirs Mine Mine');
+  assert.equal(
+    (await text('.dispute')).replaceAll(/\s+/g, ' '),
+    'Before Thing 2 Theirs Theirs Mine Mine Keep mine Take theirs',
+  );
   assert.match(await text('.record > .error'), /^Not saved yet: someone else has changed the same field\./);
   assert.equal(await value('name'), 'Mine');
   assert.equal(await value('price'), '99', 'what only they changed is taken');
@@ -334,7 +337,7 @@ visitTest('a field that both have changed is asked about; the new version become
   await visit.shows('Not saved yet: someone else', '.record > .error');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 98 });
   // To keep one's own is to save over the version that has been seen, and over no other one.
-  await browser.click('.dispute + .actions button');
+  await browser.click('.dispute button');
   await server.as('ada', 'PATCH', '/items/2', { price: 100 });
   await save(visit);
   await visit.says('Saved. Someone else had changed price; that was kept.');
@@ -344,7 +347,7 @@ visitTest('a field that both have changed is asked about; the new version become
   await server.as('ada', 'PATCH', '/items/2', { price: 2 });
   await save(visit);
   await text('.dispute');
-  await browser.click('.dispute + .actions button + button');
+  await browser.click('.dispute button + button');
   assert.equal(await value('price'), '2');
   await save(visit);
   await browser.until('return !document.querySelector(".dispute")');

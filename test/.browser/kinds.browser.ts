@@ -16,7 +16,7 @@ const reviews = defineCollection({
 visitTest('references are chosen by searching and shown as links, lists as chips, long texts in a box', {
   things: 3, collections: [reviews], refusals: [422],
 }, async (visit) => {
-  const { browser, server, fill, says, shows, text } = visit;
+  const { browser, server, fill, says, shows } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Desk lamp', price: 5 });
   await visit.signIn('#reviews/new');
   await fill('title', 'Bright');
@@ -45,5 +45,5 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   await says('Saved review 1.');
   assert.deepEqual((await server.as('ada', 'GET', '/reviews/1')).data, { ...stored, title: 'Very bright' });
   await browser.click('#list td a');
-  assert.equal(await text('#record-title'), 'Desk lamp');
+  await shows('Desk lamp', '#record-title');
 });

@@ -88,14 +88,17 @@ visitTest('Save stays in reach in a long form, and values look like what they ar
   await visit.signIn('#orders');
   await browser.resize(1280, 600);
   const cell = (label: string): Promise<string> =>
-    browser.run('return document.querySelector(`td[data-label="${arguments[0]}"]`).innerHTML', label);
+    browser.run(`
+      const at = [...document.querySelectorAll('thead th')].findIndex(({ innerText }) => innerText === arguments[0]);
+      return document.querySelector('tbody tr').children[at + 1].innerHTML;
+    `, label);
   assert.match(await cell('State'), /class="pill">paid</);
   assert.match(await cell('Is gift'), /aria-label="Yes"/);
   assert.match(await cell('Note'), /class="quiet">–</);
   assert.match(await cell('Email'), /href="mailto:grace@example\.org"/);
   assert.match(await cell('Site'), /href="https:\/\/example\.org\/shop" target="_blank" rel="noopener"/);
   assert.match(await cell('Due at'), /<time datetime="[^"]+" title="[^"]*\d{4}[^"]*">2 /);
-  assert.match(await cell('Total'), /12,345\.<wbr>5/);
+  assert.match(await cell('Total'), /12,345\.5/);
   await browser.click('#open-1');
   await browser.until('return document.querySelector(".record")');
   assert.equal(await text('#record-title'), 'Grace Murray');

@@ -93,13 +93,13 @@ visitTest('the search box searches during typing and makes one step in the histo
   await ranges(visit, '1–1 of 1');
   assert.equal(await browser.run('return document.querySelector("#search").value'), 'Thing 59');
   await browser.type('#search', 'nothing like it');
-  await visit.shows('No items match.', '#list');
+  await visit.shows('No items match', '#list');
   await browser.click('#list a');
   await ranges(visit, '1–50 of 60');
   assert.equal(await hash(), '#items');
   assert.equal(await browser.run('return document.querySelector("#search").value'), '');
   await browser.back();
-  await visit.shows('No items match.', '#list');
+  await visit.shows('No items match', '#list');
   assert.equal(await hash(), '#items?q=nothing+like+it');
 });
 
@@ -177,8 +177,8 @@ visitTest('records have addresses, and a bad address leads somewhere', {
     await shows('it was removed, or the address is wrong.', '#drawer');
   }
   await visit.visit('#nothing/here');
-  await shows('There is nothing at this address', '#home');
-  await browser.click('#home a');
+  await shows('There is nothing at this address', '#nowhere');
+  await browser.click('#nowhere a');
   await browser.until('return document.querySelector("#home h1")?.innerText === "Overview"');
   for (const query of ['sort=color', 'color=red', 'price:gte=much', 'cursor=zzz', 'limit=5000']) {
     await visit.visit('#users');
@@ -216,7 +216,7 @@ visitTest('a custom collection is shown as its schema says', {
 }, async (visit) => {
   const { browser, server, fill, says, shows, column, text } = visit;
   await visit.signIn('#spare-parts');
-  await shows('There are no spare parts yet.', '#list');
+  await shows('There are no spare parts yet', '#list');
   assert.equal(await text('#views [aria-current]'), 'Spare parts');
   await browser.click('#list a');
   const labels = 'return [...document.querySelectorAll(".record label")].map((at) => at.innerText)';

@@ -48,18 +48,18 @@ visitTest('other sessions can be ended, one by one and all at once', { refusals:
   const { cookies: [{ name, value }] } = await browser.devtools('Network.getCookies');
   await browser.forget();
   await visit.signIn('#/account');
-  await shows('this one', '#home .rows');
-  await browser.click('#home .rows button');
+  await shows('this one', '#record .rows');
+  await browser.click('#record .rows button');
   await says('The session has ended.');
-  await browser.until('return document.querySelectorAll("#home .rows li").length === 1');
+  await browser.until('return document.querySelectorAll("#record .rows li").length === 1');
   assert.equal((await fetch(`${server.url}/dashboard`, { headers: { Cookie: `${name}=${value}` } })).status, 401);
 
-  await browser.click('#home section > button');
+  await browser.click('#record section > button');
   await shows('Sign out everywhere?', '#everywhere');
   await browser.press(keys.escape);
   await browser.until('return !document.querySelector("#everywhere").open');
   assert.equal((await server.as('ada', 'GET', '/sessions')).data.length, 1, 'it asks before it signs out');
-  await browser.click('#home section > button');
+  await browser.click('#record section > button');
   await browser.click('#everywhere [value=end]');
   await shows('All your sessions have ended.', '#sign-in');
   assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
@@ -176,7 +176,7 @@ visitTest('changing a password needs the current one', { refusals: [422] }, asyn
   const login = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body };
   assert.equal((await fetch(`${server.url}/login`, login)).status, 200);
   await visit.visit('#items');
-  await shows('There are no items yet.');
+  await shows('There are no items yet');
 });
 
 visitTest('with --auth none there is no sign-in and everyone is an administrator', {
@@ -261,5 +261,5 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await browser.reload();
   await shows('The page tries again by itself.', '#failure');
   isAway = false;
-  await browser.until('return document.querySelector("#failure").hidden && document.querySelector("#list tr")');
+  await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
 });

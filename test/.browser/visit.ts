@@ -88,7 +88,8 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
     },
     async idle() {
       await browser.until(`
-        const heading = [...document.querySelectorAll('main h1')].some((each) => each.checkVisibility());
+        const headings = [...document.querySelectorAll('main h1, #record-title')];
+        const heading = headings.some((each) => each.checkVisibility());
         return heading && ![...document.querySelectorAll('[aria-busy=true]')].some((each) => each.checkVisibility());
       `);
     },

@@ -82,13 +82,13 @@ visitTest('a label belongs to one field', { things: 1 }, async (visit) => {
   await visit.signIn('#users/2');
   await browser.until('return document.querySelector("#field-name")');
   await visit.visit('#/account');
-  await browser.until('return document.querySelector("#home #field-name")');
+  await browser.until('return document.querySelector("#record #field-name")');
   const twice = `
     const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
     return ids.filter((id, index) => ids.indexOf(id) !== index);
   `;
   await browser.until(`return (() => { ${twice} })().length === 0`);
-  await browser.click('#home label[for=field-name]');
+  await browser.click('#record label[for=field-name]');
   await focusReaches(visit, 'field-name');
 });
 
