@@ -69,9 +69,10 @@ export function readCookies(fields: Fields, name: string): string[] {
   for (let start = 0; start < text.length;) {
     const next = text.indexOf(';', start);
     const end = next === -1 ? text.length : next;
-    const equals = text.indexOf('=', start);
-    const isNamed = equals !== -1 && equals < end && text.slice(start, equals).trim() === name;
-    if (isNamed) values.push(text.slice(equals + 1, end).trim());
+    const pair = text.slice(start, end);
+    const equals = pair.indexOf('=');
+    const isNamed = equals !== -1 && pair.slice(0, equals).trim() === name;
+    if (isNamed) values.push(pair.slice(equals + 1).trim());
     start = end + 1;
   }
   return values;
