@@ -16,7 +16,7 @@ export function run(directory: string, command: string, ...words: readonly strin
 /** A clone of the project with its development packages installed. */
 export function clone(directory: string): string {
   mkdirSync(directory);
-  for (const entry of ['src', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md']) {
+  for (const entry of ['.ci', 'src', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md']) {
     cpSync(join(projectDirectory, entry), join(directory, entry), { recursive: true });
   }
   symlinkSync(join(projectDirectory, 'node_modules'), join(directory, 'node_modules'), 'junction');

@@ -14,10 +14,12 @@ import { signInAndWrite } from './caller.ts';
  * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
  * cannot be locked down itself, so there the servers that it starts are.
  */
-const startsServers = ['test/cli/serve.test.ts', 'test/readme.test.ts'];
+const startsServers = ['test/cli/serve.test.ts', 'test/cli/standard-error.test.ts', 'test/readme.test.ts'];
 const outside: Readonly<Record<string, string>> = {
   'test/store/heap.test.ts': 'starts a process with little memory, without a server',
+  'test/api/full-disk.test.ts': 'mounts a file system of its own',
   'test/architecture.test.ts': 'reads the source: nothing is served',
+  'test/cluster/alerts.test.ts': 'starts promtool, without a server',
   'test/bench.test.ts': 'starts the bench, without a server',
   'test/handbook.test.ts': 'reads the source: nothing is served',
   'test/web/assets.test.ts': 'reads the source: the page is served in test/api/pages.test.ts',
@@ -79,7 +81,7 @@ test('a locked server keeps its data and reaches no other directory', async (t) 
   const other = temporaryDirectory(t);
   const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', other], { encoding: 'utf8' });
   assert.equal(denied.status, 74, 'another directory is out of reach');
-  assert.match(denied.stderr, /^Cannot use --data: ".*" is out of reach; the flags of this locked-down run .*\n$/);
+  assert.match(denied.stderr, /"message":"Cannot go on: [^"]*"[^"]*" is out of reach; the flags of this locked-down run /);
 });
 
 /** One life of a server: start, page, sign in by token and cookie, write, end. The number of items by then. */
