@@ -118,7 +118,8 @@ for (const [name, make] of Object.entries(made)) {
 }
 
 test('the trusted path has the size that is stated, and needs nothing of what may be skipped', () => {
-  const [, table = '', skipped = ''] = /<!-- trusted-path -->\n(.*?)\n<!-- \/trusted-path -->\n\n(.*?)\n\n/s.exec(all) ?? [];
+  const block = /<!-- trusted-path -->\n(.*?)\n<!-- \/trusted-path -->\n\n(.*?)\n\n/s;
+  const [, table = '', skipped = ''] = block.exec(all) ?? [];
   const named = [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, path = '']) => path);
   const closed = new Set(named);
   for (const path of closed) {

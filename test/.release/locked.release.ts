@@ -81,7 +81,8 @@ test('a locked server keeps its data and reaches no other directory', async (t) 
   const other = temporaryDirectory(t);
   const denied = spawnSync(process.execPath, [...flags, main, 'serve', '--data', other], { encoding: 'utf8' });
   assert.equal(denied.status, 74, 'another directory is out of reach');
-  assert.match(denied.stderr, /"message":"Cannot go on: [^"]*"[^"]*" is out of reach; the flags of this locked-down run /);
+  const refusal = /"message":"Cannot go on: [^"]*"[^"]*" is out of reach; the flags of this locked-down run /;
+  assert.match(denied.stderr, refusal);
 });
 
 /** One life of a server: start, page, sign in by token and cookie, write, end. The number of items by then. */

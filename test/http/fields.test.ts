@@ -86,7 +86,8 @@ test('all cookies of one name are read', () => {
 });
 
 test('a cookie field is read once: its length counts, not what stands in it', () => {
-  assert.deepEqual(readCookies(fields({ Cookie: `${';'.repeat(2 ** 22)}sid=a` }), 'sid'), ['a'], 'else it takes minutes');
+  const many = fields({ Cookie: `${';'.repeat(2 ** 22)}sid=a` });
+  assert.deepEqual(readCookies(many, 'sid'), ['a'], 'else it takes minutes');
 });
 
 test('the cross-site rule', () => {
