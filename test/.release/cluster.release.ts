@@ -4,8 +4,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-test('the suites of the API and of accounts pass over a cluster', () => {
-  const files = ['api', 'accounts'].flatMap((folder) => {
+test('the suites of the API, of accounts and of collections pass over a cluster', () => {
+  const files = ['api', 'accounts', 'collections'].flatMap((folder) => {
     const directory = join(import.meta.dirname, '..', folder);
     return readdirSync(directory).filter((name) => name.endsWith('.test.ts')).map((name) => join(directory, name));
   });

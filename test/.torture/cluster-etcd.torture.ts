@@ -5,9 +5,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { codeIs, refusedWith, until } from '../.support/cluster/cases.ts';
 import { conform } from '../.support/cluster/conformance.ts';
-import { makeNode, startNode } from '../.support/cluster/nodes.ts';
+import { makeNode, sharedLog, startNode } from '../.support/cluster/nodes.ts';
 import { Proxy } from '../.support/cluster/proxy.ts';
 import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from '../.support/cluster/real-etcd.ts';
+import { makeBlog } from '../.support/store/blog.ts';
+import { seeded } from '../.support/store/fixtures.ts';
+import { askBlogs } from '../.support/store/histories.ts';
 
 /** The cases that depend on etcd itself. `cases.test.ts` has all cases, over the small etcd. */
 
@@ -127,4 +130,28 @@ test('after a change of the format, running nodes write nothing more', { skip: n
   await assert.rejects(node.add('b'), codeIs('outcome_unknown'));
   assert.ok(refusedWith(75, /new epoch or format/)(node.failures[0]));
   await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /all nodes need the same version/));
+});
+
+test('references and unique values hold over five nodes and three members, one of which is killed', {
+  skip: noEtcd,
+}, async (t) => {
+  const etcd = await startEtcd(t, { members: 3 });
+  const nodes = [0, 1, 2, 3, 4].map((first) => makeBlog({ log: sharedLog(etcd.addresses, { first: first % 3 }) }));
+  for (const { store } of nodes) {
+    await store.start();
+    t.after(() => store.close());
+  }
+  const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
+  const asking = askBlogs(seeded(seed), [...nodes, ...nodes, ...nodes, ...nodes], 200);
+  await until(() => (nodes[0]?.store.status().sequence ?? 0) > 300, 60_000);
+  await etcd.kill(1);
+  await delay(2000);
+  etcd.launch(1);
+  const { done, failed, model } = await asking;
+  const late = makeBlog({ log: sharedLog(etcd.addresses) });
+  await late.store.start();
+  assert.equal(late.content(), model.content());
+  const { sequence } = late.store.status();
+  await late.store.close();
+  t.diagnostic(`seed ${seed}: ${done} operations in one order, ${failed} without an outcome, ${sequence} commits`);
 });

@@ -6,8 +6,11 @@ import {
   assertEqual, codeIs, fail, groupsIn, isAppend, noLeader, putsPointer,
   assertWatched, readsPart, refusedWith, startEtcd, until,
 } from '../.support/cluster/cases.ts';
-import { figure, makeNode, SetClock, startNode, type Node } from '../.support/cluster/nodes.ts';
+import { figure, makeNode, SetClock, sharedLog, startNode, type Node } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
+import { makeBlog } from '../.support/store/blog.ts';
+import { seeded } from '../.support/store/fixtures.ts';
+import { askBlogs } from '../.support/store/histories.ts';
 
 /** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
 
@@ -514,4 +517,19 @@ test('every listener gets the changes of all nodes in the order of the commits',
   await Promise.all([one.store.confirm(), two.store.confirm()]);
   const expected = Array.from({ length: 60 }, (_, n) => n + 1);
   assert.deepEqual(heard, [expected, expected]);
+});
+
+test('references and unique values hold over all nodes, whatever they write at the same time', async (t) => {
+  const etcd = await startEtcd(t);
+  const nodes = [1, 2, 3].map(() => makeBlog({ log: sharedLog(etcd.addresses) }));
+  for (const { store } of nodes) {
+    await store.start();
+    t.after(() => store.close());
+  }
+  const { done, failed, model } = await askBlogs(seeded(1), [...nodes, ...nodes, ...nodes], 12);
+  assert.deepEqual([done, failed], [108, 0]);
+  const late = makeBlog({ log: sharedLog(etcd.addresses) });
+  await late.store.start();
+  assert.equal(late.content(), model.content());
+  await late.store.close();
 });

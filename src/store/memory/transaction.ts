@@ -21,12 +21,12 @@ export class TableTransaction implements Transaction {
   readonly changes: Change[] = [];
   /** False once the work has returned. Then the transaction refuses to be used. */
   isOpen = true;
-  readonly #sequence: number;
+  /** That of the commit, which becomes the revision of every record that it writes. */
+  readonly sequence: number;
   #encoded = '';
 
-  /** `sequence` is that of the commit, and becomes the revision of every record it writes. */
   constructor(sequence: number) {
-    this.#sequence = sequence;
+    this.sequence = sequence;
   }
 
   /** The commit as a JSON array, as the log has it. */
@@ -97,7 +97,7 @@ export class TableTransaction implements Transaction {
 
   #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
     const table = this.#table(collection);
-    const stored = complete<R>(id, this.#sequence, record);
+    const stored = complete<R>(id, this.sequence, record);
     const taken = table.conflict(id, stored);
     if (taken !== undefined) throw new UniqueKeyError(table.name, taken);
     this.#change(table, id, stored);
@@ -107,7 +107,7 @@ export class TableTransaction implements Transaction {
   #change<R extends StoredRecord>(table: Table<R>, id: number, record: R | undefined): void {
     const [before, nextId] = [table.getPending(id), table.nextPendingId];
     table.putPending(id, record);
-    const sequence = this.#sequence;
+    const { sequence } = this;
     this.changes.push({ collection: table, id, record, before, nextId, sequence });
     const separator = this.#encoded === '' ? '[' : ',';
     this.#encoded += `${separator}["${table.name}",${JSON.stringify(record ?? id)}]`;

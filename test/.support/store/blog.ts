@@ -14,6 +14,7 @@ import { defineCollection, type Shape } from '../../../src/index.ts';
 import { draft } from '../../../src/schema/check.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
+import { TableTransaction } from '../../../src/store/memory/transaction.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { all, machineWith, seededRandom, steppingClock, tick } from './fixtures.ts';
 
@@ -76,8 +77,11 @@ export function randomOperation(next: () => number, idsOf: (name: Name) => reado
 
 export interface Blog {
   readonly store: Store;
-  /** Does an operation. Resolves with 'done' or with the code of its refusal. */
-  run(operation: Operation): Promise<string>;
+  /**
+   * Does an operation. Resolves with 'done' or with the code of its refusal. `onRun` gets the transaction each time
+   * that it runs.
+   */
+  run(operation: Operation, onRun?: (transaction: TableTransaction) => void): Promise<string>;
   ids(name: Name): number[];
   /** All records by collection, as the model has them. */
   content(): string;
@@ -87,15 +91,17 @@ export interface Blog {
   pass(ms: number): Promise<void>;
 }
 
-/** Opens the blog. `watch` sees each work of a transaction just before it runs. */
-export function makeBlog(options: Partial<StoreOptions>, watch: () => () => void = () => () => undefined): Blog {
+/** Makes a blog that has not started. */
+export function makeBlog(options: Partial<StoreOptions>): Blog {
   const [clock, machine] = [steppingClock(), machineWith()];
   const store = openStore({ random: seededRandom(1), machine, clock, ...options });
   const { write } = store;
+  let watch: (transaction: TableTransaction) => void = () => undefined;
   store.write = (work) => {
-    const onRun = watch();
+    const onRun = watch;
     return write((transaction) => {
-      onRun();
+      assert.ok(transaction instanceof TableTransaction);
+      onRun(transaction);
       return work(transaction);
     });
   };
@@ -124,10 +130,15 @@ export function makeBlog(options: Partial<StoreOptions>, watch: () => () => void
   };
   return {
     store,
-    run: (operation) => start(operation).then(() => 'done', (error: unknown) => {
-      assert.ok(error instanceof CairnError, error instanceof Error ? error.stack : String(error));
-      return error.code;
-    }),
+    async run(operation, onRun = () => undefined) {
+      watch = onRun;
+      const started = start(operation);
+      watch = () => undefined;
+      return started.then(() => 'done', (error: unknown) => {
+        assert.ok(error instanceof CairnError, error instanceof Error ? error.stack : String(error));
+        return error.code;
+      });
+    },
     pass(ms) {
       clock.advance(ms);
       return tick(machine);
