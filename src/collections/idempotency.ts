@@ -62,10 +62,12 @@ type KeptResult = StoredRecord & Input<typeof keptFields>;
 export class IdempotencyKeys {
   readonly #results: Collection<KeptResult>;
   readonly #clock: Clock;
+  readonly #keysMax: number;
 
   /** Registers the collection of results with a store that has not started. */
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, keysMax: number = limits.keysMax) {
     this.#clock = clock;
+    this.#keysMax = keysMax;
     this.#results = store.collection<KeptResult>({
       name: 'idempotency-keys',
       parse: storedRecordParser(keptFields),
@@ -125,7 +127,7 @@ export class IdempotencyKeys {
     const own = transaction.oldest(results, 'caller', caller);
     const oldest = transaction.oldest(results, 'all', '');
     let surplus = count >= limits.keysPerCallerMax ? own : undefined;
-    for (let rank = rankMax; surplus === undefined && results.size >= limits.keysMax; rank -= 1) {
+    for (let rank = rankMax; surplus === undefined && results.size >= this.#keysMax; rank -= 1) {
       surplus = rank < 0 ? oldest : transaction.oldest(results, 'rank', rank);
     }
     for (const kept of new Set([own, oldest, surplus])) {
