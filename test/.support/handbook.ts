@@ -1,0 +1,122 @@
+/**
+ * The blocks of README.md and src/README.md that are made from the code. Each stands between `<!-- name -->` and
+ * `<!-- /name -->`. As a program, this writes them anew: `node test/.support/handbook.ts`.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { exitMeanings } from '../../src/base/errors.ts';
+import { routeTable } from '../../src/api/routes.ts';
+import { limits } from '../../src/base/limits.ts';
+import { allCommands } from '../../src/cli/commands.ts';
+import { options, secrets } from '../../src/config/config.ts';
+import { settings } from '../../src/config/settings.ts';
+import { refusals } from '../../src/store/recovery/cases.ts';
+import { projectDirectory } from './source.ts';
+
+export const pages = ['README.md', 'src/README.md'] as const;
+export const projectText = (path: string): string => readFileSync(join(projectDirectory, path), 'utf8');
+
+/** A page in three parts: up to a block, the block, and the rest. */
+export function partsOf(page: string, name: string): readonly [string, block: string, string] | undefined {
+  const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`];
+  const [text, start] = [projectText(page), projectText(page).indexOf(open)];
+  const end = text.indexOf(close, start);
+  if (start === -1 || end === -1) return undefined;
+  const begin = start + open.length;
+  return [text.slice(0, begin), text.slice(begin, end), text.slice(end)];
+}
+
+/** The only page with a block. */
+export function pageWith(name: string): (typeof pages)[number] {
+  const [page, ...others] = pages.filter((each) => partsOf(each, name) !== undefined);
+  assert.ok(page !== undefined && others.length === 0, `one page has the block "${name}"`);
+  return page;
+}
+
+const mostUsed = [
+  'port', 'host', 'directory', 'collections', 'registration', 'tlsCert', 'tlsKey', 'trustedProxies', 'opsPort',
+  'corsOrigins',
+] as const;
+const commands = await allCommands();
+
+/** Makes the lines of each block. */
+const blocks: Readonly<Record<string, () => readonly string[]>> = {
+  routes: () => [
+    '| Method and path | Who | What |',
+    '|---|---|---|',
+    ...Array.from(routeTable().values(), ({ method, path, access, summary }) =>
+      row(`\`${method} ${path}\``, access, summary)),
+  ],
+  paths: () => [
+    '| Path | Methods, and who may use them |',
+    '|---|---|',
+    ...Array.from(new Set(Array.from(routeTable().values(), ({ path }) => path)), (path) => {
+      const routes = [...routeTable().values()].filter((route) => route.path === path);
+      return row(`\`${path}\``, routes.map(({ method, access }) => `${method} ${access}`).join(', '));
+    }),
+  ],
+  'most-used': () => [
+    '| Option | Default | What it is for |',
+    '|---|---|---|',
+    ...mostUsed.map((key) => options[key]).map(({ name, placeholder, defaultText, help }) =>
+      row(`\`--${name} ${placeholder}\``, defaultText, help)),
+  ],
+  options: () => [
+    '| Option | Default | Allowed | What it is for |',
+    '|---|---|---|---|',
+    ...Object.entries(options).map(([key, { name, variable, placeholder, allowed, defaultText, help }]) => {
+      const flag = placeholder === '' ? `--${name}` : `--${name} ${placeholder}`;
+      const names = [flag, variable, ...(key in settings ? [key] : [])].map((text) => `\`${text}\``);
+      return row(names.join(' '), defaultText, allowed, help);
+    }),
+    ...Object.entries(secrets).map(([name, help]) =>
+      row(`\`${name}\` \`${name}_FILE\``, '', 'a secret: no flag', help)),
+  ],
+  commands: () => [
+    '| Command | What it does |',
+    '|---|---|',
+    ...commands.map(({ name, operands = [], summary }) =>
+      row(`\`${['cairn', name, ...operands].join(' ')}\``, summary)),
+  ],
+  'exit-codes': () => [
+    '| Exit code | What it means |',
+    '|--:|---|',
+    ...Object.entries(exitMeanings).map((cells) => row(...cells)),
+  ],
+  recovery: () => [
+    '| Code | What was found | What to do |',
+    '|---|---|---|',
+    ...Object.entries(refusals).map(([label, { found, remedy }]) => row(label, found, remedy('DATA'))),
+  ],
+  limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
+};
+
+/** What each block should say. */
+export const wanted: ReadonlyMap<string, string> = new Map(
+  Object.entries(blocks).map(([name, make]) => [name, make().map((line) => `${line}\n`).join('')]),
+);
+
+/** Each limit with the comment before it, which no program can ask for. */
+function limitRows(): string[] {
+  const text = projectText('src/base/limits.ts');
+  return Object.entries(limits).map(([name, value]) => {
+    const [before = ''] = text.split(`\n  ${name}:`);
+    const comment = before.endsWith('*/') ? before.slice(before.lastIndexOf('/**')) : '';
+    // Without the stars of its lines.
+    const sentences = comment.split('\n').map((line) => line.replace(/^\s*\/?\*+\/?|\*\/$/g, '').trim());
+    return row(`\`${name}\``, value.toLocaleString('en'), sentences.filter(Boolean).join(' '));
+  });
+}
+
+function row(...cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  for (const [name, block] of wanted) {
+    const page = pageWith(name);
+    const [before = '', , after = ''] = partsOf(page, name) ?? [];
+    writeFileSync(join(projectDirectory, page), before + block + after);
+  }
+}
