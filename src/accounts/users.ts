@@ -74,15 +74,14 @@ export class Users {
   }
 
   /**
-   * Adds a user as `add` does, unless there is one already. Returns whether it did. Only one
-   * of several nodes that start together adds the user.
+   * Adds a user as `add` does, unless there is one already. Only one of several nodes that start
+   * together adds the user.
    */
-  async addFirst(body: JsonValue): Promise<boolean> {
+  async addFirst(body: JsonValue): Promise<void> {
     const input = this.acceptNew(localAdministrator, body);
-    const added = await this.#insert(localAdministrator, input, undefined, (_, insert) =>
+    await this.#insert(localAdministrator, input, undefined, (_, insert) =>
       this.records.size > 0 ? undefined : { created: insert(), isReplay: false },
     );
-    return added !== undefined;
   }
 
   /**

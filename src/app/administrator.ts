@@ -6,12 +6,10 @@ import { CairnError } from '../base/errors.ts';
 export interface Administrator {
   readonly email: string;
   /**
-   * The password, or a function that makes one. It is called just before the user is
-   * made.
+   * The password, or a function that makes one. It is called just before the user is made.
+   * Nodes of a cluster that start together all call theirs, which have to return the same.
    */
   readonly password: string | (() => string | Promise<string>);
-  /** Called when this process has made the user, and not another node of a cluster. */
-  readonly onMade?: () => void | Promise<void>;
 }
 
 const fields = { name: 'Administrator', role: 'admin' };
@@ -35,8 +33,7 @@ export function checkAdministrator(users: Users, { email, password }: Administra
 export async function makeAdministrator(users: Users, administrator: Administrator): Promise<void> {
   if (users.records.size > 0) return;
   checkAdministrator(users, administrator);
-  const { email, password: given, onMade } = administrator;
+  const { email, password: given } = administrator;
   const password = typeof given === 'string' ? given : await given();
-  const isMade = await users.addFirst({ ...fields, email, password });
-  if (isMade) await onMade?.();
+  await users.addFirst({ ...fields, email, password });
 }

@@ -46,11 +46,17 @@ export interface ClusterNode extends Place {
   guard(handle: Handle, store: Store): Handle;
 }
 
+/**
+ * What a node is for: it serves, or it is part of a command. Only servers make a cluster, and
+ * add to its declaration; `check` compares its own.
+ */
+export type NodePurpose = 'serve' | 'check' | 'command';
+
 /** Prepares a node. Nothing is asked before its store starts. */
 export function joinCluster(
   cluster: ClusterOptions,
   options: CompleteOptions,
-  creates = true,
+  purpose: NodePurpose = 'serve',
 ): ClusterNode {
   const { secret, clock, random, log } = options;
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
@@ -71,8 +77,8 @@ export function joinCluster(
           etcd,
           prefix,
           kid,
-          creates,
-          declaration: creates ? declarationOf(options) : undefined,
+          creates: purpose === 'serve',
+          declaration: purpose === 'command' ? undefined : declarationOf(options),
           maxAgeMs,
           clock,
           random,
@@ -84,7 +90,9 @@ export function joinCluster(
         tables,
       )),
     async loadKeys() {
-      return (ring ??= await node.changeKeys((found = newKeyRing(random, clock.now())) => found));
+      const made = await node.changeKeys((found = newKeyRing(random, clock.now())) => found);
+      // Meanwhile the watch may have brought a later one.
+      return (ring ??= made);
     },
     async changeKeys(change) {
       const [meta, keys] = [`${prefix}meta`, `${prefix}keys`];

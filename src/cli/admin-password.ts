@@ -4,33 +4,45 @@ import type { Users } from '../accounts/users.ts';
 import { replaceFile } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 
-/**
- * The file in the data directory with the generated password of the first administrator.
- */
+/** Where the generated password of the first administrator is kept until it is changed. */
+export interface PasswordPlace {
+  /**
+   * Keeps a password and returns it, and where it is. Where another node of the cluster has
+   * kept one before, returns that one.
+   */
+  keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
+  forget(): Promise<unknown>;
+}
+
 const fileName = 'admin-password';
 
-/** Writes the password to the file, and returns its path. */
-export async function keepAdminPassword(directory: string, password: string): Promise<string> {
-  const files = new NodeFiles(directory);
-  await files.prepare();
-  try {
-    await replaceFile(files, fileName, Buffer.from(`${password}\n`));
-  } finally {
-    await files.close();
-  }
-  return join(directory, fileName);
+/** The place on one machine: a file in the data directory. */
+export function passwordFileIn(directory: string): PasswordPlace {
+  const path = join(directory, fileName);
+  return {
+    async keep(password) {
+      const files = new NodeFiles(directory);
+      await files.prepare();
+      try {
+        await replaceFile(files, fileName, Buffer.from(`${password}\n`));
+      } finally {
+        await files.close();
+      }
+      return { password, where: path };
+    },
+    forget: () => unlink(path),
+  };
 }
 
 /**
- * Removes the file if this user, who was removed or has a new password, is the first one.
+ * Forgets the password if this user, who was removed or has a new one, is the first one.
  * After a repair that lost all users, the id of the first one is not 1.
  */
 export async function forgetAdminPassword(
-  directory: string,
+  place: PasswordPlace,
   users: Users,
   userId: unknown,
 ): Promise<void> {
   const [oldest] = users.records.view().blocks[0] ?? [];
-  if (Number(userId) <= (oldest?.id ?? 0))
-    await unlink(join(directory, fileName)).catch(() => undefined);
+  if (Number(userId) <= (oldest?.id ?? 0)) await place.forget().catch(() => undefined);
 }

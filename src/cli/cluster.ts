@@ -3,24 +3,31 @@ import { keyFile } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock as clock, systemRandom as random } from '../base/system.ts';
+import type { Declarations } from '../collections/declaration-file.ts';
 import type { ClusterOptions } from '../config/settings.ts';
-import { ClusterError, hasValue, isAt, put, range } from '../store/cluster/etcd.ts';
-import { findLog, metaOf } from '../store/cluster/founding.ts';
+import { ClusterError, hasValue, isAt, put, range, remove } from '../store/cluster/etcd.ts';
+import { findLog, metaOf, openMs, roomTest } from '../store/cluster/founding.ts';
 import { firstHead } from '../store/cluster/group-format.ts';
 import { writeSnapshot } from '../store/cluster/shared-snapshot.ts';
 import { newEpoch } from '../store/log.ts';
 import { openStore } from '../store/open-store.ts';
 import type { AnyTable } from '../store/memory/table.ts';
+import type { PasswordPlace } from './admin-password.ts';
 import type { Copy } from '../store/recovery/offline.ts';
 import { imageOf, type Image } from '../store/recovery/snapshot.ts';
 
 /** Reaches a cluster. Does not make one. */
-export function openTools(cluster: ClusterOptions, secret: string | undefined): ClusterTools {
-  return new ClusterTools(joinCluster(cluster, completeOptions({ cluster, secret }), false));
+export function openTools(
+  cluster: ClusterOptions,
+  secret: string | undefined,
+  declared?: Partial<Declarations>,
+): ClusterTools {
+  const options = completeOptions({ cluster, secret, ...declared });
+  return new ClusterTools(joinCluster(cluster, options, declared ? 'check' : 'command'));
 }
 
 /** The work of commands on a cluster. */
-export class ClusterTools {
+export class ClusterTools implements PasswordPlace {
   readonly node: ClusterNode;
 
   constructor(node: ClusterNode) {
@@ -66,6 +73,32 @@ export class ClusterTools {
     const compare = [isAt(key, meta?.revision ?? 0)];
     await etcd.txn({ compare, success: [put(key, metaOf(newEpoch(random), kid))] });
     await store.close();
+  }
+
+  async keep(password: string): Promise<{ readonly password: string; readonly where: string }> {
+    const key = this.#passwordKey;
+    const compare = [isAt(key, 0)];
+    const kept = range(key);
+    const { found } = await this.node.etcd.txn({
+      compare,
+      success: [put(key, password), kept],
+      failure: [kept],
+    });
+    const where = `etcd: see "etcdctl get --print-value-only ${key}"`;
+    return { password: String(found.at(-1)?.[0]?.value), where };
+  }
+
+  forget(): Promise<unknown> {
+    return this.node.etcd.txn({ success: [remove(this.#passwordKey, '')] });
+  }
+
+  /** @throws ClusterError where etcd accepts no writes */
+  async testRoom(): Promise<void> {
+    await this.node.etcd.txn(roomTest(this.node.prefix), AbortSignal.timeout(openMs));
+  }
+
+  get #passwordKey(): string {
+    return `${this.node.prefix}admin-password`;
   }
 
   async #open() {

@@ -83,13 +83,17 @@ export function findCommand(
 }
 
 /**
- * Returns the cluster that the options name. Without `--cluster`, its code is not loaded.
+ * Returns the cluster that the options name. Without `--cluster`, its code is not loaded. With
+ * `declared`, its declaration is compared with these collections.
  */
-export async function clusterOf(call: Call): Promise<ClusterTools | undefined> {
+export async function clusterOf(
+  call: Call,
+  declared?: Partial<Declarations>,
+): Promise<ClusterTools | undefined> {
   const cluster = readCluster(call.given);
   if (cluster === undefined) return undefined;
   const secret = readSecret('CAIRN_SECRET', call.given);
-  return (await import('./cluster.ts')).openTools(cluster, secret);
+  return (await import('./cluster.ts')).openTools(cluster, secret, declared);
 }
 
 /**

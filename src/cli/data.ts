@@ -30,15 +30,18 @@ import {
   type Command,
   type Terminal,
 } from './command.ts';
+import type { Declarations } from '../collections/declaration-file.ts';
+import type { ClusterTools } from './cluster.ts';
 import { checkDirectory, failure, ok, warning, type Finding } from './findings.ts';
 
 /** The commands for the data directory as a whole. */
 export const dataCommands: readonly Command[] = [
   {
     name: 'check',
-    summary: 'Verifies every data file, its permissions and the keys; also beside a running server',
-    options: [options.directory, options.collections],
-    secrets: ['CAIRN_SECRET'],
+    summary:
+      'Verifies every data file, its permissions and the keys, or a cluster; also beside servers',
+    ...storeAccess,
+    options: [...storeAccess.options, options.collections],
     run: check,
   },
   {
@@ -91,6 +94,10 @@ const signInAgain =
 
 async function check(call: Call): Promise<ExitCode> {
   const { terminal } = call;
+  const file = call.read(options.collections);
+  const declared = file === undefined ? undefined : await declarationsOf(file);
+  const cluster = await clusterOf(call, declared);
+  if (cluster !== undefined) return checkCluster(terminal, cluster, declared);
   const directory = dataDirectory(call);
   const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress?.(`checking ${directory}`);
@@ -110,6 +117,30 @@ async function check(call: Call): Promise<ExitCode> {
   }
   const hasFailed = findings.some(({ level }) => level === 'failure');
   return hasFailed ? 78 : 0;
+}
+
+/**
+ * Reads a cluster as a node with these collections does that starts now, and writes nothing.
+ * @throws ClusterError where such a node would not start
+ */
+async function checkCluster(
+  terminal: Terminal,
+  cluster: ClusterTools,
+  declared?: Partial<Declarations>,
+): Promise<ExitCode> {
+  const { store } = openData(completeOptions(declared ?? {}), undefined, cluster.node);
+  await store.start();
+  const { collections, sequence } = store.status();
+  const room = await cluster.testRoom().then(
+    () => ok('etcd accepts writes'),
+    (error: Error) => failure(`No write succeeds: ${error.message}`),
+  );
+  await store.close();
+  const fit = ok('The declared collections fit the others, and all records');
+  const unknown = warning('No collections are compared with the others; use --collections');
+  const place = ok(`${cluster.node.prefix} in etcd holds all commits up to ${sequence}`);
+  show(terminal, [...counts({ collections }).map(ok), declared ? fit : unknown, place, room]);
+  return room.level === 'failure' ? 78 : 0;
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   type LogSink,
   type Observer,
 } from '../observability/log.ts';
-import { forgetAdminPassword, keepAdminPassword } from './admin-password.ts';
+import { forgetAdminPassword, passwordFileIn, type PasswordPlace } from './admin-password.ts';
 import { declarationsOf, type Command, type Terminal } from './command.ts';
 
 /** The command that serves the API. */
@@ -91,7 +91,11 @@ async function start(
   const { host, port, directory, opsHost, opsPort } = config;
   const begin = systemClock.elapsed();
   const tls = await loadTls(config);
-  const observers: Observer[] = [passwordWatcher(directory, () => app.users)];
+  const { cluster, secret } = config;
+  const place = cluster
+    ? (await import('./cluster.ts')).openTools(cluster, secret)
+    : passwordFileIn(directory);
+  const observers: Observer[] = [passwordWatcher(place, () => app.users)];
   const metrics =
     opsPort === undefined ? undefined : new (await import('../observability/metrics.ts')).Metrics();
   if (metrics !== undefined) observers.push(metrics);
@@ -99,10 +103,10 @@ async function start(
     {
       ...settingsOf(config),
       ...(await declarationsOf(config.collections)),
-      directory: config.cluster === undefined ? directory : undefined,
-      cluster: config.cluster,
-      secret: config.secret,
-      administrator: firstAdministrator(config, terminal),
+      directory: cluster === undefined ? directory : undefined,
+      cluster,
+      secret,
+      administrator: firstAdministrator(config, terminal, place),
       log,
       onFailure,
     },
@@ -111,7 +115,7 @@ async function start(
   log.message('notice', 'Cairn is loaded', {
     version,
     node: process.version,
-    directory: config.cluster === undefined ? resolve(directory) : config.cluster.prefix,
+    directory: cluster === undefined ? resolve(directory) : cluster.prefix,
     records: app.store.status().collections.reduce((sum, { records }) => sum + records, 0),
     loadMs: Math.round(systemClock.elapsed() - begin),
   });
@@ -138,13 +142,13 @@ async function start(
   }
 }
 
-/** Removes the file with the generated password when that password is no longer good. */
-function passwordWatcher(directory: string, users: () => Users): Observer {
+/** Removes the generated password where it is kept, when it is no longer good. */
+function passwordWatcher(place: PasswordPlace, users: () => Users): Observer {
   return {
     request: () => undefined,
     security(event, { userId }) {
       if (event !== 'password_changed' && event !== 'user_removed') return;
-      void forgetAdminPassword(directory, users(), userId);
+      void forgetAdminPassword(place, users(), userId);
     },
   };
 }
@@ -231,30 +235,35 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
 }
 
 /**
- * Returns the administrator of the first start. A generated password is shown or kept
- * before the user is made. In a cluster, only the node that made the user does so,
- * afterwards. Where nobody signs in, none is generated, so that it is shown when it is needed.
+ * Returns the administrator of the first start. A generated password is kept or shown before
+ * the user is made. Where nobody signs in, none is generated, so that it is shown when it is
+ * needed.
  */
-function firstAdministrator(config: Config, terminal: Terminal): Administrator | undefined {
-  const { adminEmail: email, adminPassword, auth, passwordLengthMin, cluster } = config;
+function firstAdministrator(
+  config: Config,
+  terminal: Terminal,
+  place: PasswordPlace,
+): Administrator | undefined {
+  const { adminEmail: email, adminPassword, auth, passwordLengthMin } = config;
   if (adminPassword !== undefined) return { email, password: adminPassword };
   if (auth === 'none') return undefined;
   const bytes = Math.max(18, Math.ceil((passwordLengthMin * 3) / 4));
-  const password = systemRandom(bytes).toString('base64url');
-  const keep = (): Promise<void> => keepPassword(config, terminal, password);
-  if (cluster !== undefined) return { email, password, onMade: keep };
-  return { email, password: () => keep().then(() => password) };
+  const made = systemRandom(bytes).toString('base64url');
+  return { email, password: () => keepPassword(config, terminal, place, made) };
 }
 
-/** Shows the password on a terminal; otherwise keeps it in a file. */
-async function keepPassword(config: Config, terminal: Terminal, password: string): Promise<void> {
-  const { adminEmail, directory } = config;
-  if (terminal.interactive) {
-    terminal.out(`The password of ${adminEmail}, shown only once: ${password}\n`);
-  } else {
-    const file = await keepAdminPassword(directory, password);
-    terminal.err(`The password of ${adminEmail} is in ${file}, until it is changed\n`);
-  }
+/** Shows a password on a terminal, and keeps it where no terminal or another node has to find it. */
+async function keepPassword(
+  { adminEmail, cluster }: Config,
+  { interactive, out, err }: Terminal,
+  place: PasswordPlace,
+  made: string,
+): Promise<string> {
+  const isKept = !interactive || cluster !== undefined;
+  const { password, where } = isKept ? await place.keep(made) : { password: made, where: '' };
+  if (interactive) out(`The password of ${adminEmail}, shown only once: ${password}\n`);
+  else err(`The password of ${adminEmail} is in ${where}, until it is changed\n`);
+  return password;
 }
 
 function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): void {

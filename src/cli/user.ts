@@ -13,7 +13,7 @@ import { options } from '../config/config.ts';
 import { choice, flagOnly, option, text, UsageError } from '../config/settings.ts';
 import { silentLog, type Log } from '../observability/log.ts';
 import { emailKey } from '../schema/field.ts';
-import { forgetAdminPassword } from './admin-password.ts';
+import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {
   clusterOf,
   dataDirectory,
@@ -70,7 +70,7 @@ export const userCommands: readonly Command[] = [
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         await change(users, target, { password: await readPassword(call) });
-        await forgetAdminPassword(call.read(options.directory), users, target.id);
+        await forgetPassword(call, users, target.id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -93,7 +93,7 @@ export const userCommands: readonly Command[] = [
     run: (call) =>
       withUser(call, async (users, target, { email }) => {
         await users.remove(target);
-        await forgetAdminPassword(call.read(options.directory), users, target.id);
+        await forgetPassword(call, users, target.id);
         return `${email} is removed\n`;
       }),
   },
@@ -109,6 +109,11 @@ async function addUser(call: Call): Promise<void> {
   const check = async (users: Users): Promise<unknown> =>
     users.acceptNew(localAdministrator, await readBody());
   await withUsers(call, async (users) => line(await users.add(await readBody())), check);
+}
+
+async function forgetPassword(call: Call, users: Users, userId: number): Promise<void> {
+  const place = (await clusterOf(call)) ?? passwordFileIn(call.read(options.directory));
+  await forgetAdminPassword(place, users, userId);
 }
 
 async function change(users: Users, target: Target, body: JsonObject): Promise<UserRecord> {

@@ -182,7 +182,6 @@ export interface Store {
    * `write`
    */
   confirm(): Promise<void>;
-  /**
   /** Whether the records have most of the memory that they may take. */
   readonly isScarce: boolean;
   /**

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
 import { createApp } from '../../src/app/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { putsOf, startEtcd } from '../.support/cluster/cases.ts';
 import type { SmallEtcd, SmallRequest } from '../.support/cluster/small-etcd.ts';
@@ -86,6 +86,60 @@ test('keys are listed and rotated in etcd, and every node uses the new one', asy
   assert.match(out, new RegExp(`^${rotated.out.slice(0, 11)}\tmade .*\tsigns\n${before}\tmade .*\tretired`));
   const secret = await cairn('keys rotate', { CAIRN_SECRET: 'a secret that is as long as it has to be' });
   assert.deepEqual([secret.code, secret.err.includes('CAIRN_SECRET')], [64, true]);
+});
+
+test('the generated password is kept in etcd before the user is made, until it is changed', async (t) => {
+  const etcd = await startEtcd(t);
+  const data = join(temporaryDirectory(t), 'none');
+  const words = ['--cluster', etcd.addresses.join(), '--port', '0', '--data', data, '--log', 'none'];
+  const servers = [1, 2].map(() => cairn(t, words, { CAIRN_SCRYPT_COST: '14' }));
+  const [[, one = ''] = []] = await Promise.all(servers.map((server) => server.find(/serves (http:\S+)/)));
+  const kept = etcd.get('cairn/admin-password') ?? '';
+  const puts = etcd.requests.map(putsOf);
+  const keptAt = puts.findIndex((keys) => keys.includes('cairn/admin-password'));
+  const madeAt = puts.findIndex((keys) => keys.some((key) => key.startsWith('cairn/log/')));
+  assert.ok(keptAt >= 0 && keptAt < madeAt, `${keptAt}, ${madeAt}`);
+  for (const { err } of servers) {
+    if (err !== '') assert.match(err, /is in etcd: see "etcdctl get --print-value-only cairn\/admin-password"/);
+  }
+  assert.ok(servers.some(({ err }) => err !== ''));
+  assert.ok(!existsSync(data), 'a node has no data directory');
+  const headers = { 'content-type': 'application/json' };
+  const signIn = (secret: string) => fetch(`${one}/tokens`, {
+    method: 'POST', headers, body: JSON.stringify({ email: 'admin@localhost.localdomain', password: secret }),
+  });
+  assert.equal((await signIn(kept)).status, 201);
+  const changed = await cairnWith(etcd)('user set-password admin@localhost.localdomain --scrypt-cost 14');
+  assert.deepEqual([changed.code, etcd.get('cairn/admin-password')], [0, undefined]);
+  assert.equal((await signIn(password)).status, 201);
+});
+
+test('a cluster is checked as a node would read it, and nothing is written', async (t) => {
+  const etcd = await startEtcd(t);
+  const run = cairnWith(etcd);
+  assert.match((await run('check')).err, /no cluster is there/);
+  const app = await startServer(t, etcd);
+  await app.users.add({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
+  const { revision } = etcd;
+  const [well, file] = [await run('check'), join(temporaryDirectory(t), 'collections.json')];
+  assert.deepEqual([well.code, well.err], [0, '']);
+  assert.match(well.out, /^ok +users: 1 record$/m);
+  assert.match(well.out, /^warning +No collections are compared .*--collections$/m);
+  assert.match(well.out, /^ok +cairn\/ in etcd holds all commits up to 1$/m);
+  assert.match(well.out, /^ok +etcd accepts writes$/m);
+  writeFileSync(file, '{}');
+  assert.match((await run(`check --collections ${file}`)).out, /^ok +The declared collections fit/m);
+  writeFileSync(file, JSON.stringify({ collections: [
+    { name: 'books', singular: 'book', fields: { itemId: { kind: 'reference', to: 'items' } } },
+  ] }));
+  const unfit = await run(`check --collections ${file}`);
+  assert.deepEqual([unfit.code, unfit.out], [78, '']);
+  assert.match(unfit.err, /books\.itemId .*\[D1\]/);
+  etcd.quota = 0;
+  const full = await run('check');
+  assert.equal(full.code, 78);
+  assert.match(full.out, /^failure +No write succeeds: .*database space exceeded$/m);
+  assert.equal(etcd.revision, revision);
 });
 
 test('a new epoch ends running nodes', async (t) => {

@@ -7,6 +7,7 @@
  *   log/0000000000000120   {"id":"5f0c…-17","sequence":120,"commits":[[…],[…]],"crc":"…"}
  *   turns/5f0c…            left by a node that lost a race; the next winner removes it
  *   snapshot, snapshot/…   see `shared-snapshot.ts`
+ *   admin-password         that of the first administrator, if it was generated
  *   keys                   the key ring, where the nodes share no secret: see `auth/keys.ts`
  *
  *   case  what is found                                 what is done
@@ -28,7 +29,7 @@ import { parseObject } from '../journal/journal-format.ts';
 import { newEpoch } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { joinDeclarations, type Declaration } from './declaration.ts';
-import { ClusterError, endOf, isAt, put, range, type KeyValue } from './etcd.ts';
+import { ClusterError, endOf, isAt, put, range, type KeyValue, type Txn } from './etcd.ts';
 import { firstHead } from './group-format.ts';
 import {
   damaged,
@@ -61,6 +62,14 @@ const format = 2;
 /** How long a start or a command asks members that do not answer. */
 export const openMs = 10_000;
 const loadAttemptsMax = 5;
+
+/**
+ * What etcd refuses where its quota is used up: whatever could write. It never does, since there
+ * is always a key `meta`.
+ */
+export function roomTest(prefix: string): Txn {
+  return { compare: [isAt(`${prefix}meta`, 0)], success: [put(`${prefix}turns/`, '')] };
+}
 
 /** The value of the key `meta`. Without a digest, the next node declares what records look like. */
 export function metaOf(epoch: string, kid: string | null, digest?: string): string {

@@ -54,7 +54,7 @@ import {
   type TxnAnswer,
 } from './etcd.ts';
 import { misfit } from './declaration.ts';
-import { declare, epochOf, findLog, type FoundingOptions } from './founding.ts';
+import { declare, epochOf, findLog, roomTest, type FoundingOptions } from './founding.ts';
 import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
 import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
 import { Turns } from './turns.ts';
@@ -302,7 +302,8 @@ export class SharedLog implements Log {
   }
 
   #checkpointIfDue(): void {
-    if (this.#checkpoints.isDue(this.#head)) void this.checkpoint();
+    const { creates } = this.#options;
+    if (creates && this.#checkpoints.isDue(this.#head)) void this.checkpoint();
   }
 
   /** Does `success` if the log ends here; `id` is that of the group that this writes. */
@@ -340,16 +341,13 @@ export class SharedLog implements Log {
     return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
   }
 
-  /** etcd refuses whatever could write where its quota is used up, also if nothing is written. */
+  /** Finds out whether etcd has room, though this node appends nothing. */
   async #testRoom(): Promise<void> {
     const pauseMs = this.#state === 'full' ? 0 : roomTestMs;
     if (this.#since(this.#roomTestedAt) < pauseMs) return;
     this.#roomTestedAt = this.#options.clock.elapsed();
-    const { etcd, prefix } = this.#options;
-    const compare = [isAt(`${prefix}meta`, 0)];
-    const success = [put(`${prefix}turns/${this.#turns.name}`, '')];
     try {
-      await etcd.txn({ compare, success }, AbortSignal.timeout(confirmMs));
+      await this.#options.etcd.txn(roomTest(this.#prefix), AbortSignal.timeout(confirmMs));
       if (this.#state === 'full') this.#note('writable');
     } catch (error) {
       if (error instanceof ClusterError) this.#refusal(error.message);
