@@ -29,15 +29,15 @@ export interface ClusterNode extends Place {
   readonly kid: string | null;
   /** Makes the log of the store. */
   log(tables: Map<string, AnyTable>): Log;
-  /** Returns the key ring, and makes it where there is none. @throws KeyRingError */
-  loadKeys(): Promise<KeyRing>;
+  /** Calls `onKeys` with the key ring, and makes it where there is none. @throws KeyRingError */
+  loadKeys(): Promise<void>;
   /**
    * Replaces the key ring in etcd by what `change` makes of it, and returns the result. `change`
    * is called again where another process replaces it meanwhile.
    * @throws ClusterError where there is no cluster, KeyRingError
    */
   changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
-  /** Called with each further ring. */
+  /** Called with each ring, and never with an earlier one afterwards. */
   onKeys: (ring: KeyRing) => void;
   /**
    * Makes a handler that answers with `handle` only what `store` has published recently, and
@@ -90,9 +90,10 @@ export function joinCluster(
         tables,
       )),
     async loadKeys() {
-      const made = await node.changeKeys((found = newKeyRing(random, clock.now())) => found);
-      // Meanwhile the watch may have brought a later one.
-      return (ring ??= made);
+      const made =
+        ring ?? (await node.changeKeys((found = newKeyRing(random, clock.now())) => found));
+      // Meanwhile the log may have brought a later one.
+      node.onKeys((ring ??= made));
     },
     async changeKeys(change) {
       const [meta, keys] = [`${prefix}meta`, `${prefix}keys`];

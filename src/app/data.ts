@@ -189,7 +189,10 @@ function createKeys(
       return ring;
     },
     async load() {
-      if (cluster !== undefined) return use(await cluster.loadKeys());
+      if (cluster !== undefined) {
+        await cluster.loadKeys();
+        return keys.ring();
+      }
       const found = configured ?? (files && (await readKeyRing(files)));
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {

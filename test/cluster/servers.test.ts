@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
+import { joinCluster } from '../../src/app/cluster.ts';
 import { startOperations } from '../../src/app/operations.ts';
-import type { AppOptions } from '../../src/app/options.ts';
+import { completeOptions, type AppOptions } from '../../src/app/options.ts';
+import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { defineCollection } from '../../src/collections/collection.ts';
 import { silentLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -231,6 +235,29 @@ test('a server uses a new key of the ring, and asks for one that it does not kno
   await one.store.confirm();
   const token = await signIn(one);
   for (const fields of [token, former]) assert.equal((await ask(two, 'GET', '/items', fields)).status, 200);
+});
+
+test('a ring that is heard of while a node makes the first one stays in use', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = joinCluster({ members: etcd.addresses }, completeOptions({}));
+  const store = openStore({ clock: systemClock, random: systemRandom, log: node.log });
+  t.after(() => store.close());
+  await store.start();
+  const used: string[] = [];
+  node.onKeys = ({ keys: [{ kid }] }) => void used.push(kid);
+  const rotated = rotateKeyRing(newKeyRing(systemRandom, 0), systemRandom, 1);
+  const txn = node.etcd.txn.bind(node.etcd);
+  let hasRotated = false;
+  node.etcd.txn = async (...words) => {
+    const answer = await txn(...words);
+    if (etcd.get('cairn/keys') === undefined || hasRotated) return answer;
+    hasRotated = true;
+    etcd.put('cairn/keys', serialiseKeyRing(rotated));
+    await store.confirm();
+    return answer;
+  };
+  await node.loadKeys();
+  assert.equal(used.at(-1), rotated.keys[0].kid);
 });
 
 test('a server that is cut off serves reads for a while, and then only /livez', async (t) => {
