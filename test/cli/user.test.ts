@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
 import { newKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
@@ -26,9 +26,20 @@ async function cairn(directory: string, words: string, input = ''): Promise<Outc
   return { ...outcome, err: outcome.err.replace(toldWhenLocked, '') };
 }
 
+/** A directory with these users, whose password is hashed at the lowest cost. */
+async function directoryWith(t: TestContext, users: Readonly<Record<string, 'admin' | 'member'>>): Promise<string> {
+  const directory = temporaryDirectory(t);
+  const app = await createApp({ directory, scryptCost: 1 });
+  for (const [name, role] of Object.entries(users)) {
+    await app.users.add({ name, role, email: `${name}@example.org`, password });
+  }
+  await app.close();
+  return directory;
+}
+
 /** The status of signing in to what is in the directory. */
 async function signIn(directory: string, email: string, secret: string): Promise<number> {
-  const app = await createApp({ directory, scryptCost: 14 });
+  const app = await createApp({ directory, scryptCost: 1 });
   const { status } = await app.inject({
     method: 'POST', target: '/tokens', fields: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ email, password: secret }),
@@ -57,9 +68,7 @@ test('users are added, listed and changed without a server', async (t) => {
 });
 
 test('a user is removed with their sessions, but never the last administrator', async (t) => {
-  const directory = temporaryDirectory(t);
-  await cairn(directory, 'user add ada@example.org --role admin', password);
-  await cairn(directory, 'user add bob@example.org', password);
+  const directory = await directoryWith(t, { ada: 'admin', bob: 'member' });
   assert.equal(await signIn(directory, 'bob@example.org', password), 201);
   assert.deepEqual(await cairn(directory, 'user remove Bob@example.org'), {
     code: 0, out: 'bob@example.org is removed\n', err: '',
@@ -73,10 +82,8 @@ test('a user is removed with their sessions, but never the last administrator', 
 });
 
 test('a generated password that is no longer good is not kept in its file', async (t) => {
-  const directory = temporaryDirectory(t);
+  const directory = await directoryWith(t, { ada: 'admin', bob: 'admin' });
   const file = join(directory, 'admin-password');
-  await cairn(directory, 'user add ada@example.org --role admin', password);
-  await cairn(directory, 'user add bob@example.org --role admin', password);
   writeFileSync(file, 'as serve leaves it\n');
   await cairn(directory, 'user set-password bob@example.org', 'another good password');
   assert.ok(existsSync(file), 'it is not about the second user');
@@ -92,8 +99,7 @@ test('a generated password that is no longer good is not kept in its file', asyn
 });
 
 test('what is not allowed for users is one line, and nothing changes', async (t) => {
-  const directory = temporaryDirectory(t);
-  await cairn(directory, 'user add ada@example.org --role admin', password);
+  const directory = await directoryWith(t, { ada: 'admin' });
   const before = await cairn(directory, 'user list');
   const cases: readonly [words: string, input: string, message: RegExp][] = [
     ['user add ada@example.org', password, /^Cannot store the user: another user has this e-mail address\n$/],
@@ -183,9 +189,8 @@ test('of a disk that fails under a command the reason is told', async (t) => {
 });
 
 test('keys are rotated beside a running server, which takes them up when told, and logs nobody out', async (t) => {
-  const directory = temporaryDirectory(t);
-  await cairn(directory, 'user add ada@example.org', password);
-  const app = await createApp({ directory, scryptCost: 14 });
+  const directory = await directoryWith(t, { ada: 'admin' });
+  const app = await createApp({ directory, scryptCost: 1 });
   t.after(() => app.close());
   const tokenOf = async (): Promise<string> => {
     const { body } = await app.inject({
