@@ -43,9 +43,14 @@ const elementKinds: readonly Field[] = [
   longText,
 ];
 const allKinds: readonly Field[] = [{ kind: 'boolean' }, { kind: 'timestamp' }, ...elementKinds];
-const isEmpty = 'must have a record, which tells its fields';
-/** The bounds of texts that a declaration may get. */
+const isEmpty = 'it must have a record, which tells its fields';
+/** The bounds of texts that a declaration may get; one of many lines may become long. */
 const lengths = [200, 1000, 10_000, 100_000];
+const multilineLengthMin = 10_000;
+
+/** A field of a declaration, which is easier to read and to change on one line. */
+const fieldInLines = /^ {8}".*\{\n(?: {9,}.*\n)* {8}\}/gm;
+const onOneLine = (field: string): string => field.replaceAll(/\n */g, ' ');
 
 async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | void> {
   const sketches = new Map<string, Sketch>();
@@ -53,7 +58,7 @@ async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | 
   const { onProgress, done } = progressOf(terminal, `reading ${file}`);
   for await (const records of readRecords(file, onProgress)) {
     for (const { collection, pointer, record, problem } of records) {
-      if (record === undefined) mistakes.add(`${collection} ${problem ?? isEmpty}`, pointer);
+      if (record === undefined) mistakes.add(`${collection}: ${problem ?? isEmpty}`, pointer);
       else
         sketch(record, sketchOf(sketches, collection), (name, phrase) =>
           mistakes.add(`${collection}: ${name} ${phrase}`, pointer + pointerTo(name)),
@@ -63,7 +68,7 @@ async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | 
   done();
   const taken = takenNames();
   for (const name of sketches.keys()) {
-    if (taken.includes(name)) mistakes.add(`${name} must have another name`, pointerTo(name));
+    if (taken.includes(name)) mistakes.add(`${name}: it must have another name`, pointerTo(name));
   }
   const named = Array.from(sketches).filter(([name]) => !taken.includes(name));
   const collections = named.map(([name, one]) => declarationOf(name, one, new Map(named)));
@@ -74,9 +79,11 @@ async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | 
     if (!(error instanceof DeclarationError)) throw error;
     mistakes.add(`this, which has to be renamed: ${error.message}`, file);
   }
-  terminal.out(`${json}\n`);
+  terminal.out(`${json.replaceAll(fieldInLines, onOneLine)}\n`);
+  if (mistakes.lines.length === 0) return;
   for (const line of mistakes.lines) terminal.err(`Cannot represent ${line}\n`);
-  return mistakes.lines.length > 0 ? 65 : undefined;
+  terminal.err(`Change ${file} there, and declare it again: cairn import refuses it, too\n`);
+  return 65;
 }
 
 function sketchOf(sketches: Map<string, Sketch>, collection: string): Sketch {
@@ -161,7 +168,11 @@ function declarationOf(name: string, { count, fields }: Sketch, all: ReadonlyMap
 }
 
 function kindOf({ kinds: [kind = longText], longest }: FieldSketch): Field {
-  return kind.kind === 'text' ? { ...kind, max: boundOf(longest) } : kind;
+  if (kind.kind !== 'text') return kind;
+  return {
+    ...kind,
+    max: boundOf(kind.multiline ? Math.max(longest, multilineLengthMin) : longest),
+  };
 }
 
 const boundOf = (length: number): number => lengths.find((bound) => bound >= length) ?? length;

@@ -164,12 +164,18 @@ class Scanner {
     }
     const pointer = pointerTo(this.#collection);
     if (this.#expected === 'a value') {
-      this.#add(pointer, undefined, 'must be an array of records');
+      // Newer versions of json-server write it, for editors.
+      if (this.#collection !== '$schema')
+        this.#add(pointer, undefined, 'it must be an array of records');
       this.#expected = 'a name';
     } else {
       const value = this.#parse(bytes, at);
       const record = isJsonObject(value) ? value : undefined;
-      this.#add(`${pointer}/${this.#index}`, record, record ? undefined : 'must be an object');
+      this.#add(
+        `${pointer}/${this.#index}`,
+        record,
+        record ? undefined : 'a record must be an object',
+      );
     }
     // A name and its value count as one.
     this.#index = Math.max(this.#index, this.#expected === 'a name' ? 1 : 0);

@@ -121,11 +121,11 @@ async function check(
     for (const { collection, pointer, record, problem } of records) {
       const declaration = declared.get(collection);
       if (declaration === undefined) {
-        mistakes.add(`${collection} is not declared; use --collections`, pointer);
+        mistakes.add(`${collection}: the file of --collections does not declare it`, pointer);
         continue;
       }
       if (record === undefined) {
-        if (problem !== undefined) mistakes.add(`${collection} ${problem}`, pointer);
+        if (problem !== undefined) mistakes.add(`${collection}: ${problem}`, pointer);
         continue;
       }
       const arrival = arrivals.get(collection) ?? newArrival(declaration);

@@ -46,6 +46,7 @@ class Place {
 }
 
 const blog = {
+  $schema: './node_modules/json-server/schema.json',
   posts: [
     { id: 1, title: 'One', views: 3, price: 1, createdAt: '2026-01-31T12:00:00.000Z' },
     { id: 7, title: 'Seven ä', views: 0, price: 2.5, draft: true, createdAt: '2026-01-31T12:00:00.000Z' },
@@ -102,21 +103,34 @@ test('a file is two commands away from a server: its declaration fits, and its i
   assert.equal((await place.import()).out, 'Nothing in the file is new\n', 'what was exported is what is there');
 });
 
+test('each field is declared on a line of its own, and a text of many lines may become long', async (t) => {
+  const notes = [{ id: 1, title: 'One }', body: 'a\nb', noteIds: [1], size: 'x'.repeat(11_000) }];
+  const { out } = await new Place(t, { notes }).declare();
+  assert.deepEqual(out.split('\n').slice(7, 11), [
+    '        "title": { "kind": "text", "max": 200 },',
+    '        "body": { "kind": "text", "multiline": true, "max": 10000 },',
+    '        "noteIds": { "kind": "list", "of": { "kind": "reference", "to": "notes" } },',
+    '        "size": { "kind": "text", "max": 100000 }',
+  ]);
+});
+
 test('what a declaration cannot represent is named, and the rest is printed', async (t) => {
   const odd = {
     posts: [{ id: 1, author: { name: 'x' } }, { id: 2, author: { name: 'y' }, title: 'a' }, { id: 'k7', title: 1 }],
     profile: { name: 'x' }, users: [{ name: 'x' }], none: [],
   };
-  const { code, out, err } = await new Place(t, odd).declare();
+  const place = new Place(t, odd);
+  const { code, out, err } = await place.declare();
   assert.equal(code, 65);
-  assert.deepEqual(err.trimEnd().split('\n'), [
+  assert.deepEqual(err.replace(place.file, 'db.json').trimEnd().split('\n'), [
     'Cannot represent posts: author must be a text, a number, true or false, or a list of such values ' +
       '(2 times, first /posts/0/author, /posts/1/author)',
     'Cannot represent posts: id must be a whole number (/posts/2/id)',
     'Cannot represent posts: title must be of the same kind in all records (/posts/2/title)',
-    'Cannot represent profile must be an array of records (/profile)',
-    'Cannot represent none must have a record, which tells its fields (/none)',
-    'Cannot represent users must have another name (/users)',
+    'Cannot represent profile: it must be an array of records (/profile)',
+    'Cannot represent none: it must have a record, which tells its fields (/none)',
+    'Cannot represent users: it must have another name (/users)',
+    'Change db.json there, and declare it again: cairn import refuses it, too',
   ]);
   assert.deepEqual(JSON.parse(out).collections.map(({ name }: { name: string }) => name), ['posts']);
 });
@@ -133,7 +147,7 @@ test('an import that is not right in everything writes nothing, and groups its m
     'Cannot import db.json, and nothing was written:',
     '  posts: title must be a string (500 times, first /posts/0/title, /posts/1/title, /posts/2/title)',
     '  comments: id must be that of no other record in the file (/comments/1/id)',
-    '  tags is not declared; use --collections (/tags/0)',
+    '  tags: the file of --collections does not declare it (/tags/0)',
     '  comments: the ids lie too far apart (the highest is 5000000000)',
   ]);
   assert.ok(!existsSync(place.data));
@@ -161,7 +175,7 @@ test('references, lists and long texts are declared, and a reference to nothing 
   assert.deepEqual([declared.code, declared.err], [0, '']);
   const { collections } = JSON.parse(declared.out);
   assert.deepEqual(collections[1].fields, {
-    body: { kind: 'text', multiline: true, max: 200 },
+    body: { kind: 'text', multiline: true, max: 10_000 },
     tagIds: { kind: 'list', of: { kind: 'reference', to: 'tags' } },
     words: { kind: 'list', of: { kind: 'text', max: 200 } },
     postId: { kind: 'reference', to: 'posts' },
