@@ -13,6 +13,7 @@ import { silentLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { noLeader, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
+import { SetClock } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 
 const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
@@ -275,6 +276,26 @@ test('a server that is cut off serves reads for a while, and then only /livez', 
   etcd.onRequest = () => undefined;
   await until(() => app.unready() === undefined);
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
+});
+
+test('clocks 10 minutes apart: only tokens and sessions from the future are refused', async (t) => {
+  const etcd = await startEtcd(t);
+  const clock = new SetClock();
+  clock.offsetMs = 600_000;
+  const [one, ahead] = [await startServer(t, etcd), await startServer(t, etcd, { clock })];
+  const [token, future] = [await signIn(one), await signIn(ahead)];
+  assert.equal((await ask(ahead, 'GET', '/items', token)).status, 200);
+  assert.equal(codeOf(await ask(one, 'GET', '/items', future)), 'invalid_token');
+  const [cookie, futureCookie] = [await cookieOf(one), await cookieOf(ahead)];
+  assert.equal((await ask(ahead, 'GET', '/dashboard', cookie)).status, 200);
+  assert.equal((await ask(one, 'GET', '/dashboard', cookie)).status, 200);
+  assert.equal(codeOf(await ask(one, 'GET', '/dashboard', futureCookie)), 'invalid_session');
+  const lamp = { name: 'Lamp', price: 1 };
+  const created = await ask(ahead, 'POST', '/items', future, lamp);
+  const changed = await ask(one, 'PUT', '/items/1', { ...token, 'if-match': created.fields.get('etag') ?? '' }, {
+    ...lamp, price: 2,
+  });
+  assert.deepEqual([created.status, changed.status], [201, 200]);
 });
 
 test('an embedder is told that a server has to be started again', async (t) => {
