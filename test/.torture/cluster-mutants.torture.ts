@@ -8,8 +8,8 @@ import { after, suite, test } from 'node:test';
 import { projectDirectory } from '../.support/source.ts';
 
 /**
- * Mistakes that the cases of the shared log must catch: the case, what the mistake is, the file,
- * and the text that takes the place of another one there.
+ * Mistakes that the tests of the shared log must catch: how the name of the test begins, what the mistake is, the
+ * file, and the text that takes the place of another one there.
  */
 const mutants: readonly (readonly [string, string, string, string, string])[] = [
   [
@@ -32,14 +32,40 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
     "return { outcome: 'refused', error: new CairnError('storage_full', '') };\n  }\n}",
   ],
   [
-    'A3', 'refusals are answered without a confirmation', 'writer.ts',
-    'isEmpty ? this.#log.confirm()',
-    "isEmpty ? Promise.resolve({ outcome: 'won' } as const)",
+    'A3', 'refusals are answered without a confirmation', 'cluster/shared-log.ts',
+    'if (group.commits.length === 0) return this.#ask({ success: [] })',
+    'if (group.commits.length === 0) return won',
   ],
   [
     'W3', 'nothing looks for an event that the watch has lost', 'cluster/shared-log.ts',
     'this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs',
     'this.#isBehind || this.#confirmedAt === -Infinity',
+  ],
+  [
+    'A4', 'a new epoch is taken for a new declaration', 'cluster/shared-log.ts',
+    'const isSame = meta !== undefined && epochOf(meta, this.#options.kid) === this.#epoch',
+    'const isSame = meta !== undefined',
+  ],
+  [
+    'a write that was decided', 'a new declaration ends the running nodes', 'cluster/shared-log.ts',
+    'this.#follow(groups) === 0 && !isRedeclared',
+    'this.#follow(groups) === 0',
+  ],
+  [
+    'A6', 'a node that writes nothing does not test the room', 'cluster/shared-log.ts',
+    'void this.#testRoom();', '',
+  ],
+  [
+    'D1', 'a field that others must write may be new', 'cluster/declaration.ts',
+    "field['required'] === true || ", '',
+  ],
+  [
+    'D1', 'a reference may be new', 'cluster/declaration.ts',
+    "&& !areBoth(field['to']?.toString())", '',
+  ],
+  [
+    'fields that are optional', 'a field that is not declared is lost', '../collections/resource.ts',
+    '{ ...kept, ownerId', '{ ownerId',
   ],
 ];
 
@@ -54,7 +80,8 @@ suite('the cases of the shared log', () => {
   function run(pattern: string, timeout: number): number | null {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
-    const flags = [...typescript, '--test', `--test-name-pattern=^${pattern}`, 'test/cluster/cases.test.ts'];
+    const files = ['cases', 'declaration'].map((name) => `test/cluster/${name}.test.ts`);
+    const flags = [...typescript, '--test', `--test-name-pattern=^${pattern}`, ...files];
     return spawnSync(process.execPath, flags, { cwd: copy, env, timeout }).status;
   }
 
