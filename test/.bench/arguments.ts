@@ -1,14 +1,15 @@
 import { parseArgs } from 'node:util';
 
-export const usage = `Usage: npm run bench -- [--rounds N] [--seconds N] [--only TEXT] [--save FILE] [--compare FILE]
+export const usage = `Usage: npm run bench -- [peers] [--rounds N] [--seconds N] [--only TEXT] [--former FOLDER|TAG]
        npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
        npm run bench -- cluster [--rounds N] [--seconds N]
 
 --rounds N      measurements of each case; the median counts (default: 5)
 --seconds N     how long each one takes (default: 3)
 --only TEXT     cases with this text in their names
---save FILE     keeps the result as JSON
---compare FILE  shows beside it what was kept before
+--former WHAT   takes a former release into the same run: a folder in which it is built, or a name that git knows
+peers           installs Fastify, its JWT plug-in, better-sqlite3 and json-server in a temporary folder, and takes
+                them into the same run
 --records N,N   sizes of the store (default: 1000,100000,1000000)
 `;
 
@@ -22,14 +23,13 @@ export function readArguments(args: readonly string[]) {
       rounds: { type: 'string', default: '5' },
       seconds: { type: 'string', default: '3' },
       only: { type: 'string', default: '' },
-      save: { type: 'string' },
-      compare: { type: 'string' },
+      former: { type: 'string' },
       records: { type: 'string', default: '1000,100000,1000000' },
     },
   });
   const [mode, ...more] = positionals;
-  if (![undefined, 'store', 'cluster'].includes(mode) || more.length > 0) {
-    throw new Error('there are only "store" and "cluster" to name');
+  if (![undefined, 'peers', 'store', 'cluster'].includes(mode) || more.length > 0) {
+    throw new Error('there are only "peers", "store" and "cluster" to name');
   }
   const [rounds, seconds, ...records] = [flags.rounds, flags.seconds, ...flags.records.split(',')].map(Number);
   const counts = [rounds, seconds, ...records].every((count = NaN) => count > 0);

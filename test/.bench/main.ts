@@ -1,21 +1,22 @@
 /**
- * Cairn against a bare `node:http` server that answers the same bytes, in one table; `npm run bench -- --help` says how
- * it is called.
+ * Cairn beside a bare `node:http` server that answers the same bytes, the former release and peers, in one table;
+ * `npm run bench -- --help` says how it is called.
  *
- * A fresh process for each measurement, the two in turn, server and load on a core each where there are two. What
- * counts is the median of the ratios within a round: the figures themselves differ by machine, start and hour.
+ * A fresh process for each measurement, all in turn in each round, server and load on a core each where there are two.
+ * What counts is the processor time of a request, of all threads as the system tells it, and its ratio to the bare
+ * server's within a round: requests a second differ by machine, start and hour.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { createApp } from '../../src/app/app.ts';
+import { version } from '../../src/base/version.ts';
 import { problemOf, readArguments, usage } from './arguments.ts';
-import { ask, coldStart, email, load, password, residentMiB, secret } from './processes.ts';
-import { startBare, startCairn, stop, type BareOrder } from './processes.ts';
 import { benchCluster } from './cluster.ts';
+import { bare, cairn, former, host, itemsCount, peers, type Case, type Contender } from './contenders.ts';
+import { ask, load, residentMiB, secret, stop } from './processes.ts';
 import { benchStore } from './store.ts';
 
 const { flags, mode, rounds, measureMs, records } = argumentsOfProcess();
@@ -32,51 +33,41 @@ function argumentsOfProcess() {
   }
 }
 
-const itemsCount = 10_000;
-const host = 'HTTP/1.1\r\nHost: 127.0.0.1\r\n';
-const directory = mkdtempSync(join(tmpdir(), 'cairn-bench-'));
-const template = join(directory, 'template');
-
-interface Case {
-  readonly name: string;
-  readonly connections: number;
-  /** `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time. */
-  readonly request: string;
-  readonly budget?: number;
-  readonly aim?: number;
-  /** Whether the bare server appends and syncs, too. */
-  readonly durable?: boolean;
-}
+const project = join(import.meta.dirname, '..', '..');
+const work = mkdtempSync(join(tmpdir(), 'cairn-bench-'));
 
 const item = '{"name":"A thing to be sold","price":12.5}';
 const create =
   `POST /items ${host}Authorization: Bearer {known}\r\nContent-Type: application/json\r\n` +
   `Content-Length: ${item.length}\r\n\r\n${item}`;
-const read = (credentials: string): string => `GET /items/77 ${host}${credentials}\r\n\r\n`;
-const known = 'Authorization: Bearer {known}';
-const page = `GET /items?limit=20&sort=-price ${host}${known}\r\n\r\n`;
-const dashboard = `GET /dashboard ${host}Cookie: sid={cookie}\r\n\r\n`;
+const get = (target: string, credentials = 'Authorization: Bearer {known}'): string =>
+  `GET ${target} ${host}${credentials}\r\n\r\n`;
+const read: Case = { name: 'a read', connections: 64, request: get('/items/77'), budget: 1.45 };
+// prettier-ignore
 const cases: readonly Case[] = [
-  { name: 'read, known token', connections: 64, request: read(known), budget: 0.8, aim: 1 },
-  { name: 'read, known token, 1 connection', connections: 1, request: read(known), budget: 0.8, aim: 1 },
-  { name: 'read, new tokens', connections: 64, request: read('Authorization: Bearer {token}'), budget: 0.3, aim: 0.45 },
-  { name: 'dashboard, session cookie', connections: 64, request: dashboard, budget: 0.65, aim: 0.85 },
-  // A caller has a share of 8 lists that look at so many records.
-  { name: 'page of 20, sorted by price', connections: 8, request: page },
-  { name: 'create', connections: 64, request: create, budget: 0.45, aim: 0.6 },
-  { name: 'create, 1 connection', connections: 1, request: create, budget: 0.2, aim: 0.25 },
-  { name: 'create, against a bare log', connections: 64, request: create, budget: 0.85, aim: 1, durable: true },
+  read,
+  { name: 'a read, 1 connection', connections: 1, request: get('/items/77') },
+  { name: 'a read, new tokens', connections: 64, request: get('/items/77', 'Authorization: Bearer {token}') },
+  { name: 'the dashboard, by cookie', connections: 64, request: get('/dashboard', 'Cookie: sid={cookie}'), budget: 1.52 },
+  { name: 'a page of 20', connections: 64, request: get('/items?limit=20'), budget: 4.5 },
+  { name: 'a page of 20, by price', connections: 8, request: get('/items?limit=20&sort=-price') },
+  { name: 'a create', connections: 64, request: create, budget: 2.67 },
+  { name: 'a create, 1 connection', connections: 1, request: create, budget: 5.6 },
 ];
 
+/** What was measured of one contender in one round. */
+interface Figures {
+  readonly microseconds: number;
+  readonly requestsPerSecond: number;
+}
+
 interface Row {
-  readonly name: string;
-  readonly unit: string;
-  readonly bare: number;
-  readonly cairn: number;
-  /** Of each round; for what is not better the higher it is, the difference. */
-  readonly compared: readonly number[];
-  readonly budget: number | undefined;
-  readonly aim: number | undefined;
+  readonly one: Case;
+  readonly contender: string;
+  readonly microseconds: number;
+  readonly requestsPerSecond: number;
+  /** Processor time over the bare server's, of each round. */
+  readonly ratios: readonly number[];
 }
 
 function median(values: readonly number[]): number {
@@ -84,154 +75,137 @@ function median(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
-/** A data directory of its own for one measurement. */
-function freshData(): string {
-  const data = join(directory, 'data');
-  rmSync(data, { recursive: true, force: true });
-  cpSync(template, data, { recursive: true });
-  return data;
-}
-
-async function prepare(): Promise<void> {
-  mkdirSync(template);
-  const app = await createApp({ directory: template, secret, administrator: { email, password } });
-  const signIn = { method: 'POST', target: '/tokens', body: JSON.stringify({ email, password }) };
-  const { access_token: token } = JSON.parse((await app.inject({ ...signIn, fields: json })).body);
-  const fields = { ...json, Authorization: `Bearer ${token}` };
-  const creates = Array.from({ length: itemsCount }, (_, index) =>
-    app.inject({
-      method: 'POST',
-      target: '/items',
-      fields,
-      body: JSON.stringify({ name: `A thing to be sold, number ${index}`, price: (index * 7919) % 1000 }),
-    }),
-  );
-  for (const { status, body } of await Promise.all(creates)) if (status !== 201) throw new Error(body);
-  await app.close();
-}
-const json = { 'Content-Type': 'application/json' };
-
-/** Fills in the credentials that a request names. */
-async function signedIn(port: number, request: string): Promise<string> {
-  const body = JSON.stringify({ email, password });
-  const fields = `${host}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  if (request.includes('{cookie}')) {
-    return request.replace('{cookie}', /sid=([^;]+)/.exec(await ask(port, `POST /login ${fields}`))?.[1] ?? '');
-  }
-  if (!request.includes('{known}')) return request;
-  const tokens = await ask(port, `POST /tokens ${fields}`);
-  return request.replace('{known}', /"access_token":"([^"]+)/.exec(tokens)?.[1] ?? '');
-}
-
-/** What the bare server shall answer: Cairn's own status and content. */
-async function learn({ request, durable }: Case): Promise<BareOrder> {
-  const server = await startCairn(directory, freshData());
-  const reply = await ask(server.port, await signedIn(server.port, request.replace('{token}', '{known}')));
-  await stop(server);
-  const status = Number(reply.slice(9, 12));
-  const body = reply.slice(reply.indexOf('\r\n\r\n') + 4);
-  const log = durable === true ? { log: join(directory, 'bare.jsonl') } : {};
-  return { status, body, ...log };
-}
-
-async function measure(one: Case): Promise<Row> {
-  const order = await learn(one);
-  const [bare, cairn, ratios]: [number[], number[], number[]] = [[], [], []];
-  const { connections } = one;
+/** All that have what the case asks for, in turn in each round; the bare server is the first. */
+async function measure(one: Case, contenders: readonly Contender[]): Promise<Row[]> {
+  const measured = new Map<string, Figures[]>();
   for (let round = 0; round < rounds; round += 1) {
-    const bareServer = await startBare(directory, order);
-    const common = { connections, warmUpMs: 2000, measureMs, secret };
-    const ceiling = await load({ ...common, port: bareServer.port, request: one.request });
-    await stop(bareServer);
-    const server = await startCairn(directory, freshData());
-    const request = await signedIn(server.port, one.request);
-    const result = await load({ ...common, port: server.port, request });
-    await stop(server);
-    if (result.failures + ceiling.failures > 0) throw new Error(`${one.name}: ${result.failures} requests failed`);
-    bare.push(ceiling.requestsPerSecond);
-    cairn.push(result.requestsPerSecond);
-    ratios.push(result.requestsPerSecond / ceiling.requestsPerSecond);
-    process.stderr.write('.');
-  }
-  const { name, budget, aim } = one;
-  return { name, unit: 'requests/s', bare: median(bare), cairn: median(cairn), compared: ratios, budget, aim };
-}
-
-/** Cold start and memory at rest with 10,000 items; these are differences, and smaller is better. */
-async function measureRest(): Promise<Row[]> {
-  const order: BareOrder = { status: 200, body: '{}' };
-  const request = `GET /livez ${host}\r\n`;
-  const [coldBare, coldCairn, restBare, restCairn]: [number[], number[], number[], number[]] = [[], [], [], []];
-  for (let round = 0; round < rounds; round += 1) {
-    coldBare.push(await coldStart(() => startBare(directory, order), request));
-    const data = freshData();
-    coldCairn.push(await coldStart(() => startCairn(directory, data), request));
-    for (const [rest, begin] of [
-      [restBare, () => startBare(directory, order)],
-      [restCairn, () => startCairn(directory, data)],
-    ] as const) {
-      const server = await begin();
-      await ask(server.port, request);
-      await delay(1000);
-      rest.push(residentMiB(server));
-      await stop(server);
+    for (const contender of contenders.filter((each) => each.takes(one))) {
+      const figures = await measureOnce(one, contender);
+      measured.set(contender.name, [...(measured.get(contender.name) ?? []), figures]);
+      process.stderr.write('.');
     }
-    process.stderr.write('.');
   }
-  const difference = (one: number[], two: number[]): number[] => one.map((value, index) => value - (two[index] ?? 0));
-  const row = (name: string, unit: string, bare: number[], cairn: number[], budget: number, aim: number): Row => ({
-    name, unit, bare: median(bare), cairn: median(cairn), compared: difference(cairn, bare), budget, aim,
-  });
-  return [
-    row('cold start, 10,000 items', 'ms', coldBare, coldCairn, 40, 15),
-    row('memory at rest, 10,000 items', 'MiB', restBare, restCairn, 12, 6),
-  ];
+  const [ceiling = []] = measured.values();
+  return Array.from(measured, ([contender, figures]) => ({
+    one,
+    contender,
+    microseconds: median(figures.map(({ microseconds }) => microseconds)),
+    requestsPerSecond: median(figures.map(({ requestsPerSecond }) => requestsPerSecond)),
+    ratios: figures.map(({ microseconds }, round) => microseconds / (ceiling[round]?.microseconds ?? NaN)),
+  }));
 }
 
-function show(rows: readonly Row[], before: readonly Row[]): string {
-  const was = before.length > 0 ? ['was'] : [];
-  const lines = [['', 'bare', 'Cairn', '', 'ratio or difference', 'must', 'aim', ...was]];
-  for (const { name, unit, bare, cairn, compared, budget, aim } of rows) {
-    const digits = unit === 'requests/s' ? 2 : 1;
-    const [low, high] = [Math.min(...compared), Math.max(...compared)].map((value) => value.toFixed(digits));
-    const earlier = before.find((row) => row.name === name);
+async function measureOnce(one: Case, contender: Contender): Promise<Figures> {
+  const server = await contender.start(one);
+  const request = await contender.signIn(server.port, one);
+  const { port, process: { pid = 0 } } = server;
+  const order = { port, pid, connections: one.connections, warmUpMs: 2000, measureMs, request, secret };
+  const { failures, microseconds, requestsPerSecond } = await load(order);
+  await stop(server);
+  if (failures > 0) throw new Error(`${one.name}, ${contender.name}: ${failures} requests failed`);
+  return { microseconds, requestsPerSecond };
+}
+
+function show(rows: readonly Row[]): string {
+  const lines = [['', '', 'µs a request', 'requests/s', 'of bare', 'must']];
+  let former = '';
+  for (const { one, contender, microseconds, requestsPerSecond, ratios } of rows) {
+    const [low, high] = [Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(2));
     lines.push([
-      name, bare.toFixed(0), cairn.toFixed(0), unit, `${median(compared).toFixed(digits)} (${low}–${high})`,
-      String(budget ?? ''), String(aim ?? ''),
-      ...(earlier === undefined ? [] : [median(earlier.compared).toFixed(digits)]),
+      one.name === former ? '' : one.name, contender, microseconds.toFixed(1), requestsPerSecond.toFixed(0),
+      contender === 'bare' ? '' : `${median(ratios).toFixed(2)} (${low}–${high})`,
+      contender === 'Cairn' ? String(one.budget ?? '') : '',
     ]);
+    former = one.name;
   }
+  return table(lines);
+}
+
+function table(lines: readonly (readonly string[])[]): string {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
   const pad = (cell: string, column: number): string => cell.padEnd(widths[column] ?? 0);
   return lines.map((line) => line.map(pad).join('  ').trimEnd()).join('\n');
 }
 
-const note = `
-Ratios are Cairn over bare within a round, differences Cairn minus bare: median (lowest–highest) of ${rounds} rounds.
-Processes of one program differ by tens of percent from start to start; trust a change only when its ranges part.
-`;
-
-try {
-  const built = spawnSync('npm', ['run', '--silent', 'build'], { stdio: ['ignore', 'inherit', 'inherit'] });
-  if (built.status !== 0) throw new Error('The build failed');
-  if (mode === 'store') {
-    process.stdout.write(`${await benchStore({ directory, rounds, measureMs, records })}\n`);
-  } else if (mode === 'cluster') {
-    process.stdout.write(`${await benchCluster({ directory, rounds, measureMs })}\n`);
-  } else {
-    await benchServer();
+/** From the start of a process to its first answer, and what it holds a second later; medians. */
+async function measureRest(contenders: readonly Contender[]): Promise<string> {
+  const measured = new Map(contenders.map(({ name }) => [name, { startMs: [0].slice(1), MiB: [0].slice(1) }]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const contender of contenders) {
+      const beganMs = performance.now();
+      const server = await contender.start(read);
+      await ask(server.port, `GET /livez ${host}\r\n`);
+      measured.get(contender.name)?.startMs.push(performance.now() - beganMs);
+      await delay(1000);
+      measured.get(contender.name)?.MiB.push(residentMiB(server));
+      await stop(server);
+      process.stderr.write('.');
+    }
   }
-} finally {
-  rmSync(directory, { recursive: true, force: true });
+  const lines = Array.from(measured, ([name, { startMs, MiB }]) =>
+    [name, median(startMs).toFixed(0), median(MiB).toFixed(0)]);
+  return table([[`with ${itemsCount.toLocaleString('en')} items`, 'ms to the first answer', 'MiB at rest'], ...lines]);
 }
 
-async function benchServer(): Promise<void> {
-  await prepare();
+/** What the rows mean to somebody who does not know them. */
+function inWords(rows: readonly Row[]): string {
+  const of = (contender: string, name: string): number =>
+    rows.find((row) => row.contender === contender && row.one.name === name)?.microseconds ?? Number.NaN;
+  const say = (name: string, rest: string): string[] => {
+    const cost = of('Cairn', name);
+    return Number.isNaN(cost) ? [] : [`${name} costs ${cost.toFixed(1)} µs of processor time${rest}`];
+  };
+  const log = of('Cairn', 'a read') - of('Cairn without a log', 'a read');
+  const share = `, of which ${of('bare', 'a read').toFixed(1)} are Node's own and ${log.toFixed(1)} the log`;
+  const lines = [
+    ...say('a read', share),
+    ...say('the dashboard, by cookie', ''),
+    ...say('a page of 20', ''),
+    ...say('a create', `, its share of the sync included; a bare log takes ${of('bare log', 'a create').toFixed(1)}`),
+  ];
+  return lines.map((line) => `${line.charAt(0).toUpperCase()}${line.slice(1)}.`).join('\n');
+}
+
+async function benchServer(): Promise<string> {
+  const own = await cairn('Cairn', project, work);
+  const silent = await cairn('Cairn without a log', project, work, ['--log', 'none']);
+  const contenders = [
+    bare(own, work),
+    bare(own, work, true),
+    own,
+    { ...silent, takes: ({ name }: Case) => name === read.name },
+    ...(flags.former === undefined ? [] : [await former(flags.former, project, work)]),
+    ...(mode === 'peers' ? peers(work) : []),
+  ];
   const rows: Row[] = [];
-  for (const one of cases) if (one.name.includes(flags.only)) rows.push(await measure(one));
-  if ('cold start, memory at rest'.includes(flags.only)) rows.push(...(await measureRest()));
+  for (const one of cases) if (one.name.includes(flags.only)) rows.push(...(await measure(one, contenders)));
+  const rest = flags.only === '' ? [await measureRest(contenders.filter(({ name }) => name !== 'bare log'))] : [];
   process.stderr.write('\n');
-  const before: Row[] = flags.compare === undefined ? [] : JSON.parse(readFileSync(flags.compare, 'utf8'));
-  process.stdout.write(`Node ${process.version}\n${show(rows, before)}\n${note}`);
-  if (flags.save !== undefined) writeFileSync(flags.save, `${JSON.stringify(rows, null, 2)}\n`);
+  return [show(rows), ...rest, inWords(rows), note].join('\n\n');
+}
+
+const note = `Medians of ${rounds} rounds of ${measureMs / 1000} s; ratios of processor time within a round (lowest–highest).
+Processes of one program differ from start to start; trust a change only when its ranges part.`;
+
+/** The day, the version and the machine, without which no figure says anything. */
+function heading(): string {
+  const { stdout } = spawnSync('git', ['describe', '--always', '--dirty'], { cwd: project, encoding: 'utf8' });
+  const processors = cpus();
+  const machine = `${processors.length} × ${processors[0]?.model.trim() ?? 'an unknown processor'}`;
+  return `${new Date().toISOString().slice(0, 10)}, Cairn ${version} (${stdout.trim()}), Node ${process.version}, ${machine}`;
+}
+
+try {
+  const built = spawnSync('npm', ['run', '--silent', 'build'], {
+    cwd: project, stdio: ['ignore', 'inherit', 'inherit'], shell: process.platform === 'win32',
+  });
+  if (built.status !== 0) throw new Error('The build failed');
+  const modes = {
+    store: () => benchStore({ directory: work, rounds, measureMs, records }),
+    cluster: () => benchCluster({ directory: work, rounds, measureMs }),
+  };
+  const tables = mode === 'store' || mode === 'cluster' ? await modes[mode]() : await benchServer();
+  process.stdout.write(`${heading()}\n\n${tables}\n`);
+} finally {
+  rmSync(work, { recursive: true, force: true });
 }

@@ -32,10 +32,11 @@ export interface Server {
   readonly process: ChildProcess;
 }
 
-function start(core: number, args: readonly string[], output: number | 'pipe', environment = {}): ChildProcess {
+function start(core: number, args: readonly string[], output: number | 'pipe', environment = {}, cwd = '.'): ChildProcess {
   const command = pinned ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args];
   const [name = '', ...rest] = command;
   return spawn(name, rest, {
+    cwd,
     stdio: ['pipe', output, 'inherit'],
     env: { ...process.env, ...environment },
   });
@@ -51,8 +52,13 @@ export function startBare(directory: string, order: BareOrder): Promise<Server> 
 export function startCairn(directory: string, data: string, more: readonly string[] = []): Promise<Server> {
   const main = join(import.meta.dirname, '../../dist/main.js');
   const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', '--admin-email', email, ...more];
+  return startProgram(directory, [main, 'serve', ...options]);
+}
+
+/** Starts a server that prints its address, in this directory, which takes its output. */
+export function startProgram(directory: string, words: readonly string[]): Promise<Server> {
   const environment = { CAIRN_SECRET: secret, CAIRN_ADMIN_PASSWORD: password };
-  return serverFrom(directory, (output) => start(0, [main, 'serve', ...options], output, environment));
+  return serverFrom(directory, (output) => start(0, words, output, environment, directory));
 }
 
 /** The output is a file, as a log's often is; the port stands in the line that ends the start. */
@@ -85,16 +91,6 @@ export async function ask(port: number, request: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.end(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
   return await text(socket);
-}
-
-/** Milliseconds from the start of a process to its first reply. */
-export async function coldStart(begin: () => Promise<Server>, request: string): Promise<number> {
-  const startedMs = performance.now();
-  const server = await begin();
-  await ask(server.port, request);
-  const tookMs = performance.now() - startedMs;
-  await stop(server);
-  return tookMs;
 }
 
 /** Resident memory in MiB, where the system tells it. */

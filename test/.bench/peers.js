@@ -1,0 +1,70 @@
+/**
+ * The peers, in plain JavaScript; copied beside the packages that they need: `node peers.js fastify|json-server ITEMS
+ * SECRET`. Without arguments, as `node --test` of Node.js 20 runs it, it serves nothing.
+ */
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
+
+const [which, items, secret] = process.argv.slice(2);
+const servers = { fastify: serveFastify, 'json-server': serveJsonServer };
+await servers[which]?.();
+
+function say(port) {
+  process.stdout.write(`A peer serves http://127.0.0.1:${port}\n`);
+}
+
+/** Tokens are verified at each request; a create is synced before it is answered, as SQLite does it in WAL mode. */
+async function serveFastify() {
+  const [{ default: fastify }, { default: jwt }, { default: Database }] = await Promise.all([
+    import('fastify'), import('@fastify/jwt'), import('better-sqlite3'),
+  ]);
+  for (const ending of ['', '-wal', '-shm']) rmSync(`items.db${ending}`, { force: true });
+  const database = new Database('items.db');
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  database.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, price REAL)');
+  database.exec('CREATE INDEX prices ON items (price DESC, id)');
+  const insert = database.prepare('INSERT INTO items (name, price) VALUES (?, ?)');
+  const { items: list } = JSON.parse(readFileSync(items, 'utf8'));
+  database.transaction(() => list.forEach(({ name, price }) => insert.run(name, price)))();
+  const one = database.prepare('SELECT id, name, price FROM items WHERE id = ?');
+  const byId = database.prepare('SELECT id, name, price FROM items ORDER BY id LIMIT ?');
+  const byPrice = database.prepare('SELECT id, name, price FROM items ORDER BY price DESC, id LIMIT ?');
+
+  const app = fastify({ logger: false });
+  await app.register(jwt, { secret });
+  const onRequest = (request) => request.jwtVerify();
+  const item = {
+    type: 'object', properties: { id: { type: 'integer' }, name: { type: 'string' }, price: { type: 'number' } },
+  };
+  const body = {
+    type: 'object', required: ['name', 'price'], additionalProperties: false,
+    properties: {
+      name: { type: 'string', minLength: 1, maxLength: 200 }, price: { type: 'number', minimum: 0, maximum: 1e12 },
+    },
+  };
+  app.post('/tokens', () => app.jwt.sign({ userId: 1, role: 'admin' }, { expiresIn: 900 }));
+  app.get('/items/:id', { onRequest, schema: { response: { 200: item } } }, ({ params }) => one.get(Number(params.id)));
+  app.get('/items', { onRequest, schema: { response: { 200: { type: 'array', items: item } } } }, ({ query }) =>
+    (query.sort === '-price' ? byPrice : byId).all(Number(query.limit)));
+  app.post('/items', { onRequest, schema: { body, response: { 201: item } } }, (request, reply) => {
+    const { name, price } = request.body;
+    reply.code(201);
+    return { id: Number(insert.run(name, price).lastInsertRowid), name, price };
+  });
+  say(new URL(await app.listen({ port: 0, host: '127.0.0.1' })).port);
+}
+
+/** Its own parameters stand for ours. It writes its file after it has answered. */
+async function serveJsonServer() {
+  const { default: jsonServer } = await import('json-server');
+  copyFileSync(items, 'db.json');
+  const app = jsonServer.create();
+  app.post('/tokens', (_, reply) => reply.send('none'));
+  app.use(jsonServer.rewriter({
+    '/items\\?limit=20': '/items?_limit=20',
+    '/items\\?limit=20&sort=-price': '/items?_limit=20&_sort=price&_order=desc',
+  }));
+  app.use(jsonServer.bodyParser);
+  app.use(jsonServer.router('db.json'));
+  const server = app.listen(0, '127.0.0.1', () => say(server.address().port));
+}
