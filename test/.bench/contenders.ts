@@ -142,8 +142,10 @@ export function peers(work: string): Contender[] {
     name,
     takes: ({ name: what }) => !isMissing.test(what),
     start: () => startProgram(folder, [join(folder, 'peers.js'), which, join(folder, 'items.json'), secret]),
-    signIn: async (port, { request }) =>
-      request.replace('{known}', (await ask(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n')[1] ?? ''),
+    signIn: async (port, { request }) => {
+      const [, token = ''] = (await ask(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n');
+      return request.replace('{known}', token);
+    },
   });
   return [
     peer('Fastify, JWT, SQLite', 'fastify', /new tokens|dashboard/),

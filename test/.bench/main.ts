@@ -42,13 +42,14 @@ const create =
   `Content-Length: ${item.length}\r\n\r\n${item}`;
 const get = (target: string, credentials = 'Authorization: Bearer {known}'): string =>
   `GET ${target} ${host}${credentials}\r\n\r\n`;
+const dashboard = get('/dashboard', 'Cookie: sid={cookie}');
 const read: Case = { name: 'a read', connections: 64, request: get('/items/77'), budget: 1.45 };
 // prettier-ignore
 const cases: readonly Case[] = [
   read,
   { name: 'a read, 1 connection', connections: 1, request: get('/items/77') },
   { name: 'a read, new tokens', connections: 64, request: get('/items/77', 'Authorization: Bearer {token}') },
-  { name: 'the dashboard, by cookie', connections: 64, request: get('/dashboard', 'Cookie: sid={cookie}'), budget: 1.52 },
+  { name: 'the dashboard, by cookie', connections: 64, request: dashboard, budget: 1.52 },
   { name: 'a page of 20', connections: 64, request: get('/items?limit=20'), budget: 4.5 },
   { name: 'a page of 20, by price', connections: 8, request: get('/items?limit=20&sort=-price') },
   { name: 'a create', connections: 64, request: create, budget: 2.67 },
@@ -184,15 +185,16 @@ async function benchServer(): Promise<string> {
   return [show(rows), ...rest, inWords(rows), note].join('\n\n');
 }
 
-const note = `Medians of ${rounds} rounds of ${measureMs / 1000} s; ratios of processor time within a round (lowest–highest).
-Processes of one program differ from start to start; trust a change only when its ranges part.`;
+const note = `Medians of ${rounds} rounds of ${measureMs / 1000} s; ratios are of processor time within a round
+(lowest–highest). Processes of one program differ from start to start; trust a change only when its ranges part.`;
 
 /** The day, the version and the machine, without which no figure says anything. */
 function heading(): string {
   const { stdout } = spawnSync('git', ['describe', '--always', '--dirty'], { cwd: project, encoding: 'utf8' });
   const processors = cpus();
   const machine = `${processors.length} × ${processors[0]?.model.trim() ?? 'an unknown processor'}`;
-  return `${new Date().toISOString().slice(0, 10)}, Cairn ${version} (${stdout.trim()}), Node ${process.version}, ${machine}`;
+  const day = new Date().toISOString().slice(0, 10);
+  return `${day}, Cairn ${version} (${stdout.trim()}), Node ${process.version}, ${machine}`;
 }
 
 try {

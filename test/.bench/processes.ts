@@ -32,7 +32,8 @@ export interface Server {
   readonly process: ChildProcess;
 }
 
-function start(core: number, args: readonly string[], output: number | 'pipe', environment = {}, cwd = '.'): ChildProcess {
+type Output = number | 'pipe';
+function start(core: number, args: readonly string[], output: Output, environment = {}, cwd = '.'): ChildProcess {
   const command = pinned ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args];
   const [name = '', ...rest] = command;
   return spawn(name, rest, {
