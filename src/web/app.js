@@ -49,9 +49,9 @@ page.paint = () => {
   const isHome = !view && (!id || isAccount());
   const isForm = !!id && (!!collection || isHome);
   const views = collections.filter((each) => isAllowed(each, 'list', me?.role));
-  set('bar', { hidden: !me });
   set(
     'views',
+    { hidden: !me },
     ...[{ title: 'Overview', name: '' }, ...views].map(({ title, name }) =>
       h(
         'a',
@@ -60,7 +60,7 @@ page.paint = () => {
       ),
     ),
   );
-  set('who', bdi(me?.name ?? ''), h('small', me?.role));
+  set('who', { hidden: !me }, bdi(me?.name ?? ''), h('small', me?.role));
   set('failure', failure && `${failure} The page tries again by itself.`);
   set('main', { hidden: !me });
   set('records', { hidden: !collection });

@@ -19,7 +19,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 const scripts =
-  'api app control csv dom filter home keys live model names numbers record records removal session ' +
+  'api app control csv dom filter home keys live model record records removal session ' +
   'state texts transfer values';
 const files = [
   'index.html',

@@ -1,7 +1,7 @@
 // @ts-check
 /** Draws the input or select element for a field. */
 import { h, inputOf } from './dom.js';
-import { find, nameOf } from './names.js';
+import { find, nameOf } from './values.js';
 import { address, draw } from './state.js';
 
 /** @import { Attributes, Description, Field } from './types.js' */

@@ -2,8 +2,7 @@
 /** The overview with the state of the server, and the sessions of a user. */
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
-import { capitalized, isAllowed, toShow } from './model.js';
-import { showNumber, showTime } from './numbers.js';
+import { capitalized, isAllowed, showNumber, showTime, toShow } from './model.js';
 import { address, ask, collectionOf, draw, isAccount, page, say, state } from './state.js';
 import { age } from './values.js';
 

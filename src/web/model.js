@@ -1,10 +1,8 @@
 // @ts-check
 /**
  * Reads the collections, fields and rules of this server from its OpenAPI document. A collection is a path that lists
- * records in an order, with `/{id}` below it. Nothing here touches the DOM.
+ * records in an order, with `/{id}` below it. Formats values in the reader's language. Nothing here touches the DOM.
  */
-import { showNumber, showTime } from './numbers.js';
-
 /** @import { ApiDescription, Collection, Field, Kind, Schema } from './types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
@@ -105,6 +103,34 @@ export function elementOf(field) {
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
 /** Turns a name into words that begin with a capital letter. @param {string} name */
 export const capitalized = (name) => words(name).replace(/./u, (first) => first.toUpperCase());
+
+const locale = globalThis.navigator?.language ?? 'en';
+const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 20 });
+const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
+
+/** Formats a number for reading. @param {number} value */
+export const showNumber = (value) => numbers.format(value);
+
+/** Formats a point in time for reading. @param {string} iso */
+export const showTime = (iso) => times.format(new Date(iso));
+
+const ages = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
+/** @type {readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number][]} */
+const units = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+];
+const agesDaysMax = 30;
+
+/** Formats a point in time by its distance from now; one that is far by its date. @param {string} iso */
+export function showAge(iso) {
+  const seconds = (Date.parse(iso) - Date.now()) / 1000;
+  const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? ['second', 1];
+  if (Math.abs(seconds) > agesDaysMax * 86_400) return showTime(iso);
+  return ages.format(Math.round(seconds / size), unit);
+}
 
 /**
  * Formats a value, or its text in an address, for reading.

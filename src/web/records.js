@@ -5,10 +5,8 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
-import { isAllowed, toShow } from './model.js';
-import { nameOf } from './names.js';
-import { showNumber } from './numbers.js';
-import { show } from './values.js';
+import { isAllowed, showNumber, toShow } from './model.js';
+import { nameOf, show } from './values.js';
 import {
   address,
   ask,

@@ -2,7 +2,7 @@
 /** Signing in and out, in this tab and in others. */
 import { call } from './api.js';
 import { part, set } from './dom.js';
-import { names } from './names.js';
+import { names } from './values.js';
 import { list } from './records.js';
 import { endRemovals } from './removal.js';
 import { ask, channelName, explain, page, say, state } from './state.js';

@@ -3,8 +3,7 @@
  * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another;
  * it is never 1250. Nothing here touches the DOM.
  */
-import { elementOf } from './model.js';
-import { showNumber } from './numbers.js';
+import { elementOf, showNumber } from './model.js';
 
 /** @import { Field, Scalar } from './types.js' */
 

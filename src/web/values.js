@@ -1,12 +1,14 @@
 // @ts-check
-/** Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link. */
+/**
+ * Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link, and a reference by the
+ * name of its record. Names are read together once they are shown.
+ */
+import { call } from './api.js';
 import { bdi, h } from './dom.js';
-import { elementOf, toShow } from './model.js';
-import { nameOf } from './names.js';
-import { showAge, showTime } from './numbers.js';
-import { address } from './state.js';
+import { elementOf, showAge, showTime, toShow } from './model.js';
+import { address, collectionOf, draw, state } from './state.js';
 
-/** @import { Child, Field } from './types.js' */
+/** @import { Child, Field, Row } from './types.js' */
 
 /** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
@@ -38,4 +40,42 @@ export function show(field, value) {
   const isAddress = kind === 'text' && /^https?:\/\/\S+$/u.test(text);
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
   return bdi(text);
+}
+
+/** By collection and id; empty until it is known. @type {Map<string, string>} */
+export const names = new Map();
+/** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
+let wanted = new Map();
+
+/** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
+export function nameOf(target, id) {
+  const key = `${target}/${id}`;
+  if (!names.has(key)) {
+    names.set(key, '');
+    if (wanted.size === 0) setTimeout(readNames);
+    wanted.set(target, (wanted.get(target) ?? new Set()).add(id));
+  }
+  return names.get(key) || `${id}`;
+}
+
+async function readNames() {
+  const reading = wanted;
+  wanted = new Map();
+  for (const [target, ids] of reading) {
+    // Without a name, the id is shown.
+    await find(target, { 'id:in': [...ids].join() }).catch(() => []);
+  }
+  state.namesRead += 1;
+  draw();
+}
+
+/**
+ * Finds records by parameters of their list, and notes their names.
+ * @type {(target: string, query: Record<string, string>) => Promise<Row[]>}
+ */
+export async function find(target, query) {
+  const { data } = await call('GET', `${target}?${new URLSearchParams(query)}`);
+  const nameField = collectionOf(target)?.nameField ?? 'id';
+  for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
+  return data;
 }

@@ -73,7 +73,7 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
     async signIn(hash = '', who = 'ada') {
       await browser.open(`${server.url}/${hash}`);
       await visit.enterCredentials(who);
-      await browser.until('return !document.querySelector("#bar").hidden');
+      await browser.until('return !document.querySelector("#who").hidden');
       await visit.idle();
     },
     async enterCredentials(who = 'ada') {
