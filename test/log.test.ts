@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
-import { test } from 'node:test';
-import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import { test, type TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../src/base/system.ts';
 import type { RequestEntry } from '../src/http/message.ts';
 import { createLog, type Log, type LogOptions, type LogSink } from '../src/observability/log.ts';
@@ -26,6 +26,22 @@ function createSink(slow = false): { stream: Writable; batches: string[]; take: 
   });
   return { stream, batches, take: () => pending?.() };
 }
+
+/** How long the log gathers requests before it writes them. */
+const gatheringMs = 20;
+/** How long the log waits after a failure before it offers the rest again. */
+const retryMs = 1000;
+
+/** Stops the time of a test, and returns a function that lets some milliseconds pass, and what is due then happen. */
+function stopTime(t: TestContext): (ms: number) => Promise<void> {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  return async (ms) => {
+    t.mock.timers.tick(ms);
+    await turn();
+  };
+}
+
+const linesIn = (text: string): string[] => text.trimEnd().split('\n');
 
 function logTo(stream: Writable, options: Partial<LogOptions> = {}): Log {
   return createLog({ format: 'json', level: 'info', clock, sink: stream, ...options });
@@ -52,22 +68,20 @@ test('a request is one line of JSON', async () => {
 });
 
 test('the requests of 20 ms are written at once, and other lines without delay', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pass = stopTime(t);
   const { stream, batches } = createSink();
   const log = logTo(stream);
   for (let i = 0; i < 10; i += 1) {
     log.request(entry);
-    t.mock.timers.tick(1);
+    await pass(1);
   }
   assert.equal(batches.length, 0);
-  t.mock.timers.tick(10);
-  await turn();
-  assert.deepEqual(batches.map((batch) => batch.split('\n').length - 1), [10]);
-  t.mock.timers.tick(100);
+  await pass(gatheringMs - 10);
+  assert.deepEqual(batches.map((batch) => linesIn(batch).length), [10]);
+  await pass(100);
   assert.equal(batches.length, 1, 'without lines there is nothing to write');
   log.message('notice', 'Cairn serves');
-  t.mock.timers.tick(1);
-  await turn();
+  await pass(1);
   assert.equal(batches.length, 2);
 });
 
@@ -84,7 +98,7 @@ for (const format of ['json', 'pretty'] as const) {
     assert.equal(text.split('\n').length, 4);
     assert.doesNotMatch(text, /[\r\u001b]/);
     if (format === 'pretty') assert.match(text, /^[\x20-\x7e\n]+$/, text);
-    else for (const line of text.trimEnd().split('\n')) assert.equal(typeof JSON.parse(line), 'object');
+    else for (const line of linesIn(text)) assert.equal(typeof JSON.parse(line), 'object');
   });
 }
 
@@ -96,7 +110,7 @@ test('the pretty log shows the path of what was not found, without its query, an
   log.request({ ...entry, target: `/nowhere${'x'.repeat(16_000)}`, route: undefined, status: 404 });
   log.request({ ...entry, target: '', method: '', route: undefined, status: 400 });
   await log.close(1000);
-  const places = batches.join('').trimEnd().split('\n').map((line) => line.split(' ').slice(1, 4).join(' '));
+  const places = linesIn(batches.join('')).map((line) => line.split(' ').slice(1, 4).join(' '));
   const cut = `/nowhere${'x'.repeat(192)}`;
   assert.deepEqual(places, ['200 GET /items/{id}', '404 GET /items/7', `404 GET ${cut}`, '400 "" (no']);
 });
@@ -119,11 +133,12 @@ test('the level hides requests and messages below it, but never a security event
   ]);
 });
 
-test('a slow reader: memory stays bounded, dropped lines are counted and told, security events are kept', async () => {
+test('a slow reader: memory stays bounded, dropped lines are counted and told, security events are kept', async (t) => {
+  const pass = stopTime(t);
   const { stream, batches, take } = createSink(true);
   const log = logTo(stream);
   log.request(entry);
-  await sleep(50);
+  await pass(gatheringMs);
   for (let i = 0; i < 20_000; i += 1) log.request(entry);
   const dropped = log.dropped;
   assert.ok(dropped > 0);
@@ -131,9 +146,9 @@ test('a slow reader: memory stays bounded, dropped lines are counted and told, s
   assert.equal(log.dropped, dropped);
   for (let i = 0; i < 5; i += 1) {
     take();
-    await sleep(50);
+    await pass(gatheringMs);
   }
-  const lines = batches.join('').trimEnd().split('\n');
+  const lines = linesIn(batches.join(''));
   assert.ok(batches.join('').length < 2 * 1024 * 1024);
   assert.equal(lines.filter((line) => line.includes('"security"')).length, 100);
   assert.equal(lines.filter((line) => line.includes(`"lines":${dropped}`)).length, 1);
@@ -153,7 +168,7 @@ test('security events wait for a sink that takes nothing, but not without bound'
 });
 
 test('a sink that fails is told of once, and gets what it did not take when it works again', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pass = stopTime(t);
   let taken = '';
   let room = 10;
   const failures: string[] = [];
@@ -169,30 +184,26 @@ test('a sink that fails is told of once, and gets what it did not take when it w
     },
   });
   log.request(entry);
-  t.mock.timers.tick(20);
-  await turn();
+  await pass(gatheringMs);
   for (let seconds = 0; seconds < 5; seconds += 1) {
     log.security('login_failed', { attempt: seconds });
-    t.mock.timers.tick(1000);
-    await turn();
+    await pass(retryMs);
   }
   for (let i = 0; i < 20_000; i += 1) log.request(entry);
   assert.equal(taken.length, 10);
   assert.deepEqual(failures, ['ENOSPC']);
   assert.ok(log.dropped > 0);
   room = Infinity;
-  t.mock.timers.tick(1000);
-  await turn();
-  t.mock.timers.tick(20);
-  await turn();
-  const lines = taken.trimEnd().split('\n').map((line) => Object(JSON.parse(line)));
+  await pass(retryMs);
+  await pass(gatheringMs);
+  const lines = linesIn(taken).map((line) => Object(JSON.parse(line)));
   assert.equal(lines.filter(({ kind }) => kind === 'request').length + log.dropped, 20_001);
   assert.equal(lines.filter(({ kind }) => kind === 'security').length, 5);
   assert.equal(lines.filter((line) => line.lines === log.dropped).length, 1);
 });
 
 test('a sink that accepts a part is offered the rest a second later', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pass = stopTime(t);
   const parts: string[] = [];
   const log = createLog({
     format: 'json', level: 'info', clock,
@@ -205,16 +216,14 @@ test('a sink that accepts a part is offered the rest a second later', async (t) 
     },
   });
   for (let i = 0; i < 10; i += 1) log.request(entry);
-  t.mock.timers.tick(20);
-  await turn();
+  await pass(gatheringMs);
   assert.equal(parts.length, 1);
-  t.mock.timers.tick(1000);
-  await turn();
-  assert.equal(parts.join('').trimEnd().split('\n').map((line) => Object(JSON.parse(line)).kind).length, 10);
+  await pass(retryMs);
+  assert.equal(linesIn(parts.join('')).map((line) => Object(JSON.parse(line)).kind).length, 10);
 });
 
 test('a sink that throws, takes nothing or calls back twice is one that fails, and is tried again', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pass = stopTime(t);
   const failures: string[] = [];
   const misdeeds: LogSink['write'][] = [
     () => {
@@ -237,19 +246,17 @@ test('a sink that throws, takes nothing or calls back twice is one that fails, a
     format: 'json', level: 'info', clock, sink: { write }, onError: ({ message }) => failures.push(message),
   });
   log.request(entry);
-  t.mock.timers.tick(20);
-  await turn();
+  await pass(gatheringMs);
   assert.deepEqual([misdeeds.length, failures, taken], [2, ['closed'], '']);
   for (let seconds = 0; seconds < 3; seconds += 1) {
-    t.mock.timers.tick(1000);
-    await turn();
+    await pass(retryMs);
   }
   assert.deepEqual([misdeeds.length, failures], [0, ['closed']], 'it is told once');
   assert.equal(taken, '.7"}\n', 'what was not taken, once');
 });
 
 test('a batch that is long enough is written without waiting for more', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pass = stopTime(t);
   const { stream, batches } = createSink();
   const log = logTo(stream);
   while (batches.length === 0) log.request(entry);
@@ -258,8 +265,7 @@ test('a batch that is long enough is written without waiting for more', async (t
   log.request(entry);
   await turn();
   assert.equal(batches.length, 1, 'and the next line is gathered again');
-  t.mock.timers.tick(20);
-  await turn();
+  await pass(gatheringMs);
   assert.equal(batches.length, 2);
 });
 
