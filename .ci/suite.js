@@ -30,7 +30,8 @@ function runBuilt() {
   const folders = new Map();
   for (const path of files) folders.set(dirname(path), [...(folders.get(dirname(path)) ?? []), path]);
   const processes = Array.from(folders, ([folder, paths]) => {
-    const imports = paths.map((path) => `import './${path.replace(/ts$/, 'js')}';\n`);
+    // One after the other, since a file may do much before its first test.
+    const imports = paths.map((path) => `await import('./${path.replace(/ts$/, 'js')}');\n`);
     const file = join('.test', `${folder.replaceAll('/', '-')}.js`);
     writeFileSync(file, imports.join(''));
     return file;
