@@ -88,9 +88,9 @@ async function importFile(call: Call): Promise<void> {
     const ownerId = ownerOf(data, call.read(owner));
     const arrivals = checked ?? (await check(call, file, declared, data));
     const added = await write(call, file, data, ownerId, arrivals);
-    for (const [{ declaration }, ids] of added) {
-      const count = ids.length === 1 ? '1 record' : `${ids.length.toLocaleString('en')} records`;
-      terminal.out(`${declaration.name}: ${count} added\n`);
+    for (const [name, count] of added) {
+      const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
+      terminal.out(`${name}: ${records} added\n`);
     }
     if (added.size === 0) terminal.out('Nothing in the file is new\n');
   } finally {
@@ -254,9 +254,8 @@ function existing(data: Data, name: string, id: number | undefined): Entry | und
 }
 
 /**
- * Writes all records, chunk by chunk, and returns the ids of those that are new. A record that is
- * there already is as the file has it: an import that was killed was begun again. Where the disk
- * or the memory does not suffice, what was written is removed again.
+ * Writes all records, chunk by chunk, or none, and returns how many are new. A record that is there
+ * already is as the file has it.
  */
 async function write(
   { terminal }: Call,
@@ -264,42 +263,39 @@ async function write(
   data: Data,
   ownerId: number,
   arrivals: ReadonlyMap<string, Arrival>,
-): Promise<ReadonlyMap<CollectionResource, number[]>> {
-  const added = new Map<CollectionResource, number[]>();
+): Promise<ReadonlyMap<string, number>> {
+  const added = new Map<string, number>();
   const nextIds = new Map(Array.from(arrivals, ([name, { highest }]) => [name, highest + 1]));
   const { onProgress, done } = progressOf(terminal, `importing ${file}`);
-  try {
-    for await (const records of readRecords(file, onProgress)) {
-      const entries = records.flatMap(({ collection, record }) => {
-        const resource = resourceOf(data, collection);
-        if (resource === undefined || record === undefined) return [];
-        const { id = nextId(resource, nextIds), fields } = recordOf(resource.declaration, record);
-        if (existing(data, collection, id) !== undefined) return [];
-        return [{ resource, id, fields: { ownerId, ...withTimes(resource, fields) } }];
-      });
-      await data.store.write((transaction) => {
-        for (const { resource, id, fields } of entries) {
-          transaction.insert(resource.records, fields, id);
-        }
-      });
-      for (const { resource, id } of entries) {
-        const ids = added.get(resource) ?? [];
-        added.set(resource, ids);
-        ids.push(id);
+  await data.store
+    .allOrNone(async () => {
+      for await (const records of readRecords(file, onProgress)) {
+        const entries = records.flatMap(({ collection, record }) => {
+          const resource = resourceOf(data, collection);
+          if (resource === undefined || record === undefined) return [];
+          const { id = nextId(resource, nextIds), fields } = recordOf(resource.declaration, record);
+          if (existing(data, collection, id) !== undefined) return [];
+          added.set(collection, (added.get(collection) ?? 0) + 1);
+          return [{ resource, id, fields: { ownerId, ...withTimes(resource, fields) } }];
+        });
+        await data.store.write((transaction) => {
+          for (const { resource, id, fields } of entries) {
+            transaction.insert(resource.records, fields, id);
+          }
+        });
       }
-    }
-  } catch (error) {
-    await remove(data, added);
-    throw error;
-  }
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof CairnError)) throw error;
+      throw new FatalError(74, `Cannot import ${file}: ${error.message}; nothing of it counts`);
+    });
   done();
   return added;
 }
 
 /** Returns an id above those of the file and of the store. */
 function nextId({ declaration: { name }, records }: CollectionResource, ids: Map<string, number>) {
-  const last = records.latest(1)[0]?.id ?? 0;
-  const id = Math.max(ids.get(name) ?? 1, last + 1);
+  const id = Math.max(ids.get(name) ?? 1, records.nextId);
   ids.set(name, id + 1);
   return id;
 }
@@ -312,16 +308,6 @@ function withTimes(
   const now = new Date(systemClock.now()).toISOString();
   const { createdAt = fields['updatedAt'] ?? now, updatedAt = createdAt, ...others } = fields;
   return { ...others, createdAt, updatedAt };
-}
-
-async function remove(data: Data, added: ReadonlyMap<CollectionResource, number[]>): Promise<void> {
-  for (const [{ records }, ids] of added) {
-    for (let from = 0; from < ids.length; from += 1000) {
-      await data.store.write((transaction) => {
-        for (const id of ids.slice(from, from + 1000)) transaction.remove(records, id);
-      });
-    }
-  }
 }
 
 async function exportAll(call: Call): Promise<void> {

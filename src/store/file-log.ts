@@ -16,6 +16,7 @@ import {
 } from './log.ts';
 import type { AnyTable } from './memory/table.ts';
 import { recover } from './recovery/recovery.ts';
+import { endImport } from './recovery/settle.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from './recovery/snapshot.ts';
 import { listing, writeStore } from './recovery/write-store.ts';
 
@@ -106,6 +107,11 @@ export class FileLog implements Log {
         this.#fence();
         const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
         this.#journal = written.journal;
+        if (found.isCutShort) {
+          onNotice('an import was cut short: what it wrote is taken back');
+          // No later start may take anything back.
+          await endImport(this.#files);
+        }
         this.#finishStart = undefined;
         this.#foundBytes = 0;
         if (!isCurrent) this.#noteSnapshots(sequence, written.sizes);

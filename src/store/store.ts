@@ -58,6 +58,8 @@ export interface Collection<R extends StoredRecord> {
   readonly size: number;
   /** Sequence number of the last commit that changed the collection; 0 before the first. */
   readonly revision: number;
+  /** The id that the next new record gets. */
+  readonly nextId: number;
   get(id: number): R | undefined;
   /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;

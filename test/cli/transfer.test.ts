@@ -3,7 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
+import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
+import { dataCommands } from '../../src/cli/data.ts';
 import { declareCommand } from '../../src/cli/declare.ts';
 import { readRecords } from '../../src/cli/json-file.ts';
 import { transferCommands } from '../../src/cli/transfer.ts';
@@ -217,21 +219,57 @@ test('imported records have an owner where one is named', async (t) => {
   assert.match(readFileSync(join(place.data, 'posts.json'), 'utf8'), /"id":4,"revision":\d+,"ownerId":1,/);
 });
 
-test('where the memory does not suffice, what was written is removed again', async (t) => {
-  const rows = Array.from({ length: 20_000 }, (_, index) => ({ id: index + 1, text: 'x'.repeat(190) }));
-  const place = new Place(t, { rows });
-  await place.declare();
+/** Lets the third write of an import fail. */
+async function failImport(t: TestContext, place: Place, error: Error): Promise<Outcome> {
   const { Writer } = await import('../../src/store/writer.ts');
   const write = Writer.prototype.write;
   let calls = 0;
   const failing = t.mock.method(Writer.prototype, 'write', function (this: object, ...given: unknown[]) {
     calls += 1;
-    if (calls === 3) throw new Error('no room');
+    if (calls === 3) throw error;
     return Reflect.apply(write, this, given);
   });
-  assert.equal((await place.import()).code, 70);
+  const outcome = await place.import();
   failing.mock.restore();
-  assert.deepEqual(JSON.parse((await place.export()).out), { rows: [] });
+  return outcome;
+}
+
+const manyRows = (count: number) =>
+  ({ rows: Array.from({ length: count }, (_, index) => ({ id: index + 1, text: 'x'.repeat(190) })) });
+
+test('an import that does not end counts for nothing, and no later start takes anything back', async (t) => {
+  const place = new Place(t, manyRows(1));
+  await place.declare();
+  assert.equal((await place.import()).code, 0);
+  const before = (await place.export()).out;
+  const more = manyRows(20_000);
+  writeFileSync(place.file, JSON.stringify({ ...more, rows: more.rows.slice(1) }));
+  const failed = await failImport(t, place, new CairnError('storage_full', 'Cannot write: no room'));
+  assert.equal(failed.code, 74);
+  assert.match(failed.err, /^Cannot import .*db\.json: Cannot write: no room; nothing of it counts$/m);
+  assert.ok(existsSync(join(place.data, 'import')));
+  assert.equal((await place.export()).out, before);
+  assert.equal((await runCommand(dataCommands, ['check', '--data', place.data])).code, 0);
+  const again = await place.import();
+  assert.deepEqual([again.code, again.out], [0, 'rows: 19,999 records added\n']);
+  assert.match(again.err, /an import was cut short: what it wrote is taken back/);
+  assert.ok(!existsSync(join(place.data, 'import')));
+  assert.deepEqual(JSON.parse((await place.export()).out), more);
+  assert.equal((await place.import()).err, '');
+});
+
+test('an id that was given is not given again to a record without one', async (t) => {
+  const place = new Place(t, { rows: [{ id: 1, text: 'a' }] });
+  await place.declare();
+  await place.import();
+  const json = parseJson(readFileSync(place.declaration, 'utf8'));
+  const app = await createApp({ auth: 'none', directory: place.data, ...parseDeclarations(json, []) });
+  await app.collection('rows').create({ text: 'b' });
+  await app.collection('rows').remove(2);
+  await app.close();
+  writeFileSync(place.file, JSON.stringify({ rows: [{ text: 'c' }, { text: 'd' }] }));
+  assert.equal((await place.import()).code, 0);
+  assert.deepEqual(JSON.parse((await place.export()).out).rows.map(({ id }: { id: number }) => id), [1, 3, 4]);
 });
 
 const broken: readonly [content: string, message: RegExp][] = [

@@ -10,7 +10,7 @@ import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
-import { settle } from './conflicts.ts';
+import { settle, takeBack, unfinishedImport } from './settle.ts';
 import { StoreDamageError } from './damage.ts';
 import { readSnapshot, snapshotName, snapshotsOf } from './snapshot.ts';
 
@@ -24,6 +24,8 @@ export interface Recovered {
   readonly closed: boolean;
   /** How many commits were replayed. */
   readonly replayed: number;
+  /** Whether an import did not end, and was taken back. */
+  readonly isCutShort: boolean;
   /** Whether the snapshots hold everything, so that no journal is needed. */
   readonly isCurrent: boolean;
   readonly snapshotSizes: readonly number[];
@@ -54,6 +56,7 @@ export async function recover(
   tables: Map<string, AnyTable>,
   report = raise,
 ): Promise<Recovered> {
+  const begun = await unfinishedImport(files);
   const names = await files.list();
   const numbers = journalNumbers(names);
   const journals: Journal[] = [];
@@ -85,13 +88,18 @@ export async function recover(
   const begin = journals.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
   const needed = journals.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
+  const unfinished = begun ?? (await unfinishedImport(files));
+  if (unfinished !== undefined) takeBack(files, unfinished, tables, report);
   settle(files, tables, report);
   return {
     epoch,
     sequence,
     replayed,
     closed: newest?.manifest?.closed ?? newest === undefined,
-    isCurrent: [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
+    isCutShort: unfinished !== undefined,
+    isCurrent:
+      unfinished === undefined &&
+      [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
     snapshotSizes: Array.from(snapshots.values(), ({ size }) => size),
     torn: newest?.torn && { file: newest.name, offset: newest.torn.offset },
     temporary: names.filter((name) => temporaryPattern.test(name)),

@@ -2,8 +2,8 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import type { Clock, Random } from '../../../src/base/system.ts';
 import type { Machine, ProcessIdentity } from '../../../src/store/disk/lock.ts';
 import { checkStore, repairStore, type OfflineOptions } from '../../../src/store/recovery/offline.ts';
-import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
-import type { Collection, CollectionDefinition, Store, StoredRecord } from '../../../src/store/store.ts';
+import { openStore, type OpenStore, type StoreOptions } from '../../../src/store/open-store.ts';
+import type { Collection, CollectionDefinition, StoredRecord } from '../../../src/store/store.ts';
 import type { Files } from '../../../src/store/disk/files.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
@@ -110,7 +110,7 @@ export function machineWith(
 }
 
 export interface Opened {
-  readonly store: Store;
+  readonly store: OpenStore;
   readonly check: () => ReturnType<typeof checkStore>;
   readonly repairTo: (target: Files, credentials?: OfflineOptions['credentials']) => ReturnType<typeof repairStore>;
   readonly people: Collection<Person>;
