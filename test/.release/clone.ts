@@ -29,8 +29,7 @@ export interface Packed {
 }
 
 export function pack(directory: string): Packed {
-  run(directory, 'npm', 'run', 'build', '--silent');
-  const report: unknown = JSON.parse(run(directory, 'npm', 'pack', '--json'));
+  const report: unknown = JSON.parse(run(directory, 'npm', 'pack', '--json', '--silent'));
   const [packed] = report as { filename: string; files: { path: string }[] }[];
   assert.ok(packed);
   return { file: join(directory, packed.filename), names: packed.files.map(({ path }) => path) };

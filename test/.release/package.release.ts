@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,6 +9,12 @@ import { projectDirectory } from '../.support/source.ts';
 import { run as start } from '../.support/cli/spawn.ts';
 import { clone, pack, run } from './clone.ts';
 
+const use = `
+  const app = await createApp({ page: false });
+  const reply = await app.inject({ target: '/livez' });
+  console.log(reply.status);
+  await app.close();
+`;
 const work = mkdtempSync(join(tmpdir(), 'cairn-package-'));
 after(() => rmSync(work, { recursive: true }));
 
@@ -24,7 +31,7 @@ test('the package holds JavaScript, declarations, source and README, and nothing
     return /\.(md|json)$/.test(name) ? [] : [name];
   });
   const expected = new Set([
-    'package.json', 'README.md', 'dist/package.json',
+    'LICENSE', 'package.json', 'README.md', 'dist/package.json',
     ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
   ]);
   assert.deepEqual(first.names.filter((name) => !expected.has(name)), [], 'nothing else');
@@ -65,27 +72,45 @@ test('two clones build the same package, byte for byte', () => {
   assert.equal(digest(second.file), digest(first.file));
 });
 
-test('the installed package runs, can be imported, and its types hold under --strict', () => {
-  const directory = join(work, 'consumer');
-  mkdirSync(directory);
-  writeFileSync(join(directory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');
-  run(directory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', first.file);
+const consumerDirectory = join(work, 'consumer');
+mkdirSync(consumerDirectory);
+writeFileSync(join(consumerDirectory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');
+run(consumerDirectory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', first.file);
+
+/** This Node.js, and those whose programs CI names, with a colon between. */
+const nodes = [process.execPath, ...(process.env['CAIRN_NODES'] ?? '').split(':').filter((path) => path !== '')];
+
+for (const node of nodes) {
+  const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+  test(`the package runs on Node.js ${version}, imported, required and bundled without its page`, () => {
+    const directory = consumerDirectory;
+    const main = join(directory, 'node_modules', 'cairn-api', 'dist', 'main.js');
+    assert.match(run(directory, node, main, '--version'), new RegExp(`on Node\\.js ${version}`));
+    writeFileSync(join(directory, 'imported.mjs'), `import { createApp } from 'cairn-api';${use}`);
+    assert.equal(run(directory, node, 'imported.mjs'), '200\n');
+    const required = `const { createApp } = require('cairn-api');(async () => {${use}})();`;
+    writeFileSync(join(directory, 'required.cjs'), required);
+    assert.equal(run(directory, node, '--disable-warning=ExperimentalWarning', 'required.cjs'), '200\n');
+    const esbuild = join(projectDirectory, 'node_modules', 'esbuild', 'bin', 'esbuild');
+    run(directory, esbuild, 'imported.mjs', '--bundle', '--platform=node', '--format=esm', '--outfile=bundled.mjs');
+    assert.equal(run(directory, node, 'bundled.mjs'), '200\n');
+  });
+}
+
+test('the installed package is all that was installed, and its types hold under --strict', () => {
+  const directory = consumerDirectory;
   assert.match(run(directory, 'npx', '--no-install', 'cairn', '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
   const bill: { components?: unknown[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
   assert.equal(bill.components?.length, 1, 'Cairn is all that was installed');
 
   symlinkSync(join(projectDirectory, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'junction');
-  writeFileSync(join(directory, 'use.ts'), consumer);
+  writeFileSync(join(directory, 'use.ts'), `import { createApp } from 'cairn-api';${use}`);
   const compiler = join(projectDirectory, 'node_modules', 'typescript', 'bin', 'tsc');
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023'];
   run(directory, process.execPath, compiler, ...strict, '--types', 'node', 'use.ts');
   assert.equal(run(directory, process.execPath, 'use.js'), '200\n');
-});
 
-const consumer = `
-import { createApp } from 'cairn-api';
-const app = await createApp({});
-const reply = await app.inject({ target: '/livez' });
-console.log(reply.status);
-await app.close();
-`;
+  run(work, 'npm', 'install', '--silent', '--no-audit', '--no-fund', '--prefix', join(work, 'old'), 'typescript@5.4');
+  const old = join(work, 'old', 'node_modules', 'typescript', 'bin', 'tsc');
+  run(directory, process.execPath, old, ...strict.slice(0, 2), '--module', 'node16', '--types', 'node', 'use.ts');
+});
