@@ -57,7 +57,7 @@ function blocksOf(count: number, price: (index: number) => number | undefined): 
 }
 
 for (const [what, price] of ways) {
-  for (const count of [0, 1, 2, 1024, 1025, 20_000]) {
+  for (const count of [0, 1, 2, 1024, 1025, 5000]) {
     test(`${count} records are sorted: ${what}`, () => {
       const blocks = blocksOf(count, price);
       for (const descending of [false, true]) {
