@@ -58,7 +58,7 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
   const isNew = app.users.records.size === 0;
   if (isNew) await app.users.add(administrator);
 
-  const document = parseDescription((await send({ target: '/openapi.json' })).body);
+  const document = await descriptionOf(options, send);
 
   const ask: Ask = async (method, target, asked = {}) => {
     const { fields = {}, json, body, address = '127.0.0.1' } = asked;
@@ -99,15 +99,17 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
   return { app, ask, as, browserOf, token, cookie, credentials };
 }
 
-let last: { readonly text: string; readonly document: JsonObject } | undefined;
+const descriptions = new Map<string, JsonObject>();
 
-/** Most apps of a test file have the same document. */
-function parseDescription(text: string): JsonObject {
-  if (last?.text === text) return last.document;
+/** The OpenAPI document of an app, which those with the same options share: to make it is most of an app's start. */
+async function descriptionOf(options: AppOptions, send: Opened['send']): Promise<JsonObject> {
+  const key = JSON.stringify(options);
+  const known = descriptions.get(key);
+  if (known !== undefined) return known;
   // A document may have more values than the server accepts in a body.
-  const document: JsonValue = JSON.parse(text);
+  const document: JsonValue = JSON.parse((await send({ target: '/openapi.json' })).body);
   assert.ok(isJsonObject(document));
-  last = { text, document };
+  descriptions.set(key, document);
   return document;
 }
 
