@@ -44,6 +44,8 @@ test('a full etcd refuses writes, and accepts them again once there is room', { 
   await assert.rejects(fill(), codeIs('storage_full'));
   await node.store.confirm();
   assert.equal(node.store.status().state, 'full');
+  const idle = await startNode(t, etcd.addresses);
+  await until(() => idle.store.status().state === 'full');
   const { header } = await post(etcd, '/v3/kv/range', { key: base64('none') });
   await etcd.kill(0);
   etcd.launch(0, '--quota-backend-bytes', '100000000');
@@ -52,8 +54,11 @@ test('a full etcd refuses writes, and accepts them again once there is room', { 
   await post(etcd, '/v3/maintenance/alarm', {
     action: 'DEACTIVATE', memberID: String(Object(header).member_id), alarm: 'NOSPACE',
   });
+  await until(() => [node, idle].every(({ store }) => store.status().state === 'writable'));
   await node.add('again');
-  assert.deepEqual(node.failures, []);
+  assert.deepEqual([...node.failures, ...idle.failures], []);
+  const [full, again] = idle.notices;
+  assert.match(`${full} ${again}`, /the quota of etcd is used up.*alarm disarm.* etcd accepts writes again/);
 });
 
 test('a node notices that etcd was restored, and starts again', { skip: noEtcd }, async (t) => {
@@ -126,7 +131,7 @@ test('after a change of the format, running nodes write nothing more', { skip: n
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
-  await post(etcd, '/v3/kv/put', { key: base64('cairn/meta'), value: base64('{"format":2,"epoch":"x","kid":null}') });
+  await post(etcd, '/v3/kv/put', { key: base64('cairn/meta'), value: base64('{"format":3,"epoch":"x","kid":null}') });
   await assert.rejects(node.add('b'), codeIs('outcome_unknown'));
   assert.ok(refusedWith(75, /new epoch or format/)(node.failures[0]));
   await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /all nodes need the same version/));

@@ -356,7 +356,7 @@ export class SharedLog implements Log {
 
   /** The error for a definite refusal by etcd: the cases A6 and A9. */
   #refusal(reason: string): CairnError {
-    if (reason.includes('too large')) {
+    if (/too large|larger than/.test(reason)) {
       return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
     }
     if (reason.includes('space exceeded')) {
