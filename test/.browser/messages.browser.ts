@@ -57,7 +57,8 @@ visitTest('an error page of a proxy is named as that', { things: 3, refusals: [5
   assert.equal((await text('#list-message')).includes('<'), false);
   assert.equal(await browser.run('return document.querySelectorAll("#list tbody tr").length'), 3, 'the rows stay');
   server.double = (_request, forward) => forward();
-  await browser.untilWithin(10, 'return document.querySelector("#list-problem").hidden');
+  await browser.letTimePass();
+  await browser.until('return document.querySelector("#list-problem").hidden');
 });
 
 visitTest('a defect of the page is no raw error text', { things: 3, isNoisy: true }, async (visit) => {

@@ -33,6 +33,8 @@ export interface TestServer {
   double: Double;
   /** The requests that have come, such as `GET /items?limit=50`, since this was emptied. */
   readonly requests: string[];
+  /** Signs this person in as a browser would, and returns the cookie. */
+  signIn(who: 'ada' | 'grace'): Promise<{ name: string; value: string }>;
   /** Makes a request as another client of this person: a bearer token, no browser. */
   as(who: 'ada' | 'grace', method: string, target: string, body?: object): Promise<{ status: number; data: any }>;
   /** Stops answering, and cuts what is connected. */
@@ -114,6 +116,12 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
       const { status, body: text } = await send(method, target, body, { Authorization: `Bearer ${token}` });
       return { status, data: text === '' ? undefined : JSON.parse(text) };
     },
+    async signIn(who) {
+      const fields = { 'Sec-Fetch-Site': 'same-origin', 'User-Agent': 'Chrome/100' };
+      const answer = await send('POST', '/login', { email: emails[who], password }, fields);
+      const [, name = '', value = ''] = /^([^=]+)=([^;]+)/.exec(answer.fields.get('set-cookie') ?? '') ?? [];
+      return { name, value };
+    },
     async stop() {
       if (!listener.listening) return;
       const closed = new Promise((resolve) => listener.close(resolve));
@@ -132,11 +140,8 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
   for (let n = 1; n <= people; n += 1) {
     await server.as('ada', 'POST', '/users', { name: `Person ${n}`, email: `person.${n}@example.org` });
   }
-  const ids = Array.from({ length: things }, (_, index) => index + 1);
-  while (ids.length > 0) {
-    await Promise.all(ids.splice(0, 100).map((n) =>
-      server.as('ada', 'POST', '/items', { name: `Thing ${n}`, price: n * 1.25 })));
-  }
+  const items = Array.from({ length: things }, (_, n) => ({ name: `Thing ${n + 1}`, price: (n + 1) * 1.25 }));
+  while (items.length > 0) await server.as('ada', 'POST', '/items/batch', items.splice(0, 1000));
   return server;
 }
 

@@ -245,6 +245,7 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await shows('The server did not answer. Check your network.', '#list-problem');
   await shows('Thing 2', '#list');
   await server.restart();
+  await browser.letTimePass();
   await browser.until('return document.querySelector("#list-problem").hidden');
   assert.equal(await visit.hash(), '#items?sort=name');
 
@@ -261,5 +262,6 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await browser.reload();
   await shows('The page tries again by itself.', '#failure');
   isAway = false;
+  await browser.letTimePass();
   await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
 });

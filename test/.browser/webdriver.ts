@@ -23,6 +23,24 @@ export interface LogEntry {
   readonly message: string;
 }
 
+/** Keeps the page's timers of three seconds and more until `letTimePass` is called, so that no test waits for time. */
+const heldTimers = `
+  const { setTimeout, clearTimeout } = window;
+  const held = new Map();
+  let last = 1e9;
+  window.setTimeout = (work, ms = 0, ...more) => {
+    if (ms < 3000) return setTimeout(work, ms, ...more);
+    held.set((last += 1), work);
+    return last;
+  };
+  window.clearTimeout = (id) => void (held.delete(id) || clearTimeout(id));
+  window.letTimePass = () => {
+    const due = [...held.values()];
+    held.clear();
+    for (const work of due) work();
+  };
+`;
+
 /** A browser of its own, driven over WebDriver (W3C) with nothing but `fetch`. */
 export class Browser {
   readonly #url: string;
@@ -61,10 +79,12 @@ export class Browser {
     };
     try {
       const { sessionId } = await send(root, 'POST', '/session', { capabilities: { alwaysMatch: wanted } });
-      return new Browser(`${root}/session/${sessionId}`, async () => {
+      const browser = new Browser(`${root}/session/${sessionId}`, async () => {
         await send(`${root}/session/${sessionId}`, 'DELETE', '');
         await end();
       });
+      await browser.devtools('Page.addScriptToEvaluateOnNewDocument', { source: heldTimers });
+      return browser;
     } catch (error) {
       await end();
       throw error;
@@ -138,6 +158,11 @@ export class Browser {
       ? strokes
       : [{ type: 'keyDown', value: held }, ...strokes, { type: 'keyUp', value: held }];
     await send(this.#url, 'POST', '/actions', { actions: [{ type: 'key', id: 'keyboard', actions }] });
+  }
+
+  /** Lets the time of all timers pass that the page has set so far. */
+  async letTimePass(): Promise<void> {
+    await this.run('window.letTimePass()');
   }
 
   async click(selector: string): Promise<void> {
