@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RecordIndex } from '../../src/store/memory/record-index.ts';
+import { generator } from '../.support/random.ts';
+
+interface Holder {
+  readonly keys: number | readonly number[] | undefined;
+}
+
+test('an index has the ids of a key in ascending order, however they came and went', () => {
+  const random = generator('index');
+  const index = new RecordIndex<Holder>(({ keys }) => keys);
+  const model = new Map<number, Set<number>>([1, 2, 3].map((key) => [key, new Set<number>()]));
+  const check = (): void => {
+    for (const [key, ids] of model) {
+      assert.deepEqual([...index.ids(key)], [...ids].sort((a, b) => a - b));
+      assert.equal(index.count(key), ids.size);
+    }
+  };
+  // Enough ids with one key for several blocks; the first are added in order, as new records are.
+  for (let id = 5000; id < 8000; id += 1) {
+    index.add(id, 1, undefined);
+    model.get(1)?.add(id);
+  }
+  check();
+  for (let round = 0; round < 8; round += 1) {
+    for (let step = 0; step < 1000; step += 1) {
+      const id = 1 + random.below(9000);
+      const key = random.pick([1, 1, 1, 2, 3]);
+      const keys = random.pick([key, [key], [key, 2]]);
+      const others = random.pick([0, 0, 2]);
+      const isAdded = round < 4 ? random.below(3) > 0 : random.below(3) === 0;
+      if (isAdded) index.add(id, keys, others);
+      else index.remove(id, keys, others);
+      for (const each of new Set([keys].flat())) {
+        if (each === others) continue;
+        if (isAdded) model.get(each)?.add(id);
+        else model.get(each)?.delete(id);
+      }
+    }
+    check();
+  }
+  for (let id = 1; id <= 9000; id += 1) index.remove(id, [1, 2, 3], undefined);
+  for (const ids of model.values()) ids.clear();
+  check();
+});
