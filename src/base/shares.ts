@@ -1,6 +1,7 @@
 /**
- * A bounded pool, such as memory, of which each caller has a share, so that none can use
- * all of it.
+ * A bounded pool, such as memory, of which each caller has a share, so that none can use all
+ * of it. As the pool fills, the shares shrink: nobody takes more than what then remains, so
+ * that a few callers with full shares leave something to the next ones.
  */
 export class Shares {
   readonly #total: number;
@@ -20,7 +21,8 @@ export class Shares {
 
   /** Whether a caller could take an amount. */
   hasRoom(caller: string, amount: number): boolean {
-    return this.#sum + amount <= this.#total && this.heldBy(caller) + amount <= this.#perCaller;
+    const needed = this.heldBy(caller) + amount;
+    return needed <= this.#perCaller && needed <= this.#total - this.#sum;
   }
 
   /**

@@ -38,6 +38,8 @@ export interface Request {
    * for it.
    */
   readonly signal: AbortSignal;
+  /** Breaks the connection off, and aborts `signal`. Absent without a connection. */
+  abandon?(): void;
   /**
    * Reads the whole body. May be called once. An absent body is an empty buffer.
    * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` if

@@ -11,6 +11,8 @@ export interface ListCaller {
   readonly caller: string;
   /** Aborted when the caller no longer waits for the list. */
   readonly signal: AbortSignal;
+  /** Breaks the list off, and aborts `signal`. Absent: the list cannot be broken off. */
+  abandon?(): void;
 }
 
 /** The work on one list. */
@@ -35,6 +37,8 @@ export class ListPool {
   readonly orders: KeptOrders;
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #lists = new Shares(limits.listsMax, limits.listsPerCallerMax);
+  /** The lists of each caller that have a place and can be broken off, the oldest first. */
+  readonly #breakable = new Map<string, Set<ListCaller>>();
   /** Apart from the lists that are sent, so that slow readers keep no page from being made. */
   readonly #pages = new Shares(limits.searchedPagesMax, limits.searchedPagesPerCallerMax);
   /** The pages that wait for another one of their caller, since its share is used up. */
@@ -47,16 +51,23 @@ export class ListPool {
 
   /**
    * Takes a place for a list without a limit, or for one in which records are embedded.
-   * `onEnd` is called when the work ends, the caller leaves, or there is no place.
+   * `onEnd` is called when the work ends, the caller leaves, or there is no place. Where others
+   * have all places, the caller with the most loses one: slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`; `draining`
    */
   begin(from: ListCaller, onEnd = (): void => {}): ListWork {
     const { caller, signal } = from;
+    if (this.#lists.sum === limits.listsMax) this.#makeRoom(caller);
     if (signal.aborted || !this.#lists.take(caller, 1)) {
       onEnd();
       throw signal.aborted ? abandoned : tooManyLists;
     }
+    const own = this.#breakable.get(caller) ?? new Set();
+    this.#breakable.set(caller, own);
+    if (from.abandon !== undefined) own.add(from);
     const work = this.#work(from, () => {
+      own.delete(from);
+      if (own.size === 0) this.#breakable.delete(caller);
       signal.removeEventListener('abort', work.end);
       this.#lists.give(caller, 1);
       onEnd();
@@ -64,6 +75,19 @@ export class ListPool {
     // A reply that is never sent is not read to its end either.
     signal.addEventListener('abort', work.end);
     return work;
+  }
+
+  /** Returns work on a page that was found: it takes no place, but pauses while it is sent. */
+  withoutPlace(caller: ListCaller): ListWork {
+    return this.#work(caller, () => undefined);
+  }
+
+  /** Breaks off the oldest list of the caller that has the most, if that has two more. */
+  #makeRoom(caller: string): void {
+    let most: ReadonlySet<ListCaller> = new Set();
+    for (const lists of this.#breakable.values()) if (lists.size > most.size) most = lists;
+    const [oldest] = most;
+    if (this.#lists.heldBy(caller) + 1 < most.size) oldest?.abandon?.();
   }
 
   /**
@@ -112,10 +136,10 @@ export class ListPool {
   }
 
   /** The work of a list that has a place. */
-  #work({ signal }: ListCaller, giveBack: () => void): ListWork {
+  #work({ caller, signal }: ListCaller, giveBack: () => void): ListWork {
     let hasPlace = true;
     const pause = async (): Promise<void> => {
-      await this.#yieldToEventLoop();
+      await this.#yieldToEventLoop(caller);
       if (signal.aborted) throw abandoned;
     };
     const end = (): void => {

@@ -136,7 +136,8 @@ function* page(
   const shown = found.slice(0, limit);
   const isReversed = query.until !== undefined;
   if (isReversed) shown.reverse();
-  const body = bodyOf(jsonPieces([shown], writerOf(source, request)), work);
+  const sending = work ?? source.pool.withoutPlace(request.caller);
+  const body = bodyOf(jsonPieces([shown], writerOf(source, request)), sending);
   // The last record of this page, or in reverse the record before the page.
   const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
   const cursor = last && writeCursor(query, last);
@@ -277,7 +278,7 @@ function scattered(blocks: readonly Block[]): Block[] {
 }
 
 /** Returns JSON as a text, or as a stream if it is long. */
-function bodyOf(pieces: Generator<string, undefined>, work: ListWork | undefined): List['body'] {
+function bodyOf(pieces: Generator<string, undefined>, work: ListWork): List['body'] {
   let text = '';
   for (;;) {
     const { done, value } = pieces.next();
@@ -285,7 +286,7 @@ function bodyOf(pieces: Generator<string, undefined>, work: ListWork | undefined
     text += value;
     if (text.length >= pieceLength) return new StreamedJson(pieces, work, text);
   }
-  work?.end();
+  work.end();
   return text;
 }
 
@@ -325,10 +326,10 @@ function* jsonPieces(
 /** JSON that is made while it is sent. It gives its place back when it ends or is left. */
 class StreamedJson implements AsyncIterableIterator<string> {
   readonly #pieces: Generator<string, undefined>;
-  readonly #work: ListWork | undefined;
+  readonly #work: ListWork;
   #first: string;
 
-  constructor(pieces: Generator<string, undefined>, work: ListWork | undefined, first = '') {
+  constructor(pieces: Generator<string, undefined>, work: ListWork, first = '') {
     this.#pieces = pieces;
     this.#work = work;
     this.#first = first;
@@ -346,7 +347,7 @@ class StreamedJson implements AsyncIterableIterator<string> {
       for (;;) {
         const { done, value } = this.#pieces.next();
         if (done === true) return await this.return();
-        await this.#work?.pause();
+        await this.#work.pause();
         if (value !== '') return { done: false, value };
       }
     } catch (error) {
@@ -356,7 +357,7 @@ class StreamedJson implements AsyncIterableIterator<string> {
   }
 
   async return(): Promise<IteratorResult<string, undefined>> {
-    this.#work?.end();
+    this.#work.end();
     return this.#pieces.return(undefined);
   }
 }

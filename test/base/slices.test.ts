@@ -46,3 +46,18 @@ test('works take turns, one slice in a turn of the loop for all of them', async 
   const later = turns.slice(3);
   assert.equal(new Set(later).size, later.length, 'no turn of the loop has two slices');
 });
+
+test('callers take turns, however many works each of them has', async () => {
+  const clock = handClock();
+  const breathe = createSlices(clock);
+  const done: string[] = [];
+  const work = async (caller: string): Promise<void> => {
+    for (let step = 0; step < 3; step += 1) {
+      done.push(caller);
+      clock.pass(limits.sliceMs);
+      await breathe(caller);
+    }
+  };
+  await Promise.all([...'aaaab'].map(work));
+  assert.equal(done.join(''), 'aaaabababaaaaaa');
+});

@@ -244,9 +244,8 @@ describe('a long list', () => {
 
   test('of a page is refused to a caller without one when others hold all places', async () => {
     const { read, store } = await world('all pages', 1100);
-    const callers = limits.searchedPagesMax / limits.searchedPagesPerCallerMax;
-    const address = (index: number): string => `192.0.2.${10 + (index % callers)}`;
-    const made = times(2 * limits.searchedPagesMax, (index) => read('limit=1&price:lt=0', false, address(index)));
+    const address = (index: number): string => `192.0.2.${10 + index}`;
+    const made = times(limits.searchedPagesMax, (index) => read('limit=1&price:lt=0', false, address(index)));
     await assert.rejects(read('limit=1&price:lt=0', false, '192.0.2.9'), refused);
     await made;
     await read('limit=1&price:lt=0', false, '192.0.2.9');
@@ -272,7 +271,7 @@ describe('a long list', () => {
 
   test('is refused when other callers hold all places', async () => {
     const { read, store } = await world('all places', 1100);
-    const address = (index: number): string => `192.0.2.${10 + Math.floor(index / limits.listsPerCallerMax)}`;
+    const address = (index: number): string => `192.0.2.${10 + index}`;
     const lists = await times(limits.listsMax, (index) => read('', false, address(index)));
     await assert.rejects(read('', false, '192.0.2.9'), refused);
     await Promise.all(lists.map(leave));
@@ -295,6 +294,30 @@ describe('a long list', () => {
       await times(100, () => read(query));
     }
     await store.close();
+  });
+
+  test('takes a place from the caller with the most, where slow readers have all of them', async () => {
+    const pool = new ListPool(restlessClock());
+    const left: string[] = [];
+    const begin = (caller: string, name: string): void => {
+      const controller = new AbortController();
+      const abandon = (): void => {
+        left.push(name);
+        controller.abort();
+      };
+      pool.begin({ caller, signal: controller.signal, abandon });
+    };
+    const refused = { code: 'overloaded' };
+    // As places become few, shares shrink, so that several callers with full shares leave some.
+    for (const [caller, count] of [8, 8, 8, 4, 2, 1, 1].entries()) {
+      for (let n = 0; n < count; n += 1) begin(`caller ${caller}`, `list ${n} of ${caller}`);
+      if (caller < 6) assert.throws(() => begin(`caller ${caller}`, 'one more'), refused);
+    }
+    assert.deepEqual(left, []);
+    begin('newcomer', 'own');
+    assert.deepEqual(left, ['list 0 of 0']);
+    begin('another newcomer', 'own');
+    assert.deepEqual(left, ['list 0 of 0', 'list 0 of 1']);
   });
 
   test('stops within a slice when its caller has disconnected', async () => {
