@@ -106,8 +106,12 @@ export function joinCluster(
         const next = change(ring);
         if (next === undefined || next === ring) return next;
         const compare = [isAt(keys, former?.revision ?? 0)];
-        const success = [put(keys, serialiseKeyRing(next))];
-        if ((await etcd.txn({ compare, success })).succeeded) return next;
+        const text = serialiseKeyRing(next);
+        const failure = [range(keys)];
+        const answer = await etcd.txn({ compare, success: [put(keys, text)], failure });
+        // An earlier attempt may have succeeded without an answer.
+        const isWritten = String(answer.found[0]?.[0]?.value) === text;
+        if (answer.succeeded || isWritten) return next;
       }
     },
     onKeys: () => undefined,

@@ -7,7 +7,7 @@ import { createApp } from '../../src/app/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
-import { putsOf, startEtcd } from '../.support/cluster/cases.ts';
+import { fail, putsOf, startEtcd } from '../.support/cluster/cases.ts';
 import type { SmallEtcd, SmallRequest } from '../.support/cluster/small-etcd.ts';
 
 const password = 'a password of the tests';
@@ -150,6 +150,16 @@ test('a new epoch ends running nodes', async (t) => {
   await assert.rejects(app.store.confirm());
   assert.match(String(failures[0]), /new epoch or format/);
   assert.notEqual((await startServer(t, etcd)).store.epoch, app.store.epoch);
+});
+
+test('keys are rotated once, also where the first answer is lost', async (t) => {
+  const etcd = await startEtcd(t);
+  await startServer(t, etcd);
+  fail(etcd, (request) => putsOf(request).includes('cairn/keys'), 'apply-unanswered');
+  const { out } = await cairnWith(etcd)('keys rotate');
+  const { keys } = JSON.parse(etcd.get('cairn/keys') ?? '');
+  assert.equal(keys.length, 2);
+  assert.match((await cairnWith(etcd)('keys list')).out, new RegExp(`^${out.slice(0, 11)}\tmade .*\tsigns\n`));
 });
 
 test('a new epoch is written once, also where the first answer is lost', async (t) => {
