@@ -191,7 +191,8 @@ export class Connection {
     if (outgoing.socket !== null) this.#piledBytes = 0;
     const isStream = isStreamed(body);
     const bytes = isStream || body === undefined ? 0 : Buffer.byteLength(body);
-    const counted = isStream ? (reply.isEndless ? 0 : streamBytes) : bytes;
+    const isCountedStream = isStream && reply.isEndless !== true;
+    const counted = isCountedStream ? streamBytes : bytes;
     if (counted > uncountedReplyBytesMax && !this.#takeMemory(exchange, counted)) {
       // The generator's own end gives back what it holds.
       if (isStream) void body[Symbol.asyncIterator]().return?.();

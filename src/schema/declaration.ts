@@ -19,10 +19,8 @@ export type Check = (value: unknown, at: string, report: Report) => boolean;
 export function must(be: string, test: (value: unknown) => boolean): Check {
   return (value, at, report) => {
     if (test(value)) return true;
-    report(
-      at,
-      `must be ${be}${isScalar(value) ? `, not ${typeof value === 'string' ? JSON.stringify(value) : value}` : ''}`,
-    );
+    const shown = typeof value === 'string' ? JSON.stringify(value) : String(value);
+    report(at, `must be ${be}${isScalar(value) ? `, not ${shown}` : ''}`);
     return false;
   };
 }

@@ -109,7 +109,8 @@ export class NodeFiles implements Files {
 
   async open(name: string, mode: OpenMode): Promise<OpenFile> {
     const path = join(this.directory, name);
-    const through = this.syncsDirectories ? (mode === 'journal' ? O_DSYNC : 0) : O_SYNC;
+    const throughIfSynced = mode === 'journal' ? O_DSYNC : 0;
+    const through = this.syncsDirectories ? throughIfSynced : O_SYNC;
     const making = O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL);
     // Opening a pipe to read it would wait for a writer.
     const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | making | through;
