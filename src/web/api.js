@@ -29,14 +29,11 @@ export const session = {
 export async function call(method, path, options = {}) {
   const { body, fields, signal } = options;
   const isRead = method === 'GET';
-  const type = 'application/json';
   const user = session.user();
-  // All tabs share one cookie, so another tab may have signed in as someone else: the server compares.
-  const named = user ? { 'Session-User': `${user}` } : {};
   const headers = {
-    Accept: `${type}, application/problem+json`,
-    'Content-Type': type,
-    ...named,
+    'Content-Type': 'application/json',
+    // All tabs share one cookie, so another tab may have signed in as someone else: the server compares.
+    ...(user && { 'Session-User': `${user}` }),
     ...fields,
   };
   const timeout = AbortSignal.timeout(answerTimeoutMs);

@@ -9,18 +9,7 @@ import { button, fact, h, onClick, set } from './dom.js';
 import { capitalized, isAllowed } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { removeSoon } from './removal.js';
-import {
-  address,
-  ask,
-  copyAsCurl,
-  draw,
-  explain,
-  go,
-  page,
-  say,
-  state,
-  withQuery,
-} from './state.js';
+import { address, ask, copyAsCurl, draw, explain, go, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
 import { show } from './values.js';
 
@@ -227,14 +216,13 @@ export async function save() {
     announceSaved(of, base ? 'Saved' : 'Created');
     return true;
   } catch (error) {
-    const { isUnknown, issues } = error instanceof Problem ? error : new Problem();
+    const { isUnknown, issues, status } = error instanceof Problem ? error : new Problem();
     for (const { pointer, detail } of issues) of.issues[pointer.split('/')[1] ?? ''] = detail;
     const isShownAtField = fieldsOf(of).some((field) => of.issues[field.name]);
-    const isGone = !!base && error instanceof Problem && error.status === 404;
     Object.assign(of, {
       isSaving: false,
       isUnknown,
-      isGone,
+      isGone: !!base && status === 404,
       message: isShownAtField ? '' : explain(error),
     });
     return leadToIssue();
@@ -251,9 +239,12 @@ function announceSaved(of, done) {
 async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) {
   const taken = adopt(of, theirs);
   if (of.message) return leadToIssue();
-  const isStored = await save();
-  if (isStored) say(`Saved. Someone else had changed ${taken.join(' and ')}; that was kept.`);
-  return isStored;
+  // An earlier request may have stored all of it, and only its answer was lost.
+  if (!isChanged(of)) announceSaved(of, 'Saved');
+  else if (!(await save())) return false;
+  if (taken.length > 0)
+    say(`Saved. Someone else had changed ${taken.join(' and ')}; that was kept.`);
+  return true;
 }
 
 function leadToIssue() {
@@ -266,15 +257,6 @@ async function createAgain(of) {
   Object.assign(of, { base: undefined, id: 'new', isGone: false, before: {}, disputes: {} });
   await go(address(of.collection.name, 'new', state.route.query), true);
   return save();
-}
-
-/** Checks what is stored after a lost answer. A record that was created is then the first of the list. */
-async function checkStored(/** @type {Draft} */ of) {
-  of.message = 'The newest are listed first. If yours is missing, try again.';
-  if (!of.base) return go(withQuery({ sort: '-id' }));
-  adopt(of, await call('GET', `${of.collection.name}/${of.id}`));
-  if (!isChanged(of)) return announceSaved(of, 'Saved');
-  return void (of.message ||= 'It was not saved. What you typed is still here.');
 }
 
 /** Returns whether the form may be left; asks the person if some input is not saved. */
@@ -320,7 +302,7 @@ export function drawDrawer(more) {
 /** @param {Draft} of */
 function recordForm(of) {
   const { id, base, collection, mayChange, message } = of;
-  const { name, one, title } = collection;
+  const { name, one } = collection;
   if (!base && id !== 'new') {
     if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
     return h(
@@ -328,7 +310,6 @@ function recordForm(of) {
       { role: 'alert' },
       h('p', message),
       button('Try again', () => loadDraft(of)),
-      h('a', { href: address(name) }, `Show all ${title.toLowerCase()}`),
     );
   }
   const fields = mayChange ? fieldsOf(of) : [];
@@ -362,9 +343,8 @@ function recordForm(of) {
           : h(
               'button.primary',
               { 'data-key': 'Enter' },
-              base ? 'Save' : of.isUnknown ? 'Try again' : `Create ${one}`,
+              of.isUnknown ? 'Try again' : base ? 'Save' : `Create ${one}`,
             ),
-        of.isUnknown && button('Check what is stored', () => checkStored(of)),
         base && isChanged(of) && h('span.quiet', 'Not saved yet'),
         base && mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
       ),

@@ -58,20 +58,18 @@ async function importFile(collection) {
     const rows = good.slice(0, previewLines).map(({ record }) =>
       h(
         'tr',
-        columns.map(({ name }) => h('td', bdi(`${record[name] ?? '–'}`))),
+        columns.map(({ name, kind }) => h('td', { class: kind }, bdi(`${record[name] ?? '–'}`))),
       ),
     );
-    const heads = columns.map(({ label }) => h('th', { scope: 'col' }, label));
-    const more = bad.length > problemsShown && h('li', `… and ${bad.length - problemsShown} more.`);
+    const heads = columns.map(({ label, kind }) => h('th', { scope: 'col', class: kind }, label));
     set(
       'preview',
       h('p.error', problem),
       h('p', `${good.length} can be created, ${bad.length} cannot.`),
-      h('table', h('tr', heads), rows),
+      h('table', h('thead', h('tr', heads)), h('tbody', rows)),
       h(
         'ul.error',
         bad.slice(0, problemsShown).map((line) => h('li', `Line ${line.number}: ${line.problem}`)),
-        more,
       ),
     );
     set('omitted', { hidden: given.length === 0 });

@@ -170,7 +170,7 @@ visitTest('records have addresses, and a bad address leads somewhere', {
   assert.equal(await browser.run('return document.querySelector("tr.current").innerText.includes("Thing 2")'), true);
   await visit.visit('#items/99');
   await shows('There is no item 99: it was removed, or the address is wrong.', '#drawer');
-  await browser.click('#record a');
+  await browser.click('#close');
   await browser.until('return location.hash === "#items"');
   for (const id of ['abc', '0', '-1', '2%2F3']) {
     await visit.visit(`#items/${id}`);
