@@ -180,6 +180,37 @@ test('the leader of etcd is killed: writes go on within seconds', { skip: noEtcd
   assert.ok(Math.max(...outages) < 3000);
 });
 
+test('most members of etcd are killed: a node says so once, and once that it is over', { skip: noEtcd }, async (t) => {
+  const etcd = await RealEtcd.start({ members: 3 });
+  t.after(() => etcd.stop());
+  const options = ['serve', '--port', '0', '--ops-port', '0', '--log', 'json', '--cluster', etcd.addresses.join(',')];
+  const node = cairn(t, options, environment);
+  const [, operations = ''] = await node.find(/served at (http:[^"]+)/);
+  const [, origin = ''] = await node.find(/Cairn serves (http:[^"]+)/);
+  const authorization = await signIn(origin);
+  const untilReadyIs = async (wanted: number): Promise<void> => {
+    while ((await fetch(`${operations}/readyz`)).status !== wanted) await delay(100);
+  };
+  const figure = async (name: string): Promise<number> => {
+    const page = await (await fetch(`${operations}/metrics`)).text();
+    return Number(page.split('\n').find((line) => line.startsWith(`${name} `))?.split(' ').at(-1));
+  };
+  await Promise.all([0, 1].map((member) => etcd.kill(member)));
+  const killedAt = performance.now();
+  await untilReadyIs(503);
+  t.diagnostic(`not ready after ${(performance.now() - killedAt).toFixed(0)} ms`);
+  while ((await figure('cairn_cluster_age_seconds')) < 6) await delay(100);
+  assert.equal(await figure('cairn_store_state{state="unavailable"}'), 1);
+  assert.equal(await addItem(origin, authorization, 'while most are down'), 503);
+  for (const member of [0, 1]) etcd.launch(member);
+  await untilReadyIs(200);
+  while ((await figure('cairn_store_state{state="writable"}')) !== 1) await delay(100);
+  assert.equal(await addItem(origin, authorization, 'afterwards'), 201);
+  const told = node.out.split('\n').filter((line) => line.includes('The cluster says: etcd '));
+  assert.equal(told.length, 2, told.join('\n'));
+  assert.match(told.join('\n'), /etcd does not answer, and no write.*endpoint status.*\n.*etcd accepts writes again/);
+});
+
 test('the script of the README brings up a cluster to try out', { skip: noEtcd }, async (t) => {
   const script = join(projectDirectory, 'test', '.support', 'cluster', 'try.ts');
   const trial = run(t, [...loader, script], {});
