@@ -1,0 +1,57 @@
+/** `kill -9` at any moment of an import: nothing of it is there, or all of it. `CAIRN_TEST_SEED` replays. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
+import { seeded } from '../.support/store/fixtures.ts';
+
+const kills = Number(process.env['CAIRN_IMPORT_KILLS'] ?? 40);
+const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
+const perImport = 20_000;
+
+test(`an import that is killed at any of ${kills} moments is there as a whole or not at all`, async (t) => {
+  const next = seeded(seed);
+  const directory = temporaryDirectory(t);
+  const [data, file, own] = ['data', 'db.json', 'own.json'].map((name) => join(directory, name));
+  assert.ok(data !== undefined && file !== undefined && own !== undefined);
+  const fields = {
+    text: { kind: 'text', unique: true }, nextId: { kind: 'reference', to: 'rows', optional: true },
+  };
+  writeFileSync(own, JSON.stringify({ items: false, collections: [{ name: 'rows', singular: 'row', fields }] }));
+  const words = ['--data', data, '--collections', own];
+  let [there, round, tookMs] = [0, 0, 0];
+  const seen = { nothing: 0, everything: 0 };
+  const exported = async (): Promise<number> => {
+    const server = cairn(t, ['export', ...words]);
+    assert.equal(await server.ended, 0, server.err);
+    return JSON.parse(server.out).rows.length;
+  };
+  for (let kill = 0; kill <= kills; kill += 1) {
+    // References lead from each chunk of the file into the next one.
+    const base = round * perImport;
+    const rows = Array.from({ length: perImport }, (_, n) =>
+      ({ id: base + n + 1, text: `${base + n} ${'x'.repeat(100)}`, nextId: base + ((n + perImport / 2) % perImport) + 1 }));
+    writeFileSync(file, JSON.stringify({ rows }));
+    const begun = performance.now();
+    const importing = cairn(t, ['import', file, ...words]);
+    // The first one shows how long it takes.
+    if (kill > 0) await Promise.race([delay(next() * tookMs * 1.1), importing.ended]);
+    if (kill > 0) importing.child.kill('SIGKILL');
+    const code = await importing.ended;
+    if (kill === 0) tookMs = performance.now() - begun;
+    const found = await exported();
+    assert.ok(found === there || found === there + perImport, `kill ${kill}: ${found} records, ${there} before`);
+    assert.ok(code !== 0 || found === there + perImport, `kill ${kill}: it had ended well`);
+    seen[found === there ? 'nothing' : 'everything'] += 1;
+    if (found > there) round += 1;
+    there = found;
+    if (kill % 10 === 0) {
+      const checking = cairn(t, ['check', ...words]);
+      assert.equal(await checking.ended, 0, checking.out);
+    }
+  }
+  assert.match(readFileSync(join(data, 'rows.json'), 'utf8'), /"count":/);
+  t.diagnostic(`seed ${seed}: nothing ${seen.nothing} times, everything ${seen.everything} times`);
+});
