@@ -31,8 +31,9 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
   for (let kill = 0; kill <= kills; kill += 1) {
     // References lead from each chunk of the file into the next one.
     const base = round * perImport;
-    const rows = Array.from({ length: perImport }, (_, n) =>
-      ({ id: base + n + 1, text: `${base + n} ${'x'.repeat(100)}`, nextId: base + ((n + perImport / 2) % perImport) + 1 }));
+    const rows = Array.from({ length: perImport }, (_, n) => ({
+      id: base + n + 1, text: `${base + n} ${'x'.repeat(100)}`, nextId: base + ((n + perImport / 2) % perImport) + 1,
+    }));
     writeFileSync(file, JSON.stringify({ rows }));
     const begun = performance.now();
     const importing = cairn(t, ['import', file, ...words]);

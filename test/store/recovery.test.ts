@@ -107,7 +107,7 @@ describe('what a start makes of what it finds', () => {
 
   it('S4: a newer format is refused, with file and byte', async () => {
     const content = await stoppedAfter(write('a'));
-    const newer = (text: string): string => text.replace('"format":1', '"format":2');
+    const newer = (text: string): string => text.replace(/"format":\d/, '"format":3');
     await refused(edit(content, 'people.json', newer), 'S4', 'people.json', 0);
     await refused(edit(content, journalOf(content), newer), 'S4', journalOf(content), 0);
   });

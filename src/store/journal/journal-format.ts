@@ -1,7 +1,8 @@
 /**
- * The format of `journal-<n>.jsonl`, version 1.
+ * The format of `journal-<n>.jsonl`, version 2. Version 1 differs in nothing that is read here; it
+ * was written by versions that know neither references nor imports that do not count yet.
  *
- *   manifest   {"format":1,"journal":7,"closed":false,"epoch":"9f…","after":120,
+ *   manifest   {"format":2,"journal":7,"closed":false,"epoch":"9f…","after":120,
  *               "collections":{"items":{"through":90,"file":true,"nextId":6}},"crc":"0c8a51f3"}
  *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],
  *               ["sessions",17]],[…]],"crc":"…"}
@@ -36,7 +37,7 @@ import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
 import { StoreDamageError } from '../recovery/damage.ts';
 
-const journalFormat = 1;
+const journalFormat = 2;
 
 export interface Manifest {
   /** The journal's number. */
@@ -120,8 +121,8 @@ export function refuseNewer(files: Files, file: string, line: Buffer, known: num
 
 function parseManifest(value: JsonObject | undefined): Manifest | undefined {
   const { format, journal, closed, epoch, after, collections } = value ?? {};
-  if (format !== journalFormat || !isCount(journal) || typeof closed !== 'boolean')
-    return undefined;
+  if (format !== journalFormat && format !== 1) return undefined;
+  if (!isCount(journal) || typeof closed !== 'boolean') return undefined;
   if (typeof epoch !== 'string' || !isCount(after) || !isJsonObject(collections)) return undefined;
   const listed = new Map<string, ListedCollection>();
   for (const [name, entry] of Object.entries(collections)) {

@@ -40,7 +40,9 @@ const correct = (how: string) => (data: string) =>
 const redeclare = () =>
   'go back to the former declaration, or make the new one fit: ' +
   'see src/README.md, "Changing a collection"';
-const update = () => 'start the newer version of Cairn that wrote it';
+const update = (data: string) =>
+  'start the newer version of Cairn that wrote it, or restore a backup from before by ' +
+  `"cairn restore BACKUP --data ${data}-new", and serve ${data}-new`;
 
 // prettier-ignore
 export const refusals = {
