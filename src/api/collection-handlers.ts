@@ -87,7 +87,7 @@ export function collectionEndpoints<N extends object, C>(
     const body =
       embedding === undefined
         ? writeSelected(record)
-        : readRecord(options.listPool, request, record, embedding);
+        : readRecord(options.listPool, record, { caller: request, embedding });
     return shown(200, tag, body);
   }
 

@@ -50,7 +50,7 @@ export class ListPool {
   }
 
   /**
-   * Takes a place for a list without a limit, or for one in which records are embedded.
+   * Takes a place for a list without a limit, or for a long answer that embeds records.
    * `onEnd` is called when the work ends, the caller leaves, or there is no place. Where others
    * have all places, the caller with the most loses one: slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`; `draining`
@@ -94,7 +94,7 @@ export class ListPool {
    * Runs the steps that make a page, and returns the page. If it needs more than a few steps,
    * it takes a place, or waits for one of its caller. To wait costs less than to be refused:
    * a refused caller may ask again at once. The promise is rejected with `overloaded` or
-   * `draining`.
+   * `draining`, which is thrown in the steps, too.
    */
   makePage<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Page | Promise<Page> {
     for (let step = 0; step < freeSteps; step += 1) {
@@ -105,11 +105,15 @@ export class ListPool {
   }
 
   async #finish<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Promise<Page> {
-    const work = await this.#beginPage(caller);
+    let work: ListWork | undefined;
     try {
+      work = await this.#beginPage(caller);
       return await finish(steps, work);
+    } catch (error) {
+      steps.throw(error);
+      throw error;
     } finally {
-      work.end();
+      work?.end();
     }
   }
 

@@ -73,20 +73,14 @@ export function readList(source: ListSource, request: ListRequest): List | Promi
   const { records, pool } = source;
   const isShort = records.size <= limits.pageRecordsMax;
   const limit = request.query.limit ?? (isShort ? limits.pageRecordsMax : undefined);
-  if (limit === undefined || request.embedding !== undefined)
-    return readLong(source, request, limit);
-  return pool.makePage(request.caller, page(source, request, limit));
+  return limit === undefined
+    ? readWhole(source, request)
+    : pool.makePage(request.caller, page(source, request, limit));
 }
 
-/** Reads a list that has a place in the pool until it is sent. */
-async function readLong(
-  source: ListSource,
-  request: ListRequest,
-  limit: number | undefined,
-): Promise<List> {
+async function readWhole(source: ListSource, request: ListRequest): Promise<List> {
   const work = source.pool.begin(request.caller, request.embedding?.end);
   try {
-    if (limit !== undefined) return await finish(page(source, request, limit, work), work);
     const selection = new Selection(source, request.query);
     const total = request.withTotal ? await finish(selection.count(), work) : undefined;
     const pieces = jsonPieces(selection.inOrder(Infinity), writerOf(source, request));
@@ -103,12 +97,10 @@ async function readLong(
  */
 export function readRecord(
   pool: ListPool,
-  caller: ListCaller,
   record: StoredRecord,
-  { write, end }: Embedding,
+  request: Pick<ListRequest, 'caller'> & { readonly embedding: Embedding },
 ): List['body'] {
-  const work = pool.begin(caller, end);
-  return bodyOf(jsonPieces([[record]], write, '', ''), work);
+  return bodyOf(jsonPieces([[record]], request.embedding.write, '', ''), pool, request);
 }
 
 /** Returns the JSON of a record: a text, or its pieces. */
@@ -117,27 +109,31 @@ type PieceWriter = (record: StoredRecord) => string | Iterable<string>;
 const writerOf = ({ shape }: ListSource, { query, embedding }: ListRequest): PieceWriter =>
   embedding?.write ?? representationWriter(shape, query.fields);
 
-/** Makes a page in steps. `work` ends when the page is sent. */
+/** Makes a page in steps. */
 function* page(
   source: ListSource,
   request: ListRequest,
   limit: number,
-  work?: ListWork,
-): Generator<void, List> {
-  const { query, withTotal } = request;
+): Generator<void, List, void> {
+  const { query, withTotal, embedding } = request;
   const selection = new Selection(source, query);
-  const total = withTotal ? yield* selection.count() : undefined;
+  let total: number | undefined;
   const found: Block[number][] = [];
-  for (const block of selection.inOrder(limit + 1)) {
-    found.push(...block);
-    if (found.length > limit) break;
-    if (!selection.isFoundAtOnce) yield;
+  try {
+    total = withTotal ? yield* selection.count() : undefined;
+    for (const block of selection.inOrder(limit + 1)) {
+      found.push(...block);
+      if (found.length > limit) break;
+      if (!selection.isFoundAtOnce) yield;
+    }
+  } catch (error) {
+    embedding?.end();
+    throw error;
   }
   const shown = found.slice(0, limit);
   const isReversed = query.until !== undefined;
   if (isReversed) shown.reverse();
-  const sending = work ?? source.pool.withoutPlace(request.caller);
-  const body = bodyOf(jsonPieces([shown], writerOf(source, request)), sending);
+  const body = bodyOf(jsonPieces([shown], writerOf(source, request)), source.pool, request);
   // The last record of this page, or in reverse the record before the page.
   const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
   const cursor = last && writeCursor(query, last);
@@ -277,16 +273,26 @@ function scattered(blocks: readonly Block[]): Block[] {
   ).flat();
 }
 
-/** Returns JSON as a text, or as a stream if it is long. */
-function bodyOf(pieces: Generator<string, undefined>, work: ListWork): List['body'] {
+/**
+ * Returns JSON as a text, or as a stream if it is long. A stream that embeds has a place in
+ * the pool. @throws CairnError `overloaded`; `draining`
+ */
+function bodyOf(
+  pieces: Generator<string, undefined>,
+  pool: ListPool,
+  { caller, embedding }: Pick<ListRequest, 'caller' | 'embedding'>,
+): List['body'] {
   let text = '';
   for (;;) {
     const { done, value } = pieces.next();
     if (done === true) break;
     text += value;
-    if (text.length >= pieceLength) return new StreamedJson(pieces, work, text);
+    if (text.length < pieceLength) continue;
+    const work =
+      embedding === undefined ? pool.withoutPlace(caller) : pool.begin(caller, embedding.end);
+    return new StreamedJson(pieces, work, text);
   }
-  work.end();
+  embedding?.end();
   return text;
 }
 

@@ -241,9 +241,9 @@ async function blog(random: Generator) {
   const { begin } = embeddedBy(['authorId', 'alsoIds', 'comments'], embeddables, localAdministrator, recordsOf);
   const pool = new ListPool(restlessClock());
   const caller = { caller: 'one', signal: new AbortController().signal };
-  const read = (query: string) => readList({ shape: posts.fields, records: texts, pool }, {
+  const read = (query: string, more = {}) => readList({ shape: posts.fields, records: texts, pool }, {
     query: parseListQuery({ shape: posts.fields }, parseQuery(query)),
-    withTotal: false, caller, embedding: begin?.(representationWriter(posts.fields)),
+    withTotal: false, caller, embedding: begin?.(representationWriter(posts.fields)), ...more,
   });
   return { store, pool, change, expected, read };
 }
@@ -278,7 +278,7 @@ test('however an answer ends, its place is given back, and no changes are follow
   const answer = (text: string, signal = new AbortController().signal) => {
     open += 1;
     const embedding = { write: () => [text, text], end: () => void (open -= 1) };
-    return readRecord(pool, { caller: 'one', signal }, { id: 1, revision: 1 }, embedding);
+    return readRecord(pool, { id: 1, revision: 1 }, { caller: { caller: 'one', signal }, embedding });
   };
   const streamed = (signal?: AbortSignal): AsyncIterator<string> => {
     const body = answer(long, signal);
@@ -304,5 +304,17 @@ test('however an answer ends, its place is given back, and no changes are follow
   assert.equal(open, all.length);
   for (const each of all) await each.return?.();
   assert.equal(open, 0);
+  const leaving = new AbortController();
+  open = 1;
+  const embedding = { write: () => [], end: () => void (open -= 1) };
+  const asked = { embedding, withTotal: true, caller: { caller: 'one', signal: leaving.signal } };
+  const left = Promise.resolve(read('limit=2&sort=-title&title:contains=x', asked));
+  leaving.abort();
+  await assert.rejects(left, { code: 'draining' });
+  assert.equal(open, 0, 'it left while the page was searched for');
+  // Pages that are searched for wait for each other, as others do.
+  const searched = { withTotal: true };
+  const pages = await Promise.all(Array.from({ length: 40 }, () => read('limit=2&title:contains=x', searched)));
+  assert.equal(pages.filter(({ body }) => typeof body === 'string').length, 40);
   await store.close();
 });
