@@ -4,7 +4,9 @@ import { isBuiltin } from 'node:module';
 import { join, posix } from 'node:path';
 import { test } from 'node:test';
 import { version } from '../src/base/version.ts';
-import { filesBelow, projectDirectory, readSource, withoutLiterals, type SourceFile } from './.support/source.ts';
+import {
+  filesBelow, handbook, projectDirectory, readSource, withoutLiterals, type SourceFile,
+} from './.support/source.ts';
 
 /**
  * The house: a file imports from a lower floor or from its own room. A room is one of these folders with all that is
@@ -223,9 +225,11 @@ test('no packages at run time, and three to develop with', () => {
   assert.deepEqual(Object.keys(manifest.scripts ?? {}).filter((name) => runUnasked.test(name)), []);
 });
 
-test('the version in the code is the one of the package', () => {
+test('the version in the code is the one of the package, of the README and of the newest changes', () => {
   const manifest: unknown = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
   assert.equal(Object(manifest).version, version);
+  assert.ok(handbook.includes(`npm install ./cairn-api-${version}.tgz`));
+  assert.ok(handbook.includes(`## Changes\n\n**${version}**`));
 });
 
 test('the top of the project holds what was agreed, and nothing else', () => {
