@@ -21,6 +21,16 @@ let drafts = 0;
 /** Matches the controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
+/** What a form begins with, and each time that it is based on another version. */
+const untroubled = () => ({
+  isSaving: false,
+  isUnknown: false,
+  isGone: false,
+  disputes: {},
+  issues: {},
+  message: '',
+});
+
 /**
  * Opens the form of a record; the id `new` opens an empty form. Without a collection, any open form is closed.
  * @type {(collection: Collection | undefined, id: string) => void}
@@ -30,17 +40,12 @@ export function openDraft(collection, id) {
   draft = undefined;
   if (!collection || !id) return;
   draft = {
+    ...untroubled(),
     key: `form ${(drafts += 1)}`,
     collection,
     id,
-    isSaving: false,
-    isUnknown: false,
-    isGone: false,
     before: {},
     texts: {},
-    issues: {},
-    disputes: {},
-    message: '',
     sent: '',
     retryKey: '',
     mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
@@ -110,15 +115,7 @@ const disputed =
  */
 function adopt(of, base) {
   const { disputes } = of;
-  Object.assign(of, {
-    base,
-    disputes: {},
-    issues: {},
-    message: '',
-    isSaving: false,
-    isUnknown: false,
-    isGone: false,
-  });
+  Object.assign(of, untroubled(), { base });
   /** @type {string[]} */ const taken = [];
   for (const field of fieldsOf(of)) {
     const { name } = field;
@@ -254,7 +251,7 @@ function leadToIssue() {
 
 /** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
 async function createAgain(of) {
-  Object.assign(of, { base: undefined, id: 'new', isGone: false, before: {}, disputes: {} });
+  Object.assign(of, untroubled(), { base: undefined, id: 'new', before: {} });
   await go(address(of.collection.name, 'new', state.route.query), true);
   return save();
 }

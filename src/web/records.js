@@ -10,6 +10,7 @@ import { nameOf, show } from './values.js';
 import {
   address,
   ask,
+  changed,
   collectionOf,
   copyAsCurl,
   count,
@@ -38,6 +39,7 @@ export const list = {
 
 /** Parameters of an address that are not filters. `at` is the number of records before the page. */
 const ownParameters = ['q', 'sort', 'limit', 'cursor', 'until', 'at'];
+const wholeList = { limit: '', cursor: '', until: '' };
 const retryMs = 3000;
 const typingPauseMs = 300;
 
@@ -55,16 +57,9 @@ const pageSize = () => Number(parameter('limit')) || 50;
 /** Filters of the address, without the search text. */
 const filtersOf = () => [...state.route.query].filter(([name]) => !ownParameters.includes(name));
 
-/**
- * Returns the API's path for the list that the address names, with more parameters.
- * @param {{ [name: string]: string | number }} [more]
- */
-export function listPath(more) {
-  const given = Object.entries({ sort: parameter('sort'), q: parameter('q'), ...more }).filter(
-    ([, value]) => value,
-  );
-  return `${state.route.view}?${new URLSearchParams([...filtersOf(), ...given.map((each) => each.map(String))])}`;
-}
+/** Returns the API's path for the list that the address names: for all of its pages, unless parameters name one. */
+export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
+  `${state.route.view}?${changed(state.route.query, { at: '', ...page })}`;
 
 /** Loads the list that the address names, unless it is loaded already. */
 export async function loadList(again = false) {
@@ -82,16 +77,9 @@ export async function loadList(again = false) {
   const { signal } = (loading = new AbortController());
   draw();
   try {
-    const path = listPath({
-      limit: pageSize(),
-      cursor: parameter('cursor'),
-      until: parameter('until'),
-    });
-    const {
-      data: rows,
-      total,
-      links,
-    } = await call('GET', path, { signal, fields: { Prefer: 'count=exact' } });
+    const options = { signal, fields: { Prefer: 'count=exact' } };
+    const path = listPath({ limit: pageSize() });
+    const { data: rows, total, links } = await call('GET', path, options);
     // The records of this page have gone since its address was made.
     if (rows.length === 0 && total > 0 && query.has('at')) return await go(withQuery({}), true);
     Object.assign(list, { rows, total, links, query, problem: '', changes: 0 });

@@ -59,17 +59,25 @@ export const address = (view = state.route.view, id = '', query = new URLSearchP
   [`#${view}`, (id || !view) && `/${id}`, query.size > 0 && `?${query}`].filter(Boolean).join('');
 
 /**
+ * Returns parameters with some of them changed; an empty value leaves a parameter out.
+ * @type {(query: URLSearchParams, changes: { [name: string]: string | number | undefined }) => URLSearchParams}
+ */
+export function changed(query, changes) {
+  const result = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes)) {
+    result.delete(name);
+    if (value) result.set(name, `${value}`);
+  }
+  return result;
+}
+
+/**
  * Returns the address of the list with some parameters changed; at its first page unless they name another.
  * @param {{ [name: string]: string | number | undefined }} changes
  */
 export function withQuery(changes) {
   const { view, id, query } = state.route;
-  const changed = new URLSearchParams(query);
-  for (const [name, value] of Object.entries({ cursor: '', until: '', at: '', ...changes })) {
-    changed.delete(name);
-    if (value) changed.set(name, String(value));
-  }
-  return address(view, id, changed);
+  return address(view, id, changed(query, { cursor: '', until: '', at: '', ...changes }));
 }
 
 /**

@@ -198,7 +198,7 @@ visitTest('a record and a list are copied as curl', { things: 1 }, async (visit)
   assert.equal(await browser.run(copied), `curl -sS '${server.url}/items/1' -H "Authorization: Bearer $TOKEN"`);
   await browser.run('document.querySelector("#copy-list").click()');
   await browser.until(`return navigator.clipboard.readText().then((text) => text.includes('sort'))`);
-  const list = `curl -sS '${server.url}/items?sort=-price&q=o%27clock' -H "Authorization: Bearer $TOKEN"`;
+  const list = `curl -sS '${server.url}/items?q=o%27clock&sort=-price' -H "Authorization: Bearer $TOKEN"`;
   assert.equal(await browser.run(copied), list);
 });
 

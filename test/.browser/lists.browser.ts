@@ -150,6 +150,17 @@ visitTest('the chosen number of rows is kept in the address', { things: 60 }, as
   assert.equal(await browser.run('return document.querySelector("#size").value'), '25');
 });
 
+visitTest('a page whose records have gone gives way to the first one', { things: 30 }, async (visit) => {
+  const { browser, server, hash } = visit;
+  await visit.signIn('#items?limit=25');
+  await browser.click('#page-next');
+  await ranges(visit, '26–30 of 30');
+  for (const id of [26, 27, 28, 29, 30]) await server.as('ada', 'DELETE', `/items/${id}`);
+  await browser.run('document.querySelector("#refresh").click()');
+  await ranges(visit, '1–25 of 25');
+  assert.equal(await hash(), '#items?limit=25');
+});
+
 visitTest('the head of the table stays while its rows scroll', { things: 60 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
