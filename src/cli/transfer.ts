@@ -16,9 +16,10 @@ import { looksSame, representationWriter } from '../schema/representation.ts';
 import { ruleViolation } from '../schema/rules.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
+import { HeapWatch } from '../store/memory/heap.ts';
 import { readCopy } from '../store/recovery/offline.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
-import { Mistakes, numberOf, readRecords } from './json-file.ts';
+import { Mistakes, numberOf, readRecords, type FileRecord } from './json-file.ts';
 import { progressOf } from './progress.ts';
 
 const owner = flagOnly(
@@ -50,6 +51,9 @@ export const transferCommands: readonly Command[] = [
 /** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
 const idsPerRecordMax = 64;
 const idsFree = 1_000_000;
+
+/** A Map or a Set has 2^24 entries at most. */
+const recordsMax = 16_000_000;
 
 /** What the file has for one collection. */
 interface Arrival {
@@ -86,8 +90,8 @@ async function importFile(call: Call): Promise<void> {
   await data.store.start();
   try {
     const ownerId = ownerOf(data, call.read(owner));
-    const arrivals = checked ?? (await check(call, file, declared, data));
-    const added = await write(call, file, data, ownerId, arrivals);
+    const highest = checked ?? (await check(call, file, declared, data));
+    const added = await write(call, file, data, ownerId, highest);
     for (const [name, count] of added) {
       const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
       terminal.out(`${name}: ${records} added\n`);
@@ -106,6 +110,7 @@ function declaredOf(declarations: Awaited<ReturnType<typeof declarationsOf>>) {
 
 /**
  * Validates every record of a file: by itself, beside the others, and beside those of a store.
+ * Returns the highest id of each collection.
  * @throws FatalError with all mistakes, grouped by cause
  */
 async function check(
@@ -113,11 +118,11 @@ async function check(
   file: string,
   declared: ReadonlyMap<string, CollectionDeclaration>,
   data?: Data,
-): Promise<ReadonlyMap<string, Arrival>> {
+): Promise<ReadonlyMap<string, number>> {
   const arrivals = new Map<string, Arrival>();
   const mistakes = new Mistakes();
   const { onProgress, done } = progressOf(terminal, `checking ${file}`);
-  for await (const records of readRecords(file, onProgress)) {
+  for await (const records of withinMemory(file, readRecords(file, onProgress))) {
     for (const { collection, pointer, record, problem } of records) {
       const declaration = declared.get(collection);
       if (declaration === undefined) {
@@ -155,7 +160,30 @@ async function check(
     }
   }
   refuse(file, mistakes);
-  return arrivals;
+  return new Map(Array.from(arrivals, ([name, { highest }]) => [name, highest]));
+}
+
+/** Passes records on. @throws FatalError where there are more than the memory holds */
+async function* withinMemory(
+  file: string,
+  all: AsyncIterable<FileRecord[]>,
+): AsyncGenerator<FileRecord[]> {
+  const watch = new HeapWatch(() => undefined);
+  watch.start();
+  let count = 0;
+  try {
+    for await (const records of all) {
+      count += records.length;
+      if (count > recordsMax || watch.isFull) {
+        const problem = `over ${count.toLocaleString('en')} records do not fit into memory`;
+        const remedy = 'split it, or give Node.js more by NODE_OPTIONS=--max-old-space-size=…';
+        throw new FatalError(74, `Cannot import ${file}: ${problem}; ${remedy}`);
+      }
+      yield records;
+    }
+  } finally {
+    watch.stop();
+  }
 }
 
 const newArrival = (declaration: CollectionDeclaration): Arrival => ({
@@ -262,10 +290,10 @@ async function write(
   file: string,
   data: Data,
   ownerId: number,
-  arrivals: ReadonlyMap<string, Arrival>,
+  highest: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, number>> {
   const added = new Map<string, number>();
-  const nextIds = new Map(Array.from(arrivals, ([name, { highest }]) => [name, highest + 1]));
+  const nextIds = new Map(Array.from(highest, ([name, id]) => [name, id + 1]));
   const { onProgress, done } = progressOf(terminal, `importing ${file}`);
   await data.store
     .allOrNone(async () => {

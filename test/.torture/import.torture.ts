@@ -1,6 +1,6 @@
 /** `kill -9` at any moment of an import: nothing of it is there, or all of it. `CAIRN_TEST_SEED` replays. */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -55,4 +55,19 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
   }
   assert.match(readFileSync(join(data, 'rows.json'), 'utf8'), /"count":/);
   t.diagnostic(`seed ${seed}: nothing ${seen.nothing} times, everything ${seen.everything} times`);
+});
+
+test('a file whose records do not fit into memory is refused, and makes no store', async (t) => {
+  const directory = temporaryDirectory(t);
+  const [data, file, own] = ['data', 'db.json', 'own.json'].map((name) => join(directory, name));
+  assert.ok(data !== undefined && file !== undefined && own !== undefined);
+  const fields = { text: { kind: 'text', unique: true } };
+  writeFileSync(own, JSON.stringify({ items: false, collections: [{ name: 'rows', singular: 'row', fields }] }));
+  const rows = Array.from({ length: 1_500_000 }, (_, n) => `{"id":${n + 1},"text":"${n}"}`);
+  writeFileSync(file, `{"rows":[${rows.join()}]}`);
+  const environment = { NODE_OPTIONS: '--max-old-space-size=200' };
+  const importing = cairn(t, ['import', file, '--data', data, '--collections', own], environment);
+  assert.equal(await importing.ended, 74, importing.err);
+  assert.match(importing.err, /^Cannot import .*: over [\d,]+ records do not fit into memory; split it, or give /m);
+  assert.ok(!existsSync(data));
 });
