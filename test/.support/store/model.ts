@@ -112,8 +112,8 @@ export interface Workload {
 }
 
 /**
- * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints, clean restarts and
- * restarts without a stop.
+ * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints during which there
+ * is a write, clean restarts and restarts without a stop.
  */
 export async function runWorkload(seed: number, steps: number, make: MakeSubject): Promise<Workload> {
   const next = seeded(seed);
@@ -128,17 +128,24 @@ export async function runWorkload(seed: number, steps: number, make: MakeSubject
     const sequence = await subject.write(next);
     history.acknowledged.push({ operations: disk.operations.length, sequence });
   };
+  const writeAndNote = async (): Promise<void> => {
+    await write();
+    note();
+  };
   for (let step = 0; step < steps; step += 1) {
     const choice = next();
     if (choice < 0.55) {
-      await write();
-      note();
+      await writeAndNote();
     } else if (choice < 0.75) {
       // In one group, so the states between are never seen.
       await Promise.all(Array.from({ length: 2 + Math.floor(next() * 4) }, write));
       note();
     } else if (choice < 0.85) {
+      let writing: Promise<void> | undefined;
+      disk.pause = (at, name) =>
+        at === 'write' && name.endsWith('.tmp') ? (writing ??= writeAndNote()) : undefined;
       await subject.store.checkpoint();
+      disk.pause = () => undefined;
     } else if (choice < 0.93) {
       await subject.store.close();
       subject = await open(make, disk);
