@@ -79,6 +79,7 @@ async function importFile(call: Call): Promise<void> {
     terminal,
     operands: [file = ''],
   } = call;
+  refuseCluster(call, 'import into a directory, and "cairn restore" that to a new cluster');
   const declarations = await declarationsOf(call.read(options.collections));
   const declared = declaredOf(declarations);
   const message = (_level: string, line: string): void => terminal.err(`${line}\n`);
@@ -338,7 +339,14 @@ function withTimes(
   return { ...others, createdAt, updatedAt };
 }
 
+/** @throws UsageError where CAIRN_CLUSTER names a cluster, whose data are not in the directory */
+function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
+  if (read(options.cluster) === undefined) return;
+  throw new UsageError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
+}
+
 async function exportAll(call: Call): Promise<void> {
+  refuseCluster(call, 'export a directory that "cairn backup" has made of it');
   const { out } = call.terminal;
   const declared = declaredOf(await declarationsOf(call.read(options.collections)));
   const { image } = await readCopy(new NodeFiles(dataDirectory(call)), {

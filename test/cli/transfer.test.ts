@@ -272,6 +272,19 @@ test('an id that was given is not given again to a record without one', async (t
   assert.deepEqual(JSON.parse((await place.export()).out).rows.map(({ id }: { id: number }) => id), [1, 3, 4]);
 });
 
+test('a cluster is refused, because its data are in no directory', async (t) => {
+  const place = new Place(t, blog);
+  await place.declare();
+  for (const words of [['import', place.file], ['export']]) {
+    const given = [...words, '--data', place.data, '--collections', place.declaration];
+    const cluster = { CAIRN_CLUSTER: 'http://127.0.0.1:1' };
+    const { code, err } = await runCommand(transferCommands, given, '', cluster);
+    assert.equal(code, 64);
+    assert.match(err, /^Cannot (im|ex)port beside CAIRN_CLUSTER: unset it and (import into|export) a directory/);
+  }
+  assert.ok(!existsSync(place.data));
+});
+
 const broken: readonly [content: string, message: RegExp][] = [
   ['', /the file ends too early, at byte 0\n$/],
   ['[]', /expected the object, at byte 0\n$/],
