@@ -14,8 +14,11 @@ import { signInAndWrite } from './caller.ts';
  * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
  * cannot be locked down itself, so there the servers that it starts are.
  */
-const startsServers = ['test/cli/serve.test.ts', 'test/cli/standard-error.test.ts', 'test/readme.test.ts'];
+const startsServers = [
+  'test/cli/serve.test.ts', 'test/cli/standard-error.test.ts', 'test/cluster/commands.test.ts', 'test/readme.test.ts',
+];
 const outside: Readonly<Record<string, string>> = {
+  'test/store/editions.test.ts': 'runs commands that write in other directories',
   'test/store/heap.test.ts': 'starts a process with little memory, without a server',
   'test/api/full-disk.test.ts': 'mounts a file system of its own',
   'test/architecture.test.ts': 'reads the source: nothing is served',
