@@ -36,13 +36,6 @@ export async function removeSoon(collection, rows) {
   if (!isUndone && state.route.view === collection.name) await loadList(true);
 }
 
-/** Undoes all removals whose time is not over; returns what was kept. */
-export function endRemovals() {
-  const { removals } = state;
-  for (const { undo } of removals) undo();
-  return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
-}
-
 /** @type {(collection: Collection, rows: readonly Row[], what: string) => Promise<void>} */
 async function removeNow({ name, one }, rows, what) {
   const waiting = rows.values();

@@ -4,8 +4,7 @@ import { call } from './api.js';
 import { part, set } from './dom.js';
 import { names } from './values.js';
 import { list } from './records.js';
-import { endRemovals } from './removal.js';
-import { ask, channelName, explain, page, say, state } from './state.js';
+import { ask, channelName, endRemovals, explain, page, say, state } from './state.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';

@@ -154,6 +154,13 @@ export function explain(error) {
 export const count = ({ length }, { one, title }) =>
   `${length} ${length === 1 ? one : title.toLowerCase()}`;
 
+/** Undoes all removals whose time is not over; returns what was kept. */
+export function endRemovals() {
+  const { removals } = state;
+  for (const { undo } of removals) undo();
+  return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
+}
+
 /** Copies a curl command that sends the same request. @param {string} path */
 export async function copyAsCurl(path) {
   const { href } = new URL(path, location.href);
