@@ -66,11 +66,15 @@ export async function checkStore(
   makeTables: () => Map<string, AnyTable>,
 ): Promise<Held & { readonly notices: readonly string[] }> {
   try {
-    const { tables, damage, closed, sequence, torn } = await readStore(files, makeTables);
+    const read = await readStore(files, makeTables);
+    const { tables, damage, closed, sequence, torn, isCutShort } = read;
     if (damage.length > 0) return { damage, notices: [], collections: [] };
     const notices: string[] = [];
     if (!closed) {
       notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
+    }
+    if (isCutShort) {
+      notices.push('an import is under way, or was cut short: what it wrote does not count');
     }
     if (torn !== undefined) {
       const place = `${torn.file}, byte ${torn.offset}`;
@@ -133,7 +137,10 @@ export async function repairStore(
 }
 
 /** A store as it was read. */
-interface ReadStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 'torn'> {
+interface ReadStore extends Pick<
+  Recovered,
+  'epoch' | 'sequence' | 'closed' | 'torn' | 'isCutShort'
+> {
   readonly tables: Map<string, AnyTable>;
   readonly damage: readonly StoreDamageError[];
 }
