@@ -63,6 +63,18 @@ interface Source {
   readonly write: (record: object) => string;
 }
 
+/** Events that were read, as one text. */
+interface Piece {
+  /** Position of the first one, and the one after the last. */
+  readonly start: number;
+  readonly end: number;
+  /** Position up to which events could be read. */
+  readonly horizon: number;
+  /** Sequence number of the last commit that was read to its end; `undefined` if none was. */
+  readonly passed: number | undefined;
+  readonly text: string;
+}
+
 interface Listener {
   wake: () => void;
 }
@@ -70,6 +82,8 @@ interface Listener {
 const retryMs = 2000;
 const comment = ':\n\n';
 const listenersPerTurn = 32;
+/** Each at most about 64 KiB, unless one event is longer. */
+const piecesMax = 16;
 
 /**
  * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit
@@ -89,6 +103,8 @@ export class ChangeFeed {
   readonly #listeners = new Set<Listener>();
   /** The latest events by position, which counts them from the start. */
   readonly #events = new Map<number, Event>();
+  /** What was read last, by the names of the collections that are followed. */
+  readonly #pieces = new Map<string, Piece>();
   /** Position of the oldest event that is known. */
   #first = 0;
   /** Length of all events that are known. */
@@ -188,6 +204,7 @@ export class ChangeFeed {
       let position = known ?? this.#end;
       let heartbeat = this.#heartbeat;
       let passed: number | undefined;
+      const key = Array.from(followed, ({ name }) => name).join();
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
       const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
@@ -196,17 +213,10 @@ export class ChangeFeed {
           this.#dropped += 1;
           return;
         }
-        let text = '';
-        for (; position < this.#horizon && text.length < limits.pieceLengthMax; position += 1) {
-          const event = this.#events.get(position);
-          if (event === undefined) continue;
-          const { sequence, source } = event;
-          const isLast = this.#events.get(position + 1)?.sequence !== sequence;
-          if (isLast) passed = sequence;
-          if (followed.has(source)) text += textOf(event) + (isLast ? this.#endOf(sequence) : '\n');
-          // The last event of the commit is not for this caller, but its id is.
-          else if (isLast && text !== '') text += this.#endOf(sequence);
-        }
+        const piece = this.#read(position, key, followed);
+        const { text } = piece;
+        position = piece.end;
+        passed = piece.passed ?? passed;
         if (text !== '') {
           yield text;
         } else if (heartbeat !== this.#heartbeat) {
@@ -220,6 +230,30 @@ export class ChangeFeed {
     } finally {
       leave();
     }
+  }
+
+  /** Reads events from a position on. Most listeners read the same ones at the same time. */
+  #read(start: number, key: string, followed: ReadonlySet<Source>): Piece {
+    const horizon = this.#horizon;
+    const known = this.#pieces.get(key);
+    if (known?.start === start && known.horizon === horizon) return known;
+    let text = '';
+    let end = start;
+    let passed: number | undefined;
+    for (; end < horizon && text.length < limits.pieceLengthMax; end += 1) {
+      const event = this.#events.get(end);
+      if (event === undefined) continue;
+      const { sequence, source } = event;
+      const isLast = this.#events.get(end + 1)?.sequence !== sequence;
+      if (isLast) passed = sequence;
+      if (followed.has(source)) text += textOf(event) + (isLast ? this.#endOf(sequence) : '\n');
+      // The last event of the commit is not for this caller, but its id is.
+      else if (isLast && text !== '') text += this.#endOf(sequence);
+    }
+    const piece = { start, horizon, end, passed, text };
+    if (this.#pieces.size === piecesMax) this.#pieces.clear();
+    this.#pieces.set(key, piece);
+    return piece;
   }
 
   /** The position after the newest event. */
