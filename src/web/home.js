@@ -26,6 +26,8 @@ const known = {
   /** @type {readonly Session[]} */ sessions: [],
 };
 
+page.forget = () => void Object.assign(known, { lists: [], server: undefined, sessions: [] });
+
 const refreshMs = 15_000;
 let refresh = 0;
 

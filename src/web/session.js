@@ -70,6 +70,7 @@ export async function signOut(everywhere) {
   // No data of the person stays on the page, nor behind the back button.
   Object.assign(state, { me: undefined, activity: [] });
   names.clear();
+  page.forget();
   say('');
   Object.assign(list, { key: '', rows: [] });
   history.pushState(null, '', './');

@@ -34,6 +34,8 @@ export const page = {
   /** @type {(isSameForm?: boolean) => Promise<void>} */ arrive: async () => {},
   start: async () => {},
   /** @type {(everywhere: boolean) => Promise<void>} */ signOut: async () => {},
+  /** Forgets what the overview has shown, when the person signs out. */
+  forget() {},
   /** Tells the open form of changes by others. */
   notice: (/** @type {ReadonlyMap<number, Change>} */ changes) => void changes,
 };
