@@ -30,7 +30,7 @@ export interface FileLogOptions extends LockOptions {
 
 /** How often the disk is asked for its free bytes. */
 const watchMs = 1000;
-/** The shortest time between two checkpoints on a full disk, which drop what was removed, or at rest. */
+/** The shortest time between two checkpoints on a full disk (to drop what was removed) or at rest. */
 const checkpointPauseMs = 30_000;
 /**
  * The time without a write after which a checkpoint makes the JSON files the data, where the
@@ -310,7 +310,8 @@ export class FileLog implements Log {
     const isBusy = this.#checkpointing !== undefined;
     const hasRoom = await this.#hasRoom();
     if (hasRoom && this.#client !== undefined && this.#finishStart !== undefined) {
-      await this.#between(this.#finishStart).catch((error: unknown) => {
+      // An earlier watch may finish the start before it is the turn of this one.
+      await this.#between(async () => this.#finishStart?.()).catch((error: unknown) => {
         if (!isExhausted(error)) this.#fail(error);
       });
     }
