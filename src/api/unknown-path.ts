@@ -6,7 +6,7 @@ import type { Route } from './route.ts';
 /** Returns the error for a path that no route has. It suggests what may have been meant. */
 export type UnknownPath = (request: Request) => CairnError;
 
-/** Only this much of a path is compared. */
+/** How much of a path is compared, since the time grows with its length. */
 const comparedPathMax = 64;
 
 export function createUnknownPath(routes: readonly Route[]): UnknownPath {

@@ -89,7 +89,7 @@ export class ClusterTools implements PasswordPlace {
   }
 
   forget(): Promise<unknown> {
-    return this.node.etcd.txn({ success: [remove(this.#passwordKey, '')] });
+    return this.node.etcd.txn({ success: [remove(this.#passwordKey)] });
   }
 
   /** @throws ClusterError where etcd accepts no writes */

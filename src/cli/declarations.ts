@@ -16,7 +16,7 @@ export function takenNames(): string[] {
 
 /**
  * Reads the file that `--collections` names.
- * @throws UsageError with the place of the first mistake
+ * @throws UsageError with all mistakes
  */
 export function readDeclarations(file: string): Declarations {
   try {

@@ -43,7 +43,7 @@ const elementKinds: readonly Field[] = [
   longText,
 ];
 const allKinds: readonly Field[] = [{ kind: 'boolean' }, { kind: 'timestamp' }, ...elementKinds];
-const isEmpty = 'it must have a record, which tells its fields';
+const noRecord = 'it must have a record, which tells its fields';
 /** The bounds of texts that a declaration may get; one of many lines may become long. */
 const lengths = [200, 1000, 10_000, 100_000];
 const multilineLengthMin = 10_000;
@@ -58,7 +58,7 @@ async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | 
   const { onProgress, done } = progressOf(terminal, `reading ${file}`);
   for await (const records of readRecords(file, onProgress)) {
     for (const { collection, pointer, record, problem } of records) {
-      if (record === undefined) mistakes.add(`${collection}: ${problem ?? isEmpty}`, pointer);
+      if (record === undefined) mistakes.add(`${collection}: ${problem ?? noRecord}`, pointer);
       else
         sketch(record, sketchOf(sketches, collection), (name, phrase) =>
           mistakes.add(`${collection}: ${name} ${phrase}`, pointer + pointerTo(name)),

@@ -118,8 +118,9 @@ export class ChangeFeed {
   /** Whether something was published since then. */
   #isDue = false;
   #isDelivering = false;
-  #heartbeats: NodeJS.Timeout | undefined;
-  #heartbeat = 0;
+  #heartbeatTimer: NodeJS.Timeout | undefined;
+  /** How many heartbeats there have been. */
+  #heartbeats = 0;
   #dropped = 0;
   #isClosed = false;
 
@@ -153,8 +154,8 @@ export class ChangeFeed {
     }
     const listener: Listener = { wake: () => {} };
     this.#listeners.add(listener);
-    this.#heartbeats ??= setInterval(() => {
-      this.#heartbeat += 1;
+    this.#heartbeatTimer ??= setInterval(() => {
+      this.#heartbeats += 1;
       void this.#wakeAll();
     }, limits.heartbeatMs).unref();
     const leave = (): void => {
@@ -189,7 +190,7 @@ export class ChangeFeed {
   /** Ends all streams. Streams that start later end at once. */
   close(): void {
     this.#isClosed = true;
-    clearInterval(this.#heartbeats);
+    clearInterval(this.#heartbeatTimer);
     for (const { wake } of this.#listeners) wake();
   }
 
@@ -202,7 +203,7 @@ export class ChangeFeed {
     try {
       const known = since === undefined ? undefined : this.#positionAfter(since);
       let position = known ?? this.#end;
-      let heartbeat = this.#heartbeat;
+      let heartbeats = this.#heartbeats;
       let passed: number | undefined;
       const key = Array.from(followed, ({ name }) => name).join();
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
@@ -219,8 +220,8 @@ export class ChangeFeed {
         passed = piece.passed ?? passed;
         if (text !== '') {
           yield text;
-        } else if (heartbeat !== this.#heartbeat) {
-          heartbeat = this.#heartbeat;
+        } else if (heartbeats !== this.#heartbeats) {
+          heartbeats = this.#heartbeats;
           // A caller that none of the changes concern gets their id, to resume from it.
           yield passed === undefined ? comment : this.#endOf(passed);
         } else {

@@ -110,6 +110,7 @@ export class ListPool {
       work = await this.#beginPage(caller);
       return await finish(steps, work);
     } catch (error) {
+      // The steps release what they hold, and throw it themselves.
       steps.throw(error);
       throw error;
     } finally {

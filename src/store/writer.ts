@@ -22,7 +22,7 @@ interface Write {
   /** Answers with the result or the error of the last run. */
   answer: () => void;
   /** Whether the last run has changed anything. */
-  changes: boolean;
+  hasChanges: boolean;
 }
 
 /** Transactions that were run one after the other, and what the successful ones changed. */
@@ -91,7 +91,7 @@ export class Writer implements LogClient {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.push({ work, resolve, reject, answer: () => undefined, changes: false });
+      this.#waiting.push({ work, resolve, reject, answer: () => undefined, hasChanges: false });
       this.#schedule();
     });
   }
@@ -176,8 +176,8 @@ export class Writer implements LogClient {
     const { writes, commits, changes } = this.#batch;
     if (answer.outcome === 'refused') {
       this.#dropBatch();
-      for (const { reject, changes } of writes) if (changes) reject(answer.error);
-      this.#waiting.splice(0, writes.length, ...writes.filter(({ changes }) => !changes));
+      for (const { reject, hasChanges } of writes) if (hasChanges) reject(answer.error);
+      this.#waiting.splice(0, writes.length, ...writes.filter(({ hasChanges }) => !hasChanges));
       return;
     }
     this.#batch = undefined;
@@ -199,7 +199,7 @@ export class Writer implements LogClient {
       if (writes.length === limits.groupTransactionsMax) break;
       const transaction = new TableTransaction(first + commits.length);
       this.#runWork(write, transaction);
-      if (write.changes) {
+      if (write.hasChanges) {
         const { encoded } = transaction;
         const size = Buffer.byteLength(encoded);
         if (bytes > 0 && bytes + size > limits.groupBytesMax) {
@@ -226,11 +226,11 @@ export class Writer implements LogClient {
       invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
       if (transaction.grows) this.#checkRoom();
       write.answer = () => write.resolve(result);
-      write.changes = transaction.changes.length > 0;
+      write.hasChanges = transaction.changes.length > 0;
     } catch (error) {
       undo(transaction.changes);
       write.answer = () => write.reject(error);
-      write.changes = false;
+      write.hasChanges = false;
     } finally {
       this.#isDeciding = false;
       transaction.isOpen = false;
@@ -266,8 +266,8 @@ export class Writer implements LogClient {
 
   /** Answers all callers, where the outcome of the batch in flight is not known. */
   #rejectAll(reason: CairnError, cause?: unknown): void {
-    for (const { reject, changes } of this.#batch?.writes.splice(0) ?? []) {
-      reject(changes ? outcomeUnknown(cause) : reason);
+    for (const { reject, hasChanges } of this.#batch?.writes.splice(0) ?? []) {
+      reject(hasChanges ? outcomeUnknown(cause) : reason);
     }
     for (const { reject } of this.#waiting.splice(0)) reject(reason);
   }

@@ -55,8 +55,8 @@ export interface TxnAnswer {
   readonly found: readonly (readonly KeyValue[])[];
 }
 
-/** An answer of etcd. It omits members that are zero, false or empty. */
-interface Answer {
+/** An answer in JSON, which is trusted. It omits members that are zero, false or empty. */
+interface EncodedAnswer {
   header: { cluster_id: string; revision: string };
   succeeded?: boolean;
   responses?: { response_range?: { kvs?: EncodedKey[] } }[];
@@ -99,11 +99,12 @@ export function range(key: string, end = '', more: JsonObject = {}): JsonObject 
   return { request_range: { ...keys(key, end), ...more } };
 }
 
-export function remove(key: string, end: string): JsonObject {
+/** Removes what `range` with the same arguments finds. */
+export function remove(key: string, end = ''): JsonObject {
   return { request_delete_range: keys(key, end) };
 }
 
-function keys(key: string, end: string): JsonObject {
+function keys(key: string, end = ''): JsonObject {
   return { key: base64(key), range_end: base64(end) };
 }
 
@@ -181,7 +182,7 @@ export class Etcd {
    */
   async survey(key: string): Promise<void> {
     for (const _ of this.#options.members) {
-      const answer = await this.#ask('/v3/kv/range', keys(key, '')).catch(ignore);
+      const answer = await this.#ask('/v3/kv/range', keys(key)).catch(ignore);
       if (answer !== undefined && answer.header.cluster_id !== this.#cluster) {
         throw refusal(`${this.address} belongs to another cluster of etcd`);
       }
@@ -207,7 +208,7 @@ export class Etcd {
       const lines = `${rest}${chunk}`.split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) {
-        const { result }: { result?: Answer } = JSON.parse(line);
+        const { result }: { result?: EncodedAnswer } = JSON.parse(line);
         if (result === undefined || result.canceled === true) return;
         onPut((result.events ?? []).map(({ kv }) => decoded(kv)));
       }
@@ -220,12 +221,12 @@ export class Etcd {
   }
 
   /** Makes one attempt at one member. @throws ClusterError for a definite refusal; Error */
-  async #ask(path: string, body: object, token?: string): Promise<Answer> {
+  async #ask(path: string, body: object, token?: string): Promise<EncodedAnswer> {
     const response = await this.#send(path, token ?? (await this.#authenticated()), body);
     const content = await text(response);
     const { statusCode = 0 } = response;
     if (statusCode === 200) {
-      const answer: Answer = JSON.parse(content);
+      const answer: EncodedAnswer = JSON.parse(content);
       this.#cluster ||= answer.header.cluster_id;
       return answer;
     }

@@ -82,15 +82,15 @@ export class RecordIndex<R> {
     return typeof ids === 'object' ? ids.size : ids === undefined ? 0 : 1;
   }
 
-  /** The ids of all keys for which `test` holds; `of` chooses among those of one key. */
+  /** The ids of all keys for which `test` holds; `choose` picks among those of one key. */
   holders(
     test: (key: Key, count: number) => boolean,
-    of = (ids: number[]): readonly number[] => ids,
+    choose = (ids: number[]): readonly number[] => ids,
   ): Holder[] {
     const found: Holder[] = [];
     for (const [key, ids] of this.#ids) {
       if (!test(key, typeof ids === 'object' ? ids.size : 1)) continue;
-      for (const id of of([...this.ids(key)])) found.push([id, key]);
+      for (const id of choose([...this.ids(key)])) found.push([id, key]);
     }
     return found;
   }

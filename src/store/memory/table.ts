@@ -14,7 +14,7 @@ import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
 import { TableMoment } from './table-moment.ts';
 
-/** A table, whatever the type of its records is. */
+/** A table, whatever the type of its records is: without private members, all fit this type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
 
 /** A change of one record that a transaction makes. */

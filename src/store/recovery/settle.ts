@@ -53,13 +53,14 @@ export function takeBack(
  * away, references to them are next.
  */
 export function settle(files: Files, tables: ReadonlyMap<string, AnyTable>, report: Report): void {
-  for (let isSettled = false; !isSettled;) {
+  let isSettled: boolean;
+  do {
     isSettled = true;
-    for (const { name, problem, isClearable, settle } of conflictsIn(tables)) {
-      const label = isClearable ? 'D2' : 'D3';
-      report(new StoreDamageError(label, files, snapshotName(name), 0, problem));
-      settle();
+    for (const conflict of conflictsIn(tables)) {
+      const label = conflict.isClearable ? 'D2' : 'D3';
+      report(new StoreDamageError(label, files, snapshotName(conflict.name), 0, conflict.problem));
+      conflict.settle();
       isSettled = false;
     }
-  }
+  } while (!isSettled);
 }
