@@ -64,7 +64,7 @@ export function embeddablesOf(
 }
 
 /** The members of a `RoutedCollection` on which its lists depend. */
-interface Embeddables {
+interface ListedCollection {
   readonly singular: string;
   readonly fields: Shape;
   readonly hasOwners?: boolean;
@@ -72,12 +72,12 @@ interface Embeddables {
 }
 
 /** Returns the subject of the parameters of lists and single records. */
-export function subjectOf({ fields, hasOwners, embeddables }: Embeddables): ListSubject {
+export function subjectOf({ fields, hasOwners, embeddables }: ListedCollection): ListSubject {
   return { shape: fields, hasOwners, embeddable: embeddables?.map(({ name }) => name) };
 }
 
 /** Returns the schema of a record as it is read, in which others may be embedded. */
-export function readSchemaOf({ singular, fields, embeddables = [] }: Embeddables): JsonObject {
+export function readSchemaOf({ singular, fields, embeddables = [] }: ListedCollection): JsonObject {
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {
     const record = resourceSchema(capitalized(of.singular), of.fields);

@@ -272,8 +272,8 @@ export class Application implements App {
     return { inFlight: unanswered + this.#injected, connections, refused, ...this.#feed.status };
   }
 
-  async reloadKeys(): Promise<void> {
-    await this.#data.keys.load();
+  reloadKeys(): Promise<void> {
+    return this.#data.keys.load();
   }
 
   #useKeys(ring: KeyRing, former: KeyRing | undefined): void {

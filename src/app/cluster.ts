@@ -9,7 +9,7 @@ import {
 } from '../auth/keys.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
-import { items } from '../collections/items.ts';
+import { servedCollections } from '../collections/declaration-file.ts';
 import type { ClusterOptions } from '../config/settings.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { referenceIn, type Field } from '../schema/field.ts';
@@ -90,8 +90,8 @@ export function joinCluster(
         tables,
       )),
     async loadKeys() {
-      const made =
-        ring ?? (await node.changeKeys((found = newKeyRing(random, clock.now())) => found));
+      const make = (found?: KeyRing) => found ?? newKeyRing(random, clock.now());
+      const made = ring ?? (await node.changeKeys(make));
       // Meanwhile the log may have brought a later one.
       node.onKeys((ring ??= made));
     },
@@ -100,12 +100,12 @@ export function joinCluster(
       for (;;) {
         const patience = AbortSignal.timeout(openMs);
         const { found } = await etcd.txn({ success: [range(meta), range(keys)] }, patience);
-        const [isMade, [former] = []] = found;
-        if (isMade?.length !== 1) throw noCluster(prefix, undefined);
-        const ring = former && parseKeyRing(former.value);
-        const next = change(ring);
-        if (next === undefined || next === ring) return next;
-        const compare = [isAt(keys, former?.revision ?? 0)];
+        const [[made] = [], [kept] = []] = found;
+        if (made === undefined) throw noCluster(prefix, undefined);
+        const former = kept && parseKeyRing(kept.value);
+        const next = change(former);
+        if (next === undefined || next === former) return next;
+        const compare = [isAt(keys, kept?.revision ?? 0)];
         const text = serialiseKeyRing(next);
         const failure = [range(keys)];
         const answer = await etcd.txn({ compare, success: [put(keys, text)], failure });
@@ -118,20 +118,18 @@ export function joinCluster(
     guard: (handle, store) => (request) => {
       const refuse = (): Reply => problemReply(stale, request);
       if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) return refuse();
-      const hasSession = request.fields.get('cookie') !== undefined;
-      if (!(hasSession && sessions === 'confirmed') && !isAhead(request, store)) {
-        return handle(request);
-      }
-      return store.confirm().then(() => handle(request), refuse);
+      const mayHaveEnded = sessions === 'confirmed' && request.fields.get('cookie') !== undefined;
+      return mayHaveEnded || isAhead(request, store)
+        ? store.confirm().then(() => handle(request), refuse)
+        : handle(request);
     },
   };
   return node;
 }
 
 /** What the records of the declared collections look like. */
-function declarationOf({ items: hasItems = true, collections }: CompleteOptions): Declaration {
-  const all = hasItems ? [items, ...collections] : collections;
-  const fields = all.flatMap(({ name, fields }) =>
+function declarationOf(options: CompleteOptions): Declaration {
+  const fields = servedCollections(options).flatMap(({ name, fields }) =>
     Object.entries(fields).map(([field, form]) => [`${name}.${field}`, formOf(form)] as const),
   );
   return Object.fromEntries(fields);
@@ -146,6 +144,7 @@ function formOf(field: Field): JsonValue {
   );
 }
 
+/** The members to keep, also of the elements of a list. */
 const formMembers = 'kind of values unique to onDelete renamedFrom required'.split(' ');
 
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {

@@ -19,10 +19,9 @@ import { invariant } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
 import { DeclarationError, type CollectionDeclaration } from '../collections/collection.ts';
-import { checkServed } from '../collections/declaration-file.ts';
+import { checkServed, servedCollections } from '../collections/declaration-file.ts';
 import { HookedWrites } from '../collections/hooks.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { items } from '../collections/items.ts';
 import { OwnerShares } from '../collections/owner-shares.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
@@ -56,7 +55,7 @@ export interface Keys {
    * @throws KeyRingError for a secret or a file that cannot be used; the former ring
    *   stays in use
    */
-  load(): Promise<KeyRing>;
+  load(): Promise<void>;
   /** Called with each ring and the one before it, before anything else runs. */
   onRing: (ring: KeyRing, former: KeyRing | undefined) => void;
 }
@@ -93,16 +92,7 @@ export function openData(
   audit: Audit = () => undefined,
   cluster?: ClusterNode,
 ): Data {
-  const {
-    settings,
-    directory,
-    collections,
-    items: hasItems = true,
-    hooks,
-    clock,
-    random,
-    log,
-  } = options;
+  const { settings, directory, hooks, clock, random, log } = options;
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,
@@ -141,8 +131,7 @@ export function openData(
     ring: keys.ring,
   };
   const sessions = new Sessions(parts);
-  const declarations = hasItems ? [items, ...collections] : collections;
-  checkCollections(hasItems, collections);
+  checkCollections(options.items !== false, options.collections);
   return {
     keys,
     store,
@@ -150,7 +139,9 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: declarations.map((declaration) => new CollectionResource(declaration, shared)),
+    collections: servedCollections(options).map(
+      (declaration) => new CollectionResource(declaration, shared),
+    ),
   };
 }
 
@@ -177,11 +168,10 @@ function createKeys(
   // A secret that cannot be used is refused before a store is made.
   const configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   let ring: KeyRing | undefined;
-  const use = (next: KeyRing): KeyRing => {
+  const use = (next: KeyRing): void => {
     const former = ring;
     ring = next;
     keys.onRing(next, former);
-    return next;
   };
   const keys: Keys = {
     ring() {
@@ -189,16 +179,13 @@ function createKeys(
       return ring;
     },
     async load() {
-      if (cluster !== undefined) {
-        await cluster.loadKeys();
-        return keys.ring();
-      }
+      if (cluster !== undefined) return cluster.loadKeys();
       const found = configured ?? (files && (await readKeyRing(files)));
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {
         await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));
       }
-      return use(loaded);
+      use(loaded);
     },
     onRing: () => undefined,
   };

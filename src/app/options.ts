@@ -122,13 +122,12 @@ const hookNames: readonly string[] = ['beforeWrite', 'afterWrite'] satisfies (ke
 
 /** @throws RangeError for a hook that is no function, and for a function that is no hook */
 function checkHooks(hooks: Hooks): void {
-  for (const name of new Set([...hookNames, ...Object.keys(hooks)])) {
-    const value: unknown = Reflect.get(hooks, name);
-    const isHook = hookNames.includes(name);
-    if (isHook && value !== undefined && typeof value !== 'function') {
-      throw new RangeError(`Cannot use hooks.${name}: it must be a function`);
-    }
-    if (isHook || typeof value !== 'function') continue;
+  for (const name of hookNames) {
+    if (['function', 'undefined'].includes(typeof Reflect.get(hooks, name))) continue;
+    throw new RangeError(`Cannot use hooks.${name}: it must be a function`);
+  }
+  for (const [name, value] of Object.entries(hooks)) {
+    if (hookNames.includes(name) || typeof value !== 'function') continue;
     throw new RangeError(`Cannot use hooks.${name}: there is no such hook${hint(name, hookNames)}`);
   }
 }

@@ -1,6 +1,6 @@
 import { createApp } from '../app/app.ts';
 import { routeTable } from '../api/routes.ts';
-import { items } from '../collections/items.ts';
+import { servedCollections } from '../collections/declaration-file.ts';
 import { options } from '../config/config.ts';
 import { declarationsOf, type Command } from './command.ts';
 
@@ -12,8 +12,7 @@ export const apiCommands: readonly Command[] = [
     options: [options.collections],
     async run({ terminal, read }) {
       const declarations = await declarationsOf(read(options.collections));
-      const { items: hasItems = true, collections = [] } = declarations;
-      const table = routeTable(hasItems ? [items, ...collections] : collections);
+      const table = routeTable(servedCollections(declarations));
       for (const { method, path, access, summary } of table.values()) {
         const cells = [method.padEnd(6), path.padEnd(14), access.padEnd(8), summary];
         terminal.out(`${cells.join('  ')}\n`);

@@ -3,10 +3,10 @@ import { completeOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
 import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { items } from '../collections/items.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
+import { servedCollections, type Declarations } from '../collections/declaration-file.ts';
 import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
-import { uniqueFields, type CollectionResource } from '../collections/resource.ts';
+import { uniqueFields, type CollectionResource, type KeyOf } from '../collections/resource.ts';
 import { options } from '../config/config.ts';
 import { flagOnly, option, text, UsageError } from '../config/settings.ts';
 import { silentLog } from '../observability/log.ts';
@@ -63,7 +63,7 @@ interface Arrival {
   unnumbered: number;
   highest: number;
   /** The keys of each field whose values are unique. */
-  readonly keys: readonly (readonly [...ReturnType<typeof uniqueFields>[number], Set<string>])[];
+  readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
   /** For each reference, the ids that it has, each with its first place. */
   readonly references: readonly (readonly [field: string, to: string, Map<number, string>])[];
 }
@@ -103,10 +103,8 @@ async function importFile(call: Call): Promise<void> {
   }
 }
 
-function declaredOf(declarations: Awaited<ReturnType<typeof declarationsOf>>) {
-  const { items: hasItems = true, collections = [] } = declarations;
-  const all = hasItems ? [items, ...collections] : collections;
-  return new Map(all.map((declaration) => [declaration.name, declaration]));
+function declaredOf(declarations: Partial<Declarations>) {
+  return new Map(servedCollections(declarations).map((each) => [each.name, each]));
 }
 
 /**

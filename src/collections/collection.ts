@@ -223,15 +223,13 @@ export function checkTogether(
     singulars.add(singular);
   }
   const targets = Array.from(collections.values(), ({ name }) => name);
+  const isTarget = must(`one of ${targets.join(', ')}`, (to) => targets.some((one) => one === to));
   for (const [place, { fields }] of collections) {
     for (const [name, field] of Object.entries(fields)) {
-      const to = referenceIn(field)?.to ?? targets[0];
+      const reference = referenceIn(field);
+      if (reference === undefined) continue;
       const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}/to`;
-      must(`one of ${targets.join(', ')}`, () => targets.some((known) => known === to))(
-        to,
-        at,
-        report,
-      );
+      isTarget(reference.to, at, report);
     }
   }
 }

@@ -8,7 +8,7 @@ import {
   type CollectionDeclaration,
   type CollectionDefinition,
 } from './collection.ts';
-import { items as itemsDeclaration } from './items.ts';
+import { items as itemsCollection } from './items.ts';
 
 /**
  * Declarations of collections as data:
@@ -40,6 +40,19 @@ const checkFile = members({
   collections: maybe(elements('an array', 0, checkCollection)),
 });
 
+interface Served {
+  readonly items?: boolean | undefined;
+  readonly collections?: readonly CollectionDeclaration[] | undefined;
+}
+
+/** Returns the collections that an app serves. `items` is one of them, unless it is `false`. */
+export function servedCollections({
+  items: hasItems = true,
+  collections = [],
+}: Served): readonly CollectionDeclaration[] {
+  return hasItems ? [itemsCollection, ...collections] : collections;
+}
+
 /** Reports what is wrong with collections that are served together, by its place in a file. */
 export function checkServed(
   hasItems: boolean,
@@ -47,7 +60,7 @@ export function checkServed(
   taken: readonly string[],
   report: Report,
 ): void {
-  const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsDeclaration]] : []);
+  const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsCollection]] : []);
   for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
   checkTogether(all, taken, report);
 }

@@ -259,7 +259,7 @@ export class CollectionResource {
   }
 }
 
-type KeyOf = (record: object) => string | undefined;
+export type KeyOf = (record: object) => string | undefined;
 
 /** Returns the fields whose values are unique, with the keys of their indexes. */
 export function uniqueFields(fields: Shape): (readonly [field: string, keyOf: KeyOf])[] {
