@@ -125,7 +125,7 @@ async function check(
     for (const { collection, pointer, record, problem } of records) {
       const declaration = declared.get(collection);
       if (declaration === undefined) {
-        mistakes.add(`${collection}: the file of --collections does not declare it`, pointer);
+        mistakes.add(`${collection}: no declaration covers it; use --collections`, pointer);
         continue;
       }
       if (record === undefined) {

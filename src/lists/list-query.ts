@@ -267,8 +267,8 @@ function readNames(
   if (value === undefined) return undefined;
   const names = value.split(',');
   if (isSelection(names, allowed)) return names;
-  const choice = `separated by commas, of ${allowed.join(', ')}`;
-  throw invalidParameter(parameter, `must name each at most once, ${choice}`);
+  const choice = `some of ${allowed.join(', ')}`;
+  throw invalidParameter(parameter, `must name ${choice}, separated by commas, each once`);
 }
 
 /** Whether each of `names` is allowed and occurs once. */

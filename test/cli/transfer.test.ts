@@ -149,7 +149,7 @@ test('an import that is not right in everything writes nothing, and groups its m
     'Cannot import db.json, and nothing was written:',
     '  posts: title must be a string (500 times, first /posts/0/title, /posts/1/title, /posts/2/title)',
     '  comments: id must be that of no other record in the file (/comments/1/id)',
-    '  tags: the file of --collections does not declare it (/tags/0)',
+    '  tags: no declaration covers it; use --collections (/tags/0)',
     '  comments: the ids lie too far apart (the highest is 5000000000)',
   ]);
   assert.ok(!existsSync(place.data));
