@@ -118,7 +118,7 @@ export function embeddedBy(
     selection: `~${crc32(JSON.stringify(shapes)).toString(36)}`,
     // A commit gives each collection that it changes a higher revision than all had before.
     revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => recordsOf(of.name).revision)),
-    begin: (write) => begin(write, chosen, recordsOf),
+    begin: (write) => beginEmbedding(write, chosen, recordsOf),
   };
 }
 
@@ -130,24 +130,28 @@ function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void
   throw new CairnError('insufficient_scope', message);
 }
 
-function begin(write: Write, chosen: readonly Embeddable[], recordsOf: RecordsOf): Embedding {
+function beginEmbedding(
+  write: Write,
+  chosen: readonly Embeddable[],
+  recordsOf: RecordsOf,
+): Embedding {
   const moments = new Map<string, Moment<StoredRecord>>();
   const parts = chosen.map((each) => {
     const { name, fields } = each.of;
     const moment = moments.get(name) ?? recordsOf(name).moment();
     moments.set(name, moment);
-    return { ...each, moment, write: representationWriter(fields) };
+    return { ...each, moment, writeOne: representationWriter(fields) };
   });
   return {
     *write(record) {
       const own = write(record);
       yield own.slice(0, -1);
       let separator = own === '{}' ? '' : ',';
-      for (const { member, field, kind, moment, write } of parts) {
+      for (const { member, field, kind, moment, writeOne } of parts) {
         const found = recordsIn(record, field, kind, moment);
         if (found === undefined) continue;
         yield `${separator}"${member}":${kind === 'one' ? '' : '['}`;
-        for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + write(one);
+        for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);
         if (kind !== 'one') yield ']';
         separator = ',';
       }

@@ -29,7 +29,7 @@ export interface ClusterNode extends Place {
   readonly kid: string | null;
   /** Makes the log of the store. */
   log(tables: Map<string, AnyTable>): Log;
-  /** Calls `onKeys` with the key ring, and makes it where there is none. @throws KeyRingError */
+  /** Calls `onRing` with the key ring, and makes it where there is none. @throws KeyRingError */
   loadKeys(): Promise<void>;
   /**
    * Replaces the key ring in etcd by what `change` makes of it, and returns the result. `change`
@@ -38,7 +38,7 @@ export interface ClusterNode extends Place {
    */
   changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
   /** Called with each ring, and never with an earlier one afterwards. */
-  onKeys: (ring: KeyRing) => void;
+  onRing: (ring: KeyRing) => void;
   /**
    * Makes a handler that answers with `handle` only what `store` has published recently, and
    * that first confirms requests whose answer may depend on a later commit.
@@ -84,7 +84,7 @@ export function joinCluster(
           random,
           onNotice,
           onKeys(content) {
-            if (given === undefined) node.onKeys((ring = parseKeyRing(content)));
+            if (given === undefined) node.onRing((ring = parseKeyRing(content)));
           },
         },
         tables,
@@ -93,7 +93,7 @@ export function joinCluster(
       const make = (found?: KeyRing) => found ?? newKeyRing(random, clock.now());
       const made = ring ?? (await node.changeKeys(make));
       // Meanwhile the log may have brought a later one.
-      node.onKeys((ring ??= made));
+      node.onRing((ring ??= made));
     },
     async changeKeys(change) {
       const [meta, keys] = [`${prefix}meta`, `${prefix}keys`];
@@ -114,7 +114,7 @@ export function joinCluster(
         if (answer.succeeded || isWritten) return next;
       }
     },
-    onKeys: () => undefined,
+    onRing: () => undefined,
     guard: (handle, store) => (request) => {
       const refuse = (): Reply => problemReply(stale, request);
       if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) return refuse();

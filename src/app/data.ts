@@ -189,7 +189,7 @@ function createKeys(
     },
     onRing: () => undefined,
   };
-  if (cluster !== undefined) cluster.onKeys = use;
+  if (cluster !== undefined) cluster.onRing = use;
   return keys;
 }
 

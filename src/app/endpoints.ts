@@ -77,7 +77,7 @@ function statusOf(
       version,
       startedAt,
       state,
-      records: recordsIn(store),
+      records: countRecords(store),
       journalBytes,
       checkpointedAt:
         checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
@@ -90,7 +90,7 @@ function statusOf(
 }
 
 /** Returns the number of records in all collections. */
-export function recordsIn(store: Store): number {
+export function countRecords(store: Store): number {
   return store.status().collections.reduce((sum, { records }) => sum + records, 0);
 }
 

@@ -188,19 +188,19 @@ class Selection {
     const name = order[0]?.name ?? 'id';
     const compare = comparator(shape, order);
     const referring = referringRecords(records, shape, filters);
-    const isKeptOrder = name !== 'id' && referring === undefined;
-    const kept = isKeptOrder ? pool.orders.find(records, order, compare) : undefined;
+    const isById = name === 'id';
+    const kept =
+      isById || referring !== undefined ? undefined : pool.orders.find(records, order, compare);
     // The index has answered the only filter.
     const isAnswered = referring !== undefined && filters.length === 1;
-    const found = isAnswered ? referring.reduce((sum, { length }) => sum + length, 0) : undefined;
-    this.#size = found ?? records.size;
+    this.#size = isAnswered ? referring.reduce((sum, { length }) => sum + length, 0) : records.size;
     this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
     // A page with `until` is read from its end.
     this.#isForward = isDescending === (until !== undefined);
     this.#blocks = referring ?? kept ?? records.view().blocks;
-    this.#isOrdered = name === 'id' || kept !== undefined;
+    this.#isOrdered = isById || kept !== undefined;
     this.#range = rangeOf(shape, filters, name);
     const place = until === 'end' ? undefined : (until ?? after);
     // A page contains the record at which it ends, but not the one after which it starts.

@@ -19,7 +19,7 @@ export interface StoredRecord {
 export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 
 /** Declares a collection. The store does not know the meaning of its records. */
-export interface CollectionDefinition<R extends StoredRecord> {
+export interface TableDefinition<R extends StoredRecord> {
   /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
   readonly name: string;
   /**
@@ -169,7 +169,7 @@ export interface Store {
    */
   readonly epoch: string;
   /** Registers a collection. Must be called before `start`. */
-  collection<R extends StoredRecord>(definition: CollectionDefinition<R>): Collection<R>;
+  collection<R extends StoredRecord>(definition: TableDefinition<R>): Collection<R>;
   /** Locks the directory, and recovers and publishes the records. */
   start(): Promise<void>;
   /**

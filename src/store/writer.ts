@@ -56,7 +56,7 @@ export class Writer implements LogClient {
   #running: Promise<void> | undefined;
   /** Why new writes are refused: for good, and until the log answers again. */
   #refusal: CairnError | undefined;
-  #pause: CairnError | undefined;
+  #passingRefusal: CairnError | undefined;
   #hasFailed = false;
   /** Known when the store has started. */
   #epoch: string | undefined;
@@ -83,7 +83,7 @@ export class Writer implements LogClient {
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
     // An error that is thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
-      const refusal = this.#refusal ?? this.#pause;
+      const refusal = this.#refusal ?? this.#passingRefusal;
       if (refusal !== undefined) throw refusal;
       invariant(this.#epoch !== undefined, 'the store is used before it has started');
       invariant(!this.#isDeciding, 'a write is begun inside the work of another');
@@ -134,7 +134,7 @@ export class Writer implements LogClient {
   }
 
   refuse(reason: CairnError | undefined): void {
-    this.#pause = reason;
+    this.#passingRefusal = reason;
     if (reason !== undefined) this.#rejectAll(reason);
   }
 

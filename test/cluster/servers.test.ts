@@ -245,7 +245,7 @@ test('a ring that is heard of while a node makes the first one stays in use', as
   t.after(() => store.close());
   await store.start();
   const used: string[] = [];
-  node.onKeys = ({ keys: [{ kid }] }) => void used.push(kid);
+  node.onRing = ({ keys: [{ kid }] }) => void used.push(kid);
   const rotated = rotateKeyRing(newKeyRing(systemRandom, 0), systemRandom, 1);
   const txn = node.etcd.txn.bind(node.etcd);
   let hasRotated = false;

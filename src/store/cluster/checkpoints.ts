@@ -8,7 +8,7 @@ import {
   partLength,
   trimLog,
   writeSnapshot,
-  type Moment,
+  type LogImage,
   type Place,
 } from './shared-snapshot.ts';
 
@@ -54,23 +54,23 @@ export class Checkpoints {
    * fails, postpones it with a notice. Nodes that lag still find the groups since the former
    * snapshot.
    */
-  async write(view: () => Promise<Moment>, isSame: JsonObject): Promise<void> {
+  async write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {
     const { prefix, random, clock, onNotice } = this.#options;
     const started = clock.elapsed();
     // Read before the view: a snapshot must not replace a later one.
     const { revision, head } = this.snapshot;
-    const moment = await view();
+    const image = await view();
     const compare = [isAt(`${prefix}snapshot`, revision), isSame];
     const name = random(8).toString('hex');
     try {
-      const written = await writeSnapshot(this.#options, moment, name, compare);
+      const written = await writeSnapshot(this.#options, image, name, compare);
       if (written !== undefined) {
         this.snapshot = written;
         await trimLog(this.#options, head.sequence + 1);
       }
       this.counts.checkpoints += 1;
     } catch (error) {
-      this.#postponedTo = moment.head.bytes + bytesMin;
+      this.#postponedTo = image.head.bytes + bytesMin;
       const reason = error instanceof Error ? error.message : String(error);
       onNotice(`a checkpoint was postponed: ${reason}`, 'error');
       this.counts.checkpointFailures += 1;

@@ -47,7 +47,7 @@ export interface Snapshot {
 }
 
 /** The records of a log as its group `head` left them. */
-export interface Moment extends Pick<Image, 'views'> {
+export interface LogImage extends Pick<Image, 'views'> {
   readonly head: Head;
 }
 
@@ -115,7 +115,7 @@ function loadPart(part: JsonObject, tables: Map<string, AnyTable>): void {
  */
 export async function writeSnapshot(
   { etcd, prefix }: Place,
-  { views, head }: Moment,
+  { views, head }: LogImage,
   name: string,
   compare: readonly JsonObject[],
   also: readonly JsonObject[] = [],

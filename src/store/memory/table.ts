@@ -3,7 +3,7 @@ import type { JsonObject } from '../../base/json.ts';
 import {
   type ChangeListener,
   type Collection,
-  type CollectionDefinition,
+  type TableDefinition,
   type MisfitCause,
   type Moment,
   type PublishedChange,
@@ -55,7 +55,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly isOrdinary: boolean;
   revision = 0;
   nextId = 1;
-  readonly #definition: CollectionDefinition<R>;
+  readonly #definition: TableDefinition<R>;
   readonly #unique: ReadonlyMap<string, RecordIndex<R>>;
   readonly #groups: ReadonlyMap<string, RecordIndex<R>>;
   /** All indexes. */
@@ -67,7 +67,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** The id that the next new record gets, after those of the batch. */
   #nextPendingId = 1;
 
-  constructor(definition: CollectionDefinition<R>) {
+  constructor(definition: TableDefinition<R>) {
     const { name, unique = {}, groups = {}, whenFull = false } = definition;
     this.name = name;
     this.isOrdinary = !whenFull;

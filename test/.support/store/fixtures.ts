@@ -3,7 +3,7 @@ import type { Clock, Random } from '../../../src/base/system.ts';
 import type { Machine, ProcessIdentity } from '../../../src/store/disk/lock.ts';
 import { checkStore, repairStore, type OfflineOptions } from '../../../src/store/recovery/offline.ts';
 import { openStore, type OpenStore, type StoreOptions } from '../../../src/store/open-store.ts';
-import type { Collection, CollectionDefinition, StoredRecord } from '../../../src/store/store.ts';
+import type { Collection, TableDefinition, StoredRecord } from '../../../src/store/store.ts';
 import type { Files } from '../../../src/store/disk/files.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
@@ -18,7 +18,7 @@ export interface Note extends StoredRecord {
   readonly text: string;
 }
 
-export const people: CollectionDefinition<Person> = {
+export const people: TableDefinition<Person> = {
   name: 'people',
   parse: ({ id, revision, name, email, role }: JsonObject) =>
     typeof id === 'number' &&
@@ -32,7 +32,7 @@ export const people: CollectionDefinition<Person> = {
   groups: { role: ({ role }) => role },
 };
 
-export const notes: CollectionDefinition<Note> = {
+export const notes: TableDefinition<Note> = {
   name: 'notes',
   parse: ({ id, revision, person, text }: JsonObject) =>
     typeof id === 'number' && typeof revision === 'number' && typeof person === 'number' && typeof text === 'string'
