@@ -11,20 +11,22 @@ const comparedPathMax = 64;
 
 export function createUnknownPath(routes: readonly Route[]): UnknownPath {
   const nearestPath = nearestOf(routes.map(({ path }) => path));
-  return ({ target }) => {
+  return ({ target, basePath }) => {
     const [path = ''] = target.slice(0, comparedPathMax).split('?');
-    const meant = listMeant(path, routes) ?? nearestPath(path.replace(/\/\d+$/, '/{id}'));
-    const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+    const lists = listsMeant(path, routes);
+    const nearest = nearestPath(path.replace(/\/\d+$/, '/{id}')) ?? [];
+    const meant = lists.length > 0 ? lists : [nearest].flat();
+    const shown = meant.map((each) => basePath + each).join(' or ');
+    const hint = shown === '' ? '' : `; did you mean ${shown}?`;
     return new CairnError('not_found', `Cannot find the path: no route has it${hint}`);
   };
 }
 
 /** Returns `/comments?postId=1` for `/posts/1/comments`, where comments refer to posts. */
-function listMeant(path: string, routes: readonly Route[]): string | undefined {
+function listsMeant(path: string, routes: readonly Route[]): string[] {
   const [, to, id, name] = /^\/([\w-]+)\/(\d+)\/([\w-]+)$/.exec(path) ?? [];
-  if (to === undefined) return undefined;
+  if (to === undefined) return [];
   const list = routes.find(({ method, path }) => method === 'GET' && path === `/${name}`);
   const filters = list?.query?.filter(({ schema }) => schema['x-references'] === to) ?? [];
-  const targets = filters.map((filter) => `/${name}?${filter.name}=${id}`);
-  return targets.length === 0 ? undefined : targets.join(' or ');
+  return filters.map((filter) => `/${name}?${filter.name}=${id}`);
 }

@@ -41,6 +41,8 @@ for (const prefix of ['/api', '']) {
       assert.ok(problem instanceof Object && 'type' in problem);
       assert.match(String(problem.type), /^\/api\/openapi\.json#\/x-problems\/\w+$/, path);
     }
+    const { body: unknown } = await ask('GET', '/itms', cookie);
+    assert.match(unknown, /did you mean \/api\/items\?/);
     const browser = await ask('GET', '/dashboard', { Accept: 'text/html' });
     assert.deepEqual([browser.status, browser.fields.get('location')], [303, '/api/']);
     const { body } = await ask('GET', '/');
