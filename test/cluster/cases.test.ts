@@ -390,6 +390,8 @@ test('S1: of two snapshots that are written at the same time, one remains', asyn
   etcd.delayMs = 0;
   const names = new Set(etcd.list('cairn/snapshot/').map((key) => key.split('/')[2]));
   assert.equal(names.size, 1);
+  const counts = [one, two].map(({ store }) => store.status().checkpoints);
+  assert.deepEqual(counts.sort(), [0, 1], 'only one of them counts');
   await one.add('c');
   await one.store.checkpoint();
   await two.store.checkpoint();

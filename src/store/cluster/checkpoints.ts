@@ -67,8 +67,8 @@ export class Checkpoints {
       if (written !== undefined) {
         this.snapshot = written;
         await trimLog(this.#options, head.sequence + 1);
+        this.counts.checkpoints += 1;
       }
-      this.counts.checkpoints += 1;
     } catch (error) {
       this.#postponedTo = image.head.bytes + bytesMin;
       const reason = error instanceof Error ? error.message : String(error);
