@@ -11,6 +11,7 @@ export interface PasswordPlace {
    * kept one before, returns that one.
    */
   keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
+  /** Removes the password. May reject where none is kept. */
   forget(): Promise<unknown>;
 }
 

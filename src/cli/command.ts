@@ -98,7 +98,7 @@ export async function clusterOf(
 
 /**
  * Reads the file that `--collections` names, if any.
- * @throws UsageError with the place of the first mistake
+ * @throws UsageError with all mistakes
  */
 export async function declarationsOf(file: string | undefined): Promise<Partial<Declarations>> {
   return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);

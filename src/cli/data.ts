@@ -8,6 +8,7 @@ import { UsageError } from '../config/settings.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/journal/journal-format.ts';
+import type { OpenStore } from '../store/open-store.ts';
 import type { StoreDamageError } from '../store/recovery/damage.ts';
 import {
   checkStore,
@@ -218,7 +219,7 @@ function showCopy(terminal: Terminal, copy: Copy, target: string): void {
 }
 
 /** Returns what makes the empty tables of a server that has the declared collections. */
-async function tablesOf(call: Call, directory: string) {
+async function tablesOf(call: Call, directory: string): Promise<TablesOf> {
   const declarations = await declarationsOf(call.read(options.collections));
   return openData(completeOptions({ directory, ...declarations })).store.freshTables;
 }
@@ -254,7 +255,7 @@ function undeclared({ collections }: Pick<Held, 'collections'>, tables: TablesOf
     );
 }
 
-type TablesOf = Awaited<ReturnType<typeof tablesOf>>;
+type TablesOf = OpenStore['freshTables'];
 
 function operandOf({ operands: [operand = ''] }: Call): string {
   return resolve(operand);
