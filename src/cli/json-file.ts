@@ -29,13 +29,15 @@ export type Progress = (part: number) => void;
 
 /**
  * Reads a file, and yields its records in order, chunk by chunk.
- * @throws FatalError where the file is no such object
+ * @throws FatalError where the file is not there, or no such object
  */
 export async function* readRecords(
   file: string,
   onProgress: Progress,
 ): AsyncGenerator<FileRecord[]> {
-  const { size } = statSync(file);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) throw new FatalError(64, `Cannot read ${file}: there is no such file`);
+  const { size } = found;
   const scanner = new Scanner(file);
   let read = 0;
   for await (const chunk of createReadStream(file, { highWaterMark: limits.bodyBytesMax })) {

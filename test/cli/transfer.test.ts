@@ -307,6 +307,13 @@ for (const [content, message] of broken) {
   });
 }
 
+test('a file that is not there is a wrong operand', async (t) => {
+  const place = new Place(t, {});
+  const { code, out, err } = await place.run(['declare', `${place.file}.gone`]);
+  assert.deepEqual([code, out], [64, '']);
+  assert.match(err, /^Cannot read .*db\.json\.gone: there is no such file\n$/);
+});
+
 test('records are found wherever the chunks of a file end', async (t) => {
   const odd = 'ä"]},\\{[';
   const rows = Array.from({ length: 30_000 }, (_, index) => ({ id: index + 1, text: odd + 'é'.repeat(index % 50) }));
