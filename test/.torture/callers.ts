@@ -9,7 +9,8 @@ import { text } from 'node:stream/consumers';
 export interface CallersOrder {
   readonly port: number;
   readonly callers: number;
-  readonly request: string;
+  /** What is asked: the callers take them in turn. */
+  readonly requests: readonly string[];
   readonly connectMs: number;
   readonly durationMs: number;
 }
@@ -23,12 +24,13 @@ export interface Counts {
 }
 
 const order: CallersOrder = JSON.parse(await text(process.stdin));
-const request = Buffer.from(order.request);
+const requests = order.requests.map((request) => Buffer.from(request));
 const counts: Counts = { done: 0, shed: 0, other: 0, broken: 0 };
 
 const started = new Promise((resolve) => setTimeout(resolve, order.connectMs));
 
 function call(index: number): void {
+  const request = requests[index % requests.length] ?? '';
   // One address may hold 1,024 connections, so the crowd comes from eight.
   const socket = connect({
     port: order.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % 8)}`, noDelay: true,

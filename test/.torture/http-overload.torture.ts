@@ -55,13 +55,23 @@ test('under overload health checks are answered, requests are served and memory 
   while (!output.includes('Cairn serves')) await delay(20);
   const port = Number(/Cairn serves http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
   const operationsPort = Number(/Operations are served at http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
-  const body = JSON.stringify(credentials);
-  const signIn = `POST /tokens ${host}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  const token = /"access_token":"([^"]+)/.exec((await new RawClient(port).send(signIn).reply()).body)?.[1] ?? '';
-  const item = '{"name":"thing","price":12.5}';
-  const request =
-    `POST /items ${host}Authorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
-    `Content-Length: ${item.length}\r\n\r\n${item}`;
+  const post = (target: string, content: object, token = ''): string => {
+    const body = JSON.stringify(content);
+    const bearer = token === '' ? '' : `Authorization: Bearer ${token}\r\n`;
+    const typed = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+    return `POST ${target} ${host}${bearer}${typed}\r\n${body}`;
+  };
+  const ask = async (request: string): Promise<string> => (await new RawClient(port).send(request).reply()).body;
+  const signIn = async (signedIn: object): Promise<string> =>
+    /"access_token":"([^"]+)/.exec(await ask(post('/tokens', signedIn)))?.[1] ?? '';
+  const own = await signIn(credentials);
+  // One user has a share of the requests in flight, so the crowd is of eight, as its addresses are.
+  const requests: string[] = [];
+  for (let member = 0; member < 8; member += 1) {
+    const user = { email: `member${member}@example.org`, password: credentials.password };
+    await ask(post('/users', { ...user, name: 'Member', role: 'member' }, own));
+    requests.push(post('/items', { name: 'thing', price: 12.5 }, await signIn(user)));
+  }
 
   const done: number[] = [];
   console.log('# callers  done/s  shed/s  other  broken  checks  slowest probe ms  held connection ms  memory MiB');
@@ -69,7 +79,7 @@ test('under overload health checks are answered, requests are served and memory 
     const crowd = spawn(process.execPath, [...typescript, join(import.meta.dirname, 'callers.ts')], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    const order: CallersOrder = { port, callers, request, connectMs, durationMs: stepMs };
+    const order: CallersOrder = { port, callers, requests, connectMs, durationMs: stepMs };
     crowd.stdin.end(JSON.stringify(order));
     const report = text(crowd.stdout);
     const held = new RawClient(port, healthTimeoutMs);
