@@ -10,7 +10,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { cairn, temporaryDirectory, type Running } from '../.support/cli/spawn.ts';
 import { RawClient } from '../.support/http/raw.ts';
 
-const callersCount = 1000;
+/** Fewer than one user may have in flight. */
+const callersCount = 500;
 const json = { 'content-type': 'application/json' };
 const credentials = JSON.stringify({ email: 'admin@example.org', password: 'correct horse battery' });
 

@@ -21,7 +21,8 @@ const itemsCount = Number(process.env['ITEMS'] ?? 1_000_000);
 const connectionsCount = 600;
 const wavesCount = 5;
 const waveMs = 3000;
-const drainTimeoutMs = 30_000;
+/** The server answers what it has begun for 30 s, and then ends. */
+const stopMsMax = 35_000;
 
 async function ask(port: number, head: string, body = ''): Promise<RawReply> {
   const client = new RawClient(port, 60_000);
@@ -91,5 +92,5 @@ test('600 connections that search a million items keep nobody out and end in tim
   assert.deepEqual(await exited, [0, null]);
   const stopMs = Math.round(performance.now() - stoppedAt);
   console.log(`# stopped after ${stopMs} ms`);
-  assert.ok(stopMs < drainTimeoutMs);
+  assert.ok(stopMs < stopMsMax);
 });

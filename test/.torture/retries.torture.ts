@@ -44,7 +44,8 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
       seen.attempts += 1;
       try {
         const signal = AbortSignal.timeout(20_000);
-        const response = await fetch(`${server.origin}/items`, { method: 'POST', headers, body, signal });
+        const url = `${server.origin}${isArray ? '/items/batch' : '/items'}`;
+        const response = await fetch(url, { method: 'POST', headers, body, signal });
         const text = await response.text();
         assert.ok([201, 503].includes(response.status), `${response.status}: ${text}`);
         if (response.status !== 201) continue;
