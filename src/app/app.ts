@@ -22,7 +22,7 @@ import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import type { ClusterNode } from './cluster.ts';
 import { openData, openFeed, type Data } from './data.ts';
-import { endpointsOf, countRecords } from './endpoints.ts';
+import { endpointsOf } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
 
@@ -159,7 +159,7 @@ export class Application implements App {
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
-    const minutes = new Minutes(clock, () => countRecords(store));
+    const minutes = new Minutes(clock, () => store.size);
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
@@ -264,7 +264,7 @@ export class Application implements App {
 
   unready(): Unready | undefined {
     if (this.#closed !== undefined) return 'draining';
-    return unreadyStates[this.store.status().state];
+    return unreadyStates[this.store.state];
   }
 
   load(): Load {

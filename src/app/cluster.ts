@@ -158,6 +158,6 @@ function isAhead({ fields, target }: Request, store: Store): boolean {
   const named = [target, ...namingFields.map((name) => fields.get(name))].join();
   const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];
   return commits.some(
-    ([, epoch, sequence]) => epoch === store.epoch && Number(sequence) > store.status().sequence,
+    ([, epoch, sequence]) => epoch === store.epoch && Number(sequence) > store.sequence,
   );
 }

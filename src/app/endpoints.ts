@@ -77,7 +77,7 @@ function statusOf(
       version,
       startedAt,
       state,
-      records: countRecords(store),
+      records: store.size,
       journalBytes,
       checkpointedAt:
         checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
@@ -87,11 +87,6 @@ function statusOf(
       minutes: minutes.recent(),
     });
   };
-}
-
-/** Returns the number of records in all collections. */
-export function countRecords(store: Store): number {
-  return store.status().collections.reduce((sum, { records }) => sum + records, 0);
 }
 
 function freeBytes(directory: string): number | undefined {

@@ -38,7 +38,7 @@ export class ClusterTools implements PasswordPlace {
   async read(): Promise<Copy> {
     const { node } = this;
     const { store, tables } = await this.#open();
-    const image = imageOf(tables.values(), store.epoch, store.status().sequence);
+    const image = imageOf(tables.values(), store.epoch, store.sequence);
     const ring = node.kid === null ? await node.changeKeys((found) => found) : undefined;
     await store.close();
     const keys = ring && Buffer.from(serialiseKeyRing(ring));

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
-import { countRecords } from '../app/endpoints.ts';
 import { FatalError, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
@@ -117,7 +116,7 @@ async function start(
     version,
     node: process.version,
     directory: cluster === undefined ? resolve(directory) : cluster.prefix,
-    records: countRecords(app.store),
+    records: app.store.size,
     loadMs: Math.round(systemClock.elapsed() - begin),
   });
   for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);

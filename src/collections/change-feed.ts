@@ -128,7 +128,7 @@ export class ChangeFeed {
   constructor(store: Store, clock: Clock, sources: readonly FeedSource[]) {
     this.#store = store;
     this.#clock = clock;
-    this.#sequence = store.status().sequence;
+    this.#sequence = store.sequence;
     this.#forgotten = this.#sequence;
     for (const { name, shape, access } of sources) {
       this.#sources.set(name, { name, access, write: representationWriter(shape) });

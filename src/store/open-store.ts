@@ -57,6 +57,15 @@ export function openStore(options: StoreOptions): OpenStore {
     get isScarce() {
       return heap.isScarce;
     },
+    get sequence() {
+      return writer.sequence;
+    },
+    get state() {
+      return writer.state;
+    },
+    get size() {
+      return Array.from(tables.values(), ({ size }) => size).reduce((sum, size) => sum + size, 0);
+    },
     collection(definition) {
       const { name } = definition;
       invariant(!isStarted, 'a collection is registered after the start');
@@ -87,7 +96,7 @@ export function openStore(options: StoreOptions): OpenStore {
     },
     status: () => writer.status(),
     async allOrNone(work) {
-      if (files !== undefined) await beginImport(files, writer.status().sequence);
+      if (files !== undefined) await beginImport(files, writer.sequence);
       await work();
       if (files !== undefined) await endImport(files);
     },

@@ -186,6 +186,15 @@ export interface Store {
   confirm(): Promise<void>;
   /** Whether the records have most of the memory that they may take. */
   readonly isScarce: boolean;
+  /** Sequence number of the last published commit. */
+  readonly sequence: number;
+  /**
+   * `full`: only removals are accepted. `unavailable`: nothing is until etcd answers again.
+   * `failed`: nothing is any more, and the process should end.
+   */
+  readonly state: 'writable' | 'full' | 'unavailable' | 'failed';
+  /** The number of records in all collections. */
+  readonly size: number;
   /**
    * Calls `listener` for each group of commits, when it is published and before its
    * callers are answered. The changes are in the order of the commits.
@@ -195,10 +204,7 @@ export interface Store {
   checkpoint(): Promise<void>;
   /** Answers the writes that wait, writes snapshots, marks the stop as clean, and unlocks. */
   close(): Promise<void>;
-  /**
-   * Figures for metrics and readiness. A full store then checks whether there is room
-   * again.
-   */
+  /** Figures for the metrics. */
   status(): StoreStatus;
 }
 
@@ -225,14 +231,7 @@ export type Figure = readonly [
   value: number,
 ];
 
-export interface StoreStatus extends LogStatus {
-  /**
-   * `full`: only removals are accepted. `unavailable`: nothing is until etcd answers again.
-   * `failed`: nothing is any more, and the process should end.
-   */
-  readonly state: 'writable' | 'full' | 'unavailable' | 'failed';
-  /** Sequence number of the last durable commit. */
-  readonly sequence: number;
+export interface StoreStatus extends LogStatus, Pick<Store, 'state' | 'sequence'> {
   /** Groups since the start, and their commits. */
   readonly groups: number;
   readonly commits: number;

@@ -4,7 +4,7 @@ import { storageFull, type Group, type Log, type LogClient } from './log.ts';
 import type { Heap } from './memory/heap.ts';
 import { countsOf, undo, type AnyTable, type Change } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
-import type { PublishedChange, StoreStatus, Transaction } from './store.ts';
+import type { PublishedChange, Store, StoreStatus, Transaction } from './store.ts';
 
 export interface WriterOptions {
   readonly log: Log;
@@ -73,6 +73,17 @@ export class Writer implements LogClient {
     return this.#epoch;
   }
 
+  /** Sequence number of the last published commit. */
+  get sequence(): number {
+    return this.#published.sequence;
+  }
+
+  get state(): Store['state'] {
+    if (this.#hasFailed) return 'failed';
+    if (!this.#log.isAvailable) return 'unavailable';
+    return this.#log.full === undefined ? 'writable' : 'full';
+  }
+
   /** Opens the log and publishes its content. */
   async start(): Promise<void> {
     const { epoch, sequence } = await this.#log.open(this);
@@ -114,7 +125,7 @@ export class Writer implements LogClient {
   status(): StoreStatus {
     const { log, tables } = this.#options;
     return {
-      state: this.#hasFailed ? 'failed' : stateOf(log),
+      state: this.state,
       ...this.#published,
       collections: countsOf(tables),
       ...log.status(),
@@ -278,9 +289,4 @@ function outcomeUnknown(cause?: unknown): CairnError {
     'Cannot tell whether this was written: ' +
     'the log failed, or does not answer. Read before you retry';
   return new CairnError('outcome_unknown', message, { cause });
-}
-
-function stateOf({ isAvailable, full }: Log): StoreStatus['state'] {
-  if (!isAvailable) return 'unavailable';
-  return full === undefined ? 'writable' : 'full';
 }
