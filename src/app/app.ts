@@ -16,6 +16,7 @@ import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
+import { ListPool } from '../lists/list-pool.ts';
 import { logError, type Observer } from '../observability/log.ts';
 import { Minutes } from '../observability/minutes.ts';
 import type { Store } from '../store/store.ts';
@@ -128,6 +129,7 @@ export class Application implements App {
   readonly #audit: Audit;
   readonly #tokens: Tokens;
   readonly #feed: ChangeFeed;
+  readonly #lists: ListPool;
   readonly #pipeline: Handle;
   readonly #server: HttpServer;
   /** Requests in flight without a port. They count against no limit of the listeners. */
@@ -156,6 +158,7 @@ export class Application implements App {
     this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     data.keys.onRing = (ring, former) => this.#useKeys(ring, former);
     this.#feed = openFeed(data, clock);
+    this.#lists = new ListPool(clock);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
@@ -165,7 +168,7 @@ export class Application implements App {
       required: settings.auth === 'required',
       allowedOrigins,
       confirm: cluster && (() => store.confirm()),
-      endpoints: endpointsOf(services, minutes, options),
+      endpoints: endpointsOf(services, minutes, this.#lists, options),
     });
     this.#pipeline = cluster?.guard(pipeline, store) ?? pipeline;
     this.#server = new HttpServer({
@@ -248,6 +251,7 @@ export class Application implements App {
     this.#server.isDraining = true;
     if (this.#state === 'starting') this.#enter('closed');
     this.#feed.close();
+    this.#lists.close();
     await this.#server.drain();
     this.#enter('closed');
     const isBusy = (): boolean =>

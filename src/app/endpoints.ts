@@ -13,7 +13,7 @@ import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
 import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
-import { ListPool } from '../lists/list-pool.ts';
+import type { ListPool } from '../lists/list-pool.ts';
 import type { Minutes } from '../observability/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { pageEndpoints } from '../web/assets.ts';
@@ -24,15 +24,16 @@ import type { CompleteOptions } from './options.ts';
 export function endpointsOf(
   services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>,
   minutes: Minutes,
+  listPool: ListPool,
   complete: CompleteOptions,
 ): Endpoint[] {
-  const { settings, clock, page } = complete;
+  const { settings, page } = complete;
   const { store, users, collections } = services;
   const options = {
     ...settings,
     page,
     epoch: () => store.epoch,
-    listPool: new ListPool(clock),
+    listPool,
     recordsOf(name: string) {
       const found = collections.find(({ declaration }) => declaration.name === name);
       invariant(found !== undefined, `the collection ${name} is declared`);

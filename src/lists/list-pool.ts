@@ -26,6 +26,12 @@ export interface ListWork {
   readonly end: () => void;
 }
 
+/** A page that waits for a place. */
+interface WaitingPage {
+  readonly begin: () => void;
+  readonly refuse: (reason: CairnError) => void;
+}
+
 /** The steps of a page without a place: as much work as a page that is found at once. */
 const freeSteps = 2;
 
@@ -42,7 +48,8 @@ export class ListPool {
   /** Apart from the lists that are sent, so that slow readers keep no page from being made. */
   readonly #pages = new Shares(limits.searchedPagesMax, limits.searchedPagesPerCallerMax);
   /** The pages that wait for another one of their caller, since its share is used up. */
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting = new Map<string, WaitingPage[]>();
+  #isClosed = false;
 
   constructor(clock: Clock) {
     this.#yieldToEventLoop = createSlices(clock);
@@ -80,6 +87,16 @@ export class ListPool {
   /** Returns work on a page that was found: it takes no place, but pauses while it is sent. */
   withoutPlace(caller: ListCaller): ListWork {
     return this.#work(caller, () => undefined);
+  }
+
+  /**
+   * Refuses the pages that wait, and those that would: the server is stopping, and to make
+   * hundreds of them one after the other would hold it up.
+   */
+  close(): void {
+    this.#isClosed = true;
+    for (const page of [...this.#waiting.values()].flat()) page.refuse(abandoned);
+    this.#waiting.clear();
   }
 
   /** Breaks off the oldest list of the caller that has the most, if that has two more. */
@@ -125,8 +142,9 @@ export class ListPool {
       // Only a caller that has places waits, so that somebody ends the wait.
       const hasPlaces = this.#pages.heldBy(caller) > 0;
       if (!hasPlaces || waiting.length >= limits.waitingPagesPerCallerMax) throw tooManyLists;
+      if (this.#isClosed) throw abandoned;
       this.#waiting.set(caller, waiting);
-      await new Promise<void>((resolve) => waiting.push(resolve));
+      await new Promise<void>((begin, refuse) => waiting.push({ begin, refuse }));
     }
     return this.#work(from, () => this.#endPage(caller));
   }
@@ -137,7 +155,7 @@ export class ListPool {
     const next = waiting.shift();
     if (waiting.length === 0) this.#waiting.delete(caller);
     if (next === undefined) this.#pages.give(caller, 1);
-    else next();
+    else next.begin();
   }
 
   /** The work of a list that has a place. */

@@ -21,8 +21,7 @@ const itemsCount = Number(process.env['ITEMS'] ?? 1_000_000);
 const connectionsCount = 600;
 const wavesCount = 5;
 const waveMs = 3000;
-/** The server answers what it has begun for 30 s, and then ends. */
-const stopMsMax = 35_000;
+const stopMsMax = 30_000;
 
 async function ask(port: number, head: string, body = ''): Promise<RawReply> {
   const client = new RawClient(port, 60_000);

@@ -320,6 +320,21 @@ describe('a long list', () => {
     assert.deepEqual(left, ['list 0 of 0', 'list 0 of 1']);
   });
 
+  test('of a page that waits when the server stops is refused, and one that has a place is made', async () => {
+    const { store, read, pool } = await world('stopped', 2000);
+    const ask = (): Promise<string> => read('price:lt=0&limit=1').then(textOf);
+    const count = limits.searchedPagesPerCallerMax + 5;
+    const pages = Promise.allSettled(Array.from({ length: count }, ask));
+    await new Promise(setImmediate);
+    pool.close();
+    const refused = (await pages).filter(({ status }) => status === 'rejected');
+    assert.equal(refused.length, 5);
+    for (const page of refused) assert.ok(page.status === 'rejected' && page.reason.code === 'draining');
+    const later = await Promise.allSettled(Array.from({ length: count }, ask));
+    assert.equal(later.filter(({ status }) => status === 'rejected').length, 5, 'none waits later either');
+    await store.close();
+  });
+
   test('stops within a slice when its caller has disconnected', async () => {
     const { things, store } = await world('left', 3000);
     const pool = new ListPool(restlessClock());
