@@ -74,11 +74,8 @@ export const problemReply: ProblemReply = (error, { id, basePath }) => {
   if (retryAfterSeconds !== undefined) fields.push('Retry-After', String(retryAfterSeconds));
   const type = `${basePath}/openapi.json#/x-problems/${code}`;
   const instance = `urn:${uuid.test(id) ? 'uuid' : 'x-request-id'}:${id}`;
-  return {
-    status,
-    fields,
-    body: JSON.stringify({ type, title, status, detail, instance, code, errors }),
-  };
+  const body = JSON.stringify({ type, title, status, detail, instance, code, errors });
+  return { status, fields, body, isOverload: code === 'overloaded' };
 };
 
 /** The codes that a challenge names as well (RFC 6750 §3.1). */

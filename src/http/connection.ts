@@ -183,8 +183,17 @@ export class Connection {
     });
   }
 
-  /** Sends the reply to a request. */
+  /**
+   * Sends the reply to a request. A caller who is told that there is no room may ask again at
+   * once, and every such answer takes time from the requests that there is room for.
+   */
   #send(exchange: Exchange, reply: Reply): void {
+    const { isDraining, options } = this.#shared;
+    if (reply.isOverload !== true || isDraining) return this.#sendNow(exchange, reply);
+    setTimeout(() => this.#sendNow(exchange, reply), options.limits.overloadDelayMs);
+  }
+
+  #sendNow(exchange: Exchange, reply: Reply): void {
     const { status, body } = reply;
     const { outgoing } = exchange;
     // A response has the socket only when the system has accepted all earlier ones.

@@ -84,6 +84,8 @@ export interface Reply {
   readonly body: string | Buffer | StreamedBody | undefined;
   /** Whether the body never ends by itself. It ends when the caller closes its half. */
   readonly isEndless?: boolean;
+  /** Whether there is no room for the request now. Such replies are held back for a moment. */
+  readonly isOverload?: boolean;
 }
 
 export function isStreamed(body: Reply['body']): body is StreamedBody {

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
+import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { parseTrustedProxies } from '../../src/base/network.ts';
 import { Exchange, type HttpServerOptions } from '../../src/http/exchange.ts';
@@ -661,6 +662,28 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   shed.send(`GET /wait ${host}\r\n`);
   assert.equal((await shed.reply()).body, 'waited');
   for (const client of [...waiting, shed]) client.socket.destroy();
+});
+
+test('a 503 for lack of room is held back while others are answered, unless the server stops', async (context) => {
+  const overloadDelayMs = 60_000;
+  const { passed: asked, open } = gate();
+  const full: Handle = () => {
+    open();
+    throw new CairnError('overloaded', 'Cannot do it: there is no room');
+  };
+  const listener = await start(context, { overloadDelayMs }, { 'GET /full': full });
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const held = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
+  await asked;
+  await assertServes(listener);
+  assert.equal(held.unread, '');
+  context.mock.timers.tick(overloadDelayMs);
+  assert.equal((await held.reply()).status, 503);
+  context.mock.timers.reset();
+  listener.server.isDraining = true;
+  const atOnce = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
+  assert.equal((await atOnce.reply()).status, 503);
+  for (const client of [held, atOnce]) client.socket.destroy();
 });
 
 test('a caller has a share of the requests in flight, and others are answered beyond it', async (context) => {
