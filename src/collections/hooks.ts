@@ -97,9 +97,16 @@ export class HookedWrites {
     const isHooked = beforeWrite !== undefined || afterWrite !== undefined;
     const { result, changes } = await this.#store.write((transaction) => {
       const changes: Change[] = [];
-      const report: Report = (collection, before, after) => {
+      const report: Report = ({ records, fields }, id, before, after) => {
         if (!isHooked) return;
-        const change = changeOf(collection, principal, before, after);
+        const change: Change = {
+          collection: records.name,
+          operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
+          id,
+          principal,
+          before: before && representationOf(fields, before),
+          after: after && representationOf(fields, after),
+        };
         this.#beforeWrite(change, this.#reader(transaction));
         changes.push(change);
       };
@@ -160,6 +167,7 @@ const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
 
 type Report = (
   collection: HookedCollection<StoredRecord>,
+  id: number,
   before: StoredRecord | undefined,
   after: StoredRecord | undefined,
 ) => void;
@@ -168,33 +176,17 @@ function writerOf(transaction: Transaction, report: Report): RecordWriter {
   return {
     insert(collection, record) {
       const after = transaction.insert(collection.records, record);
-      report(collection, undefined, after);
+      report(collection, after.id, undefined, after);
       return after;
     },
     replace(collection, before, record) {
       const after = transaction.replace(collection.records, before.id, record);
-      report(collection, before, after);
+      report(collection, before.id, before, after);
       return after;
     },
     remove(collection, before) {
       transaction.remove(collection.records, before.id);
-      report(collection, before, undefined);
+      report(collection, before.id, before, undefined);
     },
-  };
-}
-
-function changeOf(
-  { records, fields }: HookedCollection<StoredRecord>,
-  principal: Principal,
-  before: StoredRecord | undefined,
-  after: StoredRecord | undefined,
-): Change {
-  return {
-    collection: records.name,
-    operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
-    id: (before ?? after)?.id ?? 0,
-    principal,
-    before: before && representationOf(fields, before),
-    after: after && representationOf(fields, after),
   };
 }

@@ -72,15 +72,15 @@ export interface Collection<R extends StoredRecord> {
   /** All records at this moment. Later writes do not change the view. */
   view(): View<R>;
   /**
-   * Calls `listener` with each record before and after its change, as it is published, until
-   * the returned function is called. `undefined` stands for no record.
+   * Calls `listener` with each record before and after its change, and its id, as it is
+   * published, until the returned function is called. `undefined` stands for no record.
    */
   follow(listener: ChangeListener<R>): () => void;
   /** Keeps the records as they are now until its `end` is called. */
   moment(): Moment<R>;
 }
 
-export type ChangeListener<R> = (before: R | undefined, after: R | undefined) => void;
+export type ChangeListener<R> = (before: R | undefined, after: R | undefined, id: number) => void;
 
 /**
  * A point-in-time view. It costs a pointer for each block, and a copy of each changed

@@ -18,7 +18,7 @@ export class TableMoment<R extends StoredRecord> implements Moment<R> {
     this.#now = now;
     this.#membersNow = membersNow;
     for (const [name, { keyOf }] of indexes) this.#formerIndexes.set(name, new RecordIndex(keyOf));
-    this.end = now.follow((before, after) => this.#keep((before ?? after)?.id ?? 0, before));
+    this.end = now.follow((before, _, id) => this.#keep(id, before));
   }
 
   get(id: number): R | undefined {

@@ -281,7 +281,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       index.add(id, to, from);
     }
     this.#blocks.set(id, record);
-    for (const listener of this.#followers) listener(before, record);
+    for (const listener of this.#followers) listener(before, record, id);
   }
 
   /** The records with this key, by ascending id. */
