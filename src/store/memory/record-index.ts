@@ -95,6 +95,11 @@ export class RecordIndex<R> {
     return found;
   }
 
+  /** The ids of these keys, each with its key. */
+  holdersOf(keys: readonly Key[]): Holder[] {
+    return keys.flatMap((key) => Array.from(this.ids(key), (id): Holder => [id, key]));
+  }
+
   /** Adds an id to the keys that are not among `others`. */
   add(id: number, keys: Keys, others: Keys): void {
     if (keys === undefined) return;

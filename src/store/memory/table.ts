@@ -41,9 +41,15 @@ export interface Conflict {
   readonly problem: string;
   /** Whether `settle` takes away the values alone. */
   readonly isClearable: boolean;
-  /** Takes the values away, or the records where these cannot be without them. */
-  settle(): void;
+  /**
+   * Takes the values away, or the records where these cannot be without them. Returns the ids of
+   * the records that it took away.
+   */
+  settle(): number[];
 }
+
+/** The ids of records that were taken away, by collection. */
+export type Gone = ReadonlyMap<string, readonly number[]>;
 
 /**
  * One collection. Beside the published records it has the pending ones: the changes of the
@@ -195,11 +201,14 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /**
    * Finds the values that contradict other records: keys that two records share in a unique
-   * index, and references to no record of `tables`. Loading does not look at them. Nothing is
-   * pending.
+   * index, and references to no record of `tables`; after the first time only references to
+   * records that are gone since. Loading does not look at them. Nothing is pending.
    */
-  *conflicts(tables: ReadonlyMap<string, AnyTable>): Generator<Conflict, void, undefined> {
-    for (const [field, index] of this.#unique) {
+  *conflicts(
+    tables: ReadonlyMap<string, AnyTable>,
+    gone?: Gone,
+  ): Generator<Conflict, void, undefined> {
+    for (const [field, index] of gone ? [] : this.#unique) {
       const rest = (ids: number[]) => ids.slice(1);
       const holders = index.holders((_, count) => count > 1, rest);
       yield* this.#conflict(field, holders, 'that an earlier record has');
@@ -207,7 +216,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const [field, to] of Object.entries(this.#definition.references ?? {})) {
       const target = tables.get(to);
       const isGone = (key: Key) => target?.get(Number(key)) === undefined;
-      const holders = this.#of(this.#groups, field).holders(isGone);
+      const index = this.#of(this.#groups, field);
+      const holders = gone ? index.holdersOf(gone.get(to) ?? []) : index.holders(isGone);
       yield* this.#conflict(field, holders, `that is no record of ${to}`);
     }
   }
@@ -219,10 +229,11 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const record = this.get(id);
       return record && this.#definition.without?.(record, field, key);
     };
-    const settle = (): void => {
-      for (const holder of holders) this.#publish(holder[0], without(holder));
-    };
     const ids = [...new Set(holders.map(([id]) => id))].sort((a, b) => a - b);
+    const settle = (): number[] => {
+      for (const holder of holders) this.#publish(holder[0], without(holder));
+      return ids.filter((id) => this.get(id) === undefined);
+    };
     const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
     const count =
       ids.length === 1 ? '1 record has' : `${ids.length.toLocaleString('en')} records have`;
@@ -312,8 +323,8 @@ function indexesOf<R>(keys: {
 }
 
 /** Finds the values that contradict other records, in all tables. */
-export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>) {
-  for (const table of tables.values()) yield* table.conflicts(tables);
+export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>, gone?: Gone) {
+  for (const table of tables.values()) yield* table.conflicts(tables, gone);
 }
 
 /** Takes pending changes back, the last one first. */

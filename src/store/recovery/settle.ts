@@ -53,14 +53,15 @@ export function takeBack(
  * away, references to them are next.
  */
 export function settle(files: Files, tables: ReadonlyMap<string, AnyTable>, report: Report): void {
-  let isSettled: boolean;
+  let gone: Map<string, number[]> | undefined;
   do {
-    isSettled = true;
-    for (const conflict of conflictsIn(tables)) {
+    const conflicts = conflictsIn(tables, gone);
+    gone = new Map();
+    for (const conflict of conflicts) {
+      const { name, problem } = conflict;
       const label = conflict.isClearable ? 'D2' : 'D3';
-      report(new StoreDamageError(label, files, snapshotName(conflict.name), 0, conflict.problem));
-      conflict.settle();
-      isSettled = false;
+      report(new StoreDamageError(label, files, snapshotName(name), 0, problem));
+      gone.set(name, (gone.get(name) ?? []).concat(conflict.settle()));
     }
-  } while (!isSettled);
+  } while (gone.size > 0);
 }

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Table } from '../../src/store/memory/table.ts';
+import { settle } from '../../src/store/recovery/settle.ts';
+import type { StoreDamageError } from '../../src/store/recovery/damage.ts';
+import type { StoredRecord } from '../../src/store/store.ts';
+import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
+
+interface Page extends StoredRecord {
+  readonly parent: number;
+}
+
+/** Pages of which each refers to the one before, and the first one to none that is there. */
+function pagesInAChain(length: number): Table<Page> {
+  const pages = new Table<Page>({
+    name: 'pages',
+    parse: ({ id, revision, parent }) => ({ id, revision, parent: Number(parent) }),
+    groups: { parent: ({ parent }) => parent },
+    references: { parent: 'pages' },
+  });
+  for (let id = 1; id <= length; id += 1) pages.load({ id, revision: id, parent: id - 1 });
+  return pages;
+}
+
+test('a chain of references to nothing costs what its records cost, not all records for each of them', (t) => {
+  const length = 400;
+  const pages = pagesInAChain(length);
+  const reads = t.mock.method(pages, 'get');
+  const found: StoreDamageError[] = [];
+  settle(new SimulatedDisk(), new Map([['pages', pages]]), (damage) => found.push(damage));
+  assert.equal(pages.size, 0);
+  assert.deepEqual([found.length, found[1]?.label], [length, 'D3']);
+  assert.match(found[1]?.problem ?? '', /1 record has a "parent" that is no record of pages: 2 \[D3\]/);
+  assert.ok(reads.mock.callCount() < 10 * length, `${reads.mock.callCount()} reads`);
+});
