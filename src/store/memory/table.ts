@@ -276,6 +276,11 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return undefined;
   }
 
+  /** Removes all records; their ids stay taken. Nothing is pending. */
+  clear(): void {
+    for (const { id } of this.#blocks.view().flat()) this.#publish(id, undefined);
+  }
+
   /** Raises the revision and the next id, as a snapshot or a journal says. */
   advance(revision: number, nextId: number): void {
     if (revision > this.revision) this.revision = revision;

@@ -141,7 +141,7 @@ interface ReadStore extends Pick<
   Recovered,
   'epoch' | 'sequence' | 'closed' | 'torn' | 'isCutShort'
 > {
-  readonly tables: Map<string, AnyTable>;
+  readonly tables: ReadonlyMap<string, AnyTable>;
   readonly damage: readonly StoreDamageError[];
 }
 
@@ -182,11 +182,8 @@ async function copyOf(
   }
   for (const name of endsCredentials ? credentials.collections : []) {
     const table = tables.get(name);
-    if (table === undefined) continue;
-    const emptied = table.fresh();
-    // Its ids stay taken.
-    emptied.advance(sequence, table.nextId);
-    tables.set(name, emptied);
+    table?.clear();
+    table?.advance(sequence, 0);
   }
   return { image: imageOf(tables.values(), epoch, sequence), alongside };
 }

@@ -78,9 +78,9 @@ export async function recover(
     }
   }
   const snapshots = new Map<string, Snapshot>();
-  for (const { name } of [...tables.values()]) {
-    const isThere = names.includes(snapshotName(name));
-    snapshots.set(name, await recoverSnapshot(files, tables, name, newest, isThere, report));
+  for (const table of tables.values()) {
+    const isThere = names.includes(snapshotName(table.name));
+    snapshots.set(table.name, await recoverSnapshot(files, table, newest, isThere, report));
   }
   // The journals are needed from the first commit that some snapshot does not hold.
   const throughs = Array.from(snapshots.values(), ({ through }) => through);
@@ -121,20 +121,20 @@ interface Snapshot {
  */
 async function recoverSnapshot(
   files: Files,
-  tables: Map<string, AnyTable>,
-  name: string,
+  table: AnyTable,
   newest: Journal | undefined,
   isThere: boolean,
   onDamage: Report,
 ): Promise<Snapshot> {
+  const { name } = table;
   const report = (label: RefusalLabel, detail?: string): void =>
     onDamage(new StoreDamageError(label, files, snapshotName(name), 0, detail));
   const { collections, after = 0, closed, epoch } = newest?.manifest ?? {};
   // A start that was cut short may have written the first snapshot of a new collection.
   const listed = collections?.get(name) ?? { through: after, file: false, nextId: 1 };
   if (!isThere && listed.file) report('S5');
-  const found = isThere ? await readSnapshot(files, tables, name, onDamage) : undefined;
-  tables.get(name)?.advance(0, listed.nextId);
+  const found = isThere ? await readSnapshot(files, table, onDamage) : undefined;
+  table.advance(0, listed.nextId);
   if (found === undefined) return { through: listed.through, size: 0 };
   const { through } = found;
   if (epoch !== undefined && found.epoch !== epoch) report('S3');

@@ -27,7 +27,7 @@ import {
   type Files,
 } from '../disk/files.ts';
 import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
-import { isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
+import { isCount, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { StoredRecord, View } from '../store.ts';
 import { StoreDamageError } from './damage.ts';
 
@@ -169,18 +169,16 @@ export interface ReadSnapshot extends Header {
 }
 
 /**
- * Reads the snapshot of a collection into its table in `tables`, which is empty. An
- * intact snapshot is parsed in runs of lines, because one call of `JSON.parse` for many
- * records is the fastest. `salvageSnapshot` reads any other one. Returns `undefined`
- * where the header is damaged.
+ * Reads the snapshot of a collection into its table, which is empty. An intact snapshot is
+ * parsed in runs of lines, because one call of `JSON.parse` for many records is the fastest.
+ * `salvageSnapshot` reads any other one. Returns `undefined` where the header is damaged.
  */
 export async function readSnapshot(
   files: Files,
-  tables: Map<string, AnyTable>,
-  name: string,
+  table: AnyTable,
   report: Report,
 ): Promise<ReadSnapshot | undefined> {
-  const table = tableOf(tables, name);
+  const { name } = table;
   const hash = createHash('sha256');
   let header: Header | undefined;
   /** The bytes from `offset` on. The last line stays here, since it may be the footer. */
@@ -200,9 +198,8 @@ export async function readSnapshot(
   }
   const footer = encodeFooter(table.size, hash.digest('hex'));
   if (header === undefined || rest.toString() !== footer) {
-    const emptied = table.fresh();
-    tables.set(name, emptied);
-    const salvaged = await salvageSnapshot(files, emptied, report);
+    table.clear();
+    const salvaged = await salvageSnapshot(files, table, report);
     return salvaged && { ...salvaged, size: 0 };
   }
   table.advance(header.revision, header.nextId);
