@@ -36,17 +36,14 @@ export interface Files {
 export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal';
 
 export interface OpenFile {
+  /** What `Files.identity` returns for this file, also where its name is another file's by now. */
+  readonly identity: string;
   /** Returns how many bytes were read into `buffer`; 0 at the end of the file. */
   read(buffer: Uint8Array, position: number): Promise<number>;
   /** Returns how many bytes were written. They may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
   /** Cuts off all bytes beyond `size`, durably. */
   truncate(size: number): Promise<void>;
-  /**
-   * Identifies this file as `Files.identity` does, also where its name is another file's
-   * by now.
-   */
-  identity(): Promise<string>;
   /** Makes earlier writes durable. Must not be called again on a file after it has failed. */
   sync(): Promise<void>;
   close(): Promise<void>;

@@ -72,18 +72,15 @@ export class DirectoryLock {
   readonly #files: Files;
   /** Kept open, so that no other file can get its identity. */
   readonly #file: OpenFile;
-  readonly #identity: string;
   readonly #stopRenewing: () => void;
 
   private constructor(
     { files, machine }: LockOptions,
     file: OpenFile,
-    identity: string,
     renew: (lock: DirectoryLock) => void,
   ) {
     this.#files = files;
     this.#file = file;
-    this.#identity = identity;
     this.#stopRenewing = machine.every(renewMs, () => renew(this));
   }
 
@@ -100,7 +97,7 @@ export class DirectoryLock {
       const content = Buffer.from(`${JSON.stringify(holder)}\n`);
       const file = await take(options, lockName, content);
       let renewals = 0;
-      return new DirectoryLock(options, file, await file.identity(), ({ isHeld }) => {
+      return new DirectoryLock(options, file, ({ isHeld }) => {
         renewals += 1;
         if (!isHeld) return onLost();
         // Writes all of it, for which there may have been no room. If that fails, the next
@@ -115,7 +112,7 @@ export class DirectoryLock {
   }
 
   get isHeld(): boolean {
-    return this.#files.identity(lockName) === this.#identity;
+    return this.#files.identity(lockName) === this.#file.identity;
   }
 
   async release(): Promise<void> {

@@ -115,11 +115,13 @@ export class NodeFiles implements Files {
     // Opening a pipe to read it would wait for a writer.
     const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | making | through;
     const handle = await open(path, flags, 0o600);
-    if (mode === 'read' && !(await handle.stat()).isFile()) {
+    const stats = await handle.stat({ bigint: true });
+    if (mode === 'read' && !stats.isFile()) {
       await handle.close();
       throw new FatalError(74, `Cannot read ${path}: it is not a file`);
     }
     return {
+      identity: String(stats.ino),
       async read(buffer, position) {
         return (await handle.read(buffer, 0, buffer.length, position)).bytesRead;
       },
@@ -134,7 +136,6 @@ export class NodeFiles implements Files {
         // covers it.
         if (this.syncsDirectories) await handle.sync();
       },
-      identity: async () => String((await handle.stat({ bigint: true })).ino),
       sync: () => (through === 0 ? handle.datasync() : Promise.resolve()),
       close: () => handle.close(),
     };

@@ -124,6 +124,7 @@ export class SimulatedDisk implements Files {
   #handle(name: string, inode: number, mode: OpenMode): OpenFile {
     const file = this.#inode(inode);
     return {
+      identity: String(inode),
       read: async (buffer, position) => {
         this.#meet({ operation: 'read', name });
         return file.bytes.copy(buffer, 0, position);
@@ -151,7 +152,6 @@ export class SimulatedDisk implements Files {
         this.#truncate(inode, size);
         this.operations.push({ kind: 'sync', inode });
       },
-      identity: async () => String(inode),
       sync: async () => {
         this.#meet({ operation: 'sync', name });
         // As with O_DSYNC: nothing is left to do for it.
