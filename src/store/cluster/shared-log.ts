@@ -79,6 +79,13 @@ const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
 /** How many groups of the watch are kept during a request; others are read afterwards. */
 const groupsKeptMax = 64;
 
+/**
+ * What etcd says in the cases A9 and A6. Its codes do not tell them apart: a request that gRPC finds
+ * too large and a quota that is used up are both 8, with 429; one that etcd finds too large is 3.
+ */
+const tooLarge = /too large|larger than/;
+const spaceExceeded = /space exceeded/;
+
 /** Why writes are refused, and what an operator should do. */
 const quotaUsedUp = 'the quota of etcd is used up';
 const makeRoom = 'start its members with a larger quota, and run "etcdctl alarm disarm"';
@@ -356,10 +363,10 @@ export class SharedLog implements Log {
 
   /** The error for a definite refusal by etcd: the cases A6 and A9. */
   #refusal(reason: string): CairnError {
-    if (/too large|larger than/.test(reason)) {
+    if (tooLarge.test(reason)) {
       return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
     }
-    if (reason.includes('space exceeded')) {
+    if (spaceExceeded.test(reason)) {
       this.#note('full', `${quotaUsedUp}, and no write succeeds: ${makeRoom}`);
       return storageFull(quotaUsedUp);
     }
