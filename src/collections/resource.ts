@@ -231,8 +231,8 @@ export class CollectionResource {
     this.#parts.relations.check(transaction, principal, this, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
-      const holder = key && transaction.find(this.records, field, key);
-      if (!holder || holder.id === before?.id) return [];
+      const holder = key === undefined ? undefined : transaction.find(this.records, field, key);
+      if (holder === undefined || holder.id === before?.id) return [];
       const detail = `must be unique: another ${this.declaration.singular} has this value`;
       return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
     });

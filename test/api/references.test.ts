@@ -197,6 +197,8 @@ test('a unique value is refused for a second record, e-mail addresses without re
   assert.deepEqual(issuesOf(await admin('POST', '/tags/batch', { json: [{ name: 'x' }, { name: 'x' }] })),
     [409, '/1/name not_unique']);
   assert.deepEqual(issuesOf(await admin('PATCH', '/tags/1', { json: { name: 'blue' } })), [409, '/name not_unique']);
+  assert.deepEqual(issuesOf(await admin('PATCH', '/tags/1', { json: { name: '' } })), [200]);
+  assert.deepEqual(issuesOf(await admin('POST', '/tags', { json: { name: '' } })), [409, '/name not_unique']);
   assert.equal((await admin('PUT', '/authors/1', { json: { name: 'Ada', email: 'Ada@example.org' } })).status, 200);
   await admin('DELETE', '/posts/1');
   await admin('DELETE', '/tags/1');
