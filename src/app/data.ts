@@ -51,7 +51,7 @@ export interface Keys {
   ring(): KeyRing;
   /**
    * Loads the ring from the secret or the key file. Without either, makes a ring and
-   * writes the file.
+   * writes the file; in memory, a ring that was made before stays.
    * @throws KeyRingError for a secret or a file that cannot be used; the former ring
    *   stays in use
    */
@@ -180,7 +180,7 @@ function createKeys(
     },
     async load() {
       if (cluster !== undefined) return cluster.loadKeys();
-      const found = configured ?? (files && (await readKeyRing(files)));
+      const found = configured ?? (files === undefined ? ring : await readKeyRing(files));
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {
         await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));

@@ -186,6 +186,13 @@ test('a successor that was answered is there after a crash, and a lost one can b
   assert.equal((await refresh(second)).status, 201);
 });
 
+test('an app in memory has no keys to read again, and logs nobody out', async (t) => {
+  const { app, ask, token } = await openTestApp(t);
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  await app.reloadKeys();
+  assert.equal((await ask('GET', '/users/1', { fields })).status, 200);
+});
+
 test('keys that are read again take effect at once, and log nobody out', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   t.after(() => rmSync(directory, { recursive: true }));
