@@ -42,6 +42,7 @@ const allowed: readonly [flag: string, text: string][] = [
   ['port', '0'], ['port', '65535'], ['host', '::1'], ['host', 'a-b.example'],
   ['cors-origin', 'https://a.example, http://b.example:8080'],
   ['base-path', '/api'], ['base-path', '/v1/my-api'],
+  ['cluster', 'http://127.0.0.1:2379,http://[::1]:2379,http://localhost:2379,https://10.0.0.1'],
   ['trust-proxy', '10.0.0.0/8,::1,fd00::/8'], ['password-min', '8'], ['scrypt-cost', '17'], ['auth', 'none'],
 ];
 const refused: readonly [flag: string, text: string][] = [
@@ -52,6 +53,7 @@ const refused: readonly [flag: string, text: string][] = [
   ['cors-origin', 'a.example'],
   ['cors-origin', 'https://a.example:443'], ['cors-origin', 'https://A.example'],
   ['cors-origin', 'https://a,https://a'], ['trust-proxy', '10.0.0.0/33'], ['trust-proxy', '10.0.0'],
+  ['cluster', 'http://10.0.0.1:2379'], ['cluster', 'http://[::2]:2379'], ['cluster', 'https://a/b'],
   ['trust-proxy', 'proxy'], ['trust-proxy', '10.0.0.0/8/8'],
   ['trust-proxy', ''], ['password-min', '7'], ['scrypt-cost', '21'], ['require-if-match', 'yes'],
   ['admin-email', 'nobody'], ['base-path', 'api'], ['base-path', '/api/'], ['base-path', '/a b'], ['base-path', '//a'],

@@ -1,6 +1,7 @@
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { FatalError } from '../base/errors.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
+import { hostOf } from '../http/head.ts';
 import type { EtcdOptions } from '../store/cluster/etcd.ts';
 
 /** What an installation may choose, on the command line or in `createApp`. */
@@ -174,8 +175,8 @@ function isOrigin(entry: string): boolean {
 /** Whether a text is an address to which passwords and keys may be sent. */
 function isMember(line: string): boolean {
   if (!URL.canParse(line)) return false;
-  const { protocol, hostname, origin } = new URL(line);
-  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+  const { protocol, host, origin } = new URL(line);
+  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostOf(host)));
   return isSafe && origin === line.replace(/\/$/, '');
 }
 
