@@ -129,4 +129,7 @@ test('a variable that looks like an option and is none is reported, with the one
     'The variable CAIRN_DATA_FILE is no option; did you mean CAIRN_DATA?',
     'The variable CAIRN_PROT is no option; did you mean CAIRN_PORT?',
   ]);
+  assert.deepEqual(unknownVariables({ CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER: '1' }), [
+    'The variable CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER is no option',
+  ]);
 });

@@ -262,7 +262,11 @@ export function unknownVariables(environment: Environment): string[] {
   return Object.keys(environment)
     .filter(isUnknown)
     .sort()
-    .map((name) => `The variable ${name} is no option; did you mean ${nearest(name, known)}?`);
+    .map((name) => {
+      const meant = nearest(name, known);
+      const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+      return `The variable ${name} is no option${hint}`;
+    });
 }
 
 /**
