@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
-import { CairnError, createApp, type App, type AppOptions, type Hooks } from '../src/index.ts';
+import { CairnError, createApp, type App, type AppOptions, type Change, type Hooks, type Read } from '../src/index.ts';
 import { silentLog } from '../src/observability/log.ts';
 
 const fields = { 'Content-Type': 'application/json' };
@@ -46,6 +46,19 @@ test('a beforeWrite that is asynchronous, or returns something, refuses the writ
     assert.match(faults(logged).join(), /beforeWrite must be synchronous and return nothing/);
     await sleep(5);
     assert.equal((await app.inject({ target: '/items' })).body, '[]');
+  }
+});
+
+test('beforeWrite that reads what is not there is broken, and refuses with 500', async (t) => {
+  const reads: readonly [(read: Read) => unknown, RegExp][] = [
+    [(read) => read.get('item', 1), /no collection "item"/],
+    [(read) => read.members('items', 'ownerId', 1), /items has no index ownerId/],
+  ];
+  for (const [wrong, problem] of reads) {
+    const hooks = { beforeWrite: (_: Change, read: Read): undefined => void wrong(read) };
+    const { app, logged } = await open(t, { hooks });
+    assert.equal((await app.inject(lamp)).status, 500);
+    assert.match(faults(logged).join(), problem);
   }
 });
 

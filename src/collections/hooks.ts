@@ -32,8 +32,8 @@ export interface Hooks {
    * nothing. With several servers on one store, it may run more than once for a write. An
    * error that it throws refuses the write with 422: a CairnError `validation_failed` or
    * `write_refused` with its issues, any other error as `write_refused` with its message.
-   * A TypeError, ReferenceError or RangeError is treated as a bug: the response is 500,
-   * and it is logged.
+   * A TypeError, ReferenceError, RangeError or InvariantError, such as for a collection that
+   * is not there to read, is treated as a bug: the response is 500, and it is logged.
    */
   readonly beforeWrite?: ((change: Change, read: Read) => undefined) | undefined;
   /**
@@ -162,7 +162,7 @@ export class HookedWrites {
   }
 }
 
-const bugs = [TypeError, ReferenceError, RangeError];
+const bugs = [TypeError, ReferenceError, RangeError, InvariantError];
 const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
 
 type Report = (
