@@ -262,12 +262,17 @@ function checkFields(fields: unknown, at: string, report: Report, timestamps: bo
     return false;
   }
   const reserved = [...reservedFields, ...(timestamps ? Object.keys(timestampFields) : [])];
+  /** The names of all fields, and the former ones of the fields so far. */
+  const taken = new Set([...reserved, ...Object.keys(fields)]);
   const checkOne = ([name, field]: readonly [string, unknown]): boolean => {
     const place = at + pointerTo(name);
     const isReserved = reserved.includes(name);
     const former = isObject(field) ? field['renamedFrom'] : undefined;
-    if (typeof former === 'string' && (Object.hasOwn(fields, former) || reserved.includes(former)))
-      report(`${place}/renamedFrom`, `must be the name of no other field, not "${former}"`);
+    if (typeof former === 'string') {
+      if (taken.has(former))
+        report(`${place}/renamedFrom`, `must be the name of no other field, not "${former}"`);
+      taken.add(former);
+    }
     const isNamed = !isReserved && /^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name);
     if (isNamed && !checkField(field, place, report)) return false;
     // The field was checked.

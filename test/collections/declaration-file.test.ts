@@ -84,6 +84,10 @@ test('an error names its place in the file', () => {
       { collections: [{ ...books, access: { create: 'owner' } }] },
       '/collections/0/access/create must be one of public, optional, user, admin, session, not "owner"',
     ],
+    [
+      { collections: [{ ...books, fields: { a: { kind: 'text', renamedFrom: 'x' }, b: { kind: 'text', renamedFrom: 'x' } } }] },
+      '/collections/0/fields/b/renamedFrom must be the name of no other field, not "x"',
+    ],
     [field('text'), '/collections/0/fields/a must be an object, not "text"'],
     [field({}), /^\/collections\/0\/fields\/a\/kind must be one of text, integer/],
     [field({ kind: 'date' }), /^\/collections\/0\/fields\/a\/kind must be one of text, integer, number, boolean/],
