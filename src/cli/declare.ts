@@ -1,6 +1,7 @@
 import { isScalar, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { DeclarationError } from '../collections/collection.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
+import { lengthMax } from '../schema/declaration.ts';
 import type { Field } from '../schema/field.ts';
 import { ruleViolation } from '../schema/rules.ts';
 import type { Call, Command } from './command.ts';
@@ -34,18 +35,18 @@ interface FieldSketch {
   readonly ids: Set<number>;
 }
 
-const longText = { kind: 'text', multiline: true, max: Number.MAX_SAFE_INTEGER } as const;
+const longText = { kind: 'text', multiline: true, max: lengthMax } as const;
 const elementKinds: readonly Field[] = [
   { kind: 'integer' },
   { kind: 'number' },
   { kind: 'email' },
-  { kind: 'text', max: Number.MAX_SAFE_INTEGER },
+  { kind: 'text', max: lengthMax },
   longText,
 ];
 const allKinds: readonly Field[] = [{ kind: 'boolean' }, { kind: 'timestamp' }, ...elementKinds];
 const noRecord = 'it must have a record, which tells its fields';
 /** The bounds of texts that a declaration may get; one of many lines may become long. */
-const lengths = [200, 1000, 10_000, 100_000];
+const lengths = [200, 1000, 10_000];
 const multilineLengthMin = 10_000;
 
 /** A field of a declaration, which is easier to read and to change on one line. */
@@ -175,7 +176,7 @@ function kindOf({ kinds: [kind = longText], longest }: FieldSketch): Field {
   };
 }
 
-const boundOf = (length: number): number => lengths.find((bound) => bound >= length) ?? length;
+const boundOf = (length: number): number => lengths.find((bound) => bound >= length) ?? lengthMax;
 
 /** A field such as `postId` or `tagIds` refers to `posts` or `tags` if it holds ids of those alone. */
 function referenceOf(

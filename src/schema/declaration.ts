@@ -77,7 +77,8 @@ export function elements(what: string, min: number, element: Check): Check {
   };
 }
 
-const lengthMax = 100_000;
+/** The highest bound of a length that can be declared. */
+export const lengthMax = 100_000;
 const aLength = must(`a whole number from 0 to ${lengthMax}`, (value) => {
   return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= lengthMax;
 });
