@@ -86,12 +86,16 @@ async function importFile(call: Call): Promise<void> {
   const directory = call.read(options.directory);
   const log = { ...silentLog, message };
   const data = openData(completeOptions({ directory, ...declarations, log }));
-  // A mistake makes no store.
-  const checked = (await data.store.exists()) ? undefined : await check(call, file, declared);
+  let highest: ReadonlyMap<string, number> | undefined;
+  if (!(await data.store.exists())) {
+    // A mistake makes no store. Without one, no user can be the owner.
+    ownerOf(data, call.read(owner));
+    highest = await check(call, file, declared);
+  }
   await data.store.start();
   try {
     const ownerId = ownerOf(data, call.read(owner));
-    const highest = checked ?? (await check(call, file, declared, data));
+    highest ??= await check(call, file, declared, data);
     const added = await write(call, file, data, ownerId, highest);
     for (const [name, count] of added) {
       const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
@@ -219,6 +219,8 @@ test('imported records have an owner where one is named', async (t) => {
   await place.declare();
   const add = ['user', 'add', 'ada@example.org', '--data', place.data, '--password-file', '-'];
   assert.match((await place.import('--owner', 'ada@example.org')).err, /^Cannot use --owner: no user has the address/);
+  assert.ok(!existsSync(place.data));
+  mkdirSync(place.data);
   assert.equal((await place.run(add, 'correct horse battery staple')).code, 0);
   const { code, out } = await place.import('--owner', 'ADA@example.org');
   assert.deepEqual([code, out], [0, 'posts: 1 record added\n']);
