@@ -12,11 +12,9 @@ import { serve } from './serve.ts';
 export async function main(): Promise<void> {
   // A reader may leave early, as in `cairn openapi | head`. That is no error.
   process.stdout.on('error', () => undefined);
-  const words = process.argv.slice(2);
-  const [first = 'serve'] = words;
-  const isServe =
-    first === 'serve' || (first.startsWith('-') && !['-h', '--help', '--version'].includes(first));
-  process.exitCode = await run(isServe ? [serve] : await allCommands(), words, {
+  const words = commandWords(process.argv.slice(2));
+  const commands = words[0] === serve.name ? [serve] : await allCommands();
+  process.exitCode = await run(commands, words, {
     input: process.stdin,
     environment: systemEnvironment,
     interactive: process.stdout.isTTY,
@@ -46,27 +44,31 @@ export async function allCommands(): Promise<readonly Command[]> {
   ];
 }
 
+/** Returns words that name a command: `serve`, unless they name one or ask about all of them. */
+function commandWords(words: readonly string[]): readonly string[] {
+  const [first = '-'] = words;
+  const namesNone = first.startsWith('-') && !['-h', '--help', '--version'].includes(first);
+  return namesNone ? [serve.name, ...words] : words;
+}
+
 /**
- * Runs the command that `words` name, and returns its exit code. Writes an error as one
+ * Runs the command that `given` names, and returns its exit code. Writes an error as one
  * line.
  */
 export async function run(
   commands: readonly Command[],
-  words: readonly string[],
+  given: readonly string[],
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const [first = '-'] = words;
+  const words = commandWords(given);
+  const [first, ...others] = words;
   try {
     if (first === '--version') {
       terminal.out(`cairn ${version} on Node.js ${process.version}\n`);
     } else if (first === 'help' || words.includes('--help') || words.includes('-h')) {
-      terminal.out((await import('./help.ts')).help(commands, words));
+      terminal.out((await import('./help.ts')).help(commands, first === 'help' ? others : words));
     } else {
-      const call = parseCall(
-        commands,
-        first.startsWith('-') ? ['serve', ...words] : words,
-        terminal,
-      );
+      const call = parseCall(commands, words, terminal);
       return (await call.command.run(call)) ?? 0;
     }
     return 0;

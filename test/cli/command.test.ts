@@ -145,6 +145,9 @@ test('--version and --help say what there is', async () => {
   assert.match(help, /^Usage: cairn user add \[OPTIONS\]\n\nDoes user add\.\n/);
   assert.match(help, /--port PORT, CAIRN_PORT\n {6}port to listen on; 0 takes any free one \(default: 3000\)\n/);
   assert.match(help, /--loud\n/);
+  assert.equal((await call('help user add')).out, help);
+  assert.match((await call('--port 1 --help')).out, /^Usage: cairn serve \[OPTIONS\]/);
+  assert.equal((await call('help')).out, out);
   const family = await call('user --help');
   assert.equal(family.code, 0);
   assert.match(family.out, /user add .*Does user add\n.*user list .*Does user list\n/);
