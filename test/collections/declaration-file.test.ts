@@ -51,6 +51,7 @@ test('a collection named items can replace the built-in one', () => {
 
 test('an error names its place in the file', () => {
   const field = (declared: JsonValue) => ({ collections: [{ ...books, fields: { a: declared } }] });
+  const former = { kind: 'text', renamedFrom: 'x' };
   const cases: readonly (readonly [json: JsonValue, message: string | RegExp])[] = [
     [[], 'the document must be an object'],
     [{ collection: [] }, '/collection is not a known member; did you mean "collections"?'],
@@ -85,7 +86,7 @@ test('an error names its place in the file', () => {
       '/collections/0/access/create must be one of public, optional, user, admin, session, not "owner"',
     ],
     [
-      { collections: [{ ...books, fields: { a: { kind: 'text', renamedFrom: 'x' }, b: { kind: 'text', renamedFrom: 'x' } } }] },
+      { collections: [{ ...books, fields: { a: former, b: former } }] },
       '/collections/0/fields/b/renamedFrom must be the name of no other field, not "x"',
     ],
     [field('text'), '/collections/0/fields/a must be an object, not "text"'],
