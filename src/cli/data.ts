@@ -16,7 +16,7 @@ import {
   repairStore,
   writeCopy,
   type Copy,
-  type Held,
+  type Inspection,
   type OfflineOptions,
 } from '../store/recovery/offline.ts';
 import {
@@ -245,7 +245,7 @@ function problemsOf(damage: readonly StoreDamageError[]): string[] {
 }
 
 /** Names the collections that are stored and that no declaration covers. */
-function undeclared({ collections }: Pick<Held, 'collections'>, tables: TablesOf): string[] {
+function undeclared({ collections }: Pick<Inspection, 'collections'>, tables: TablesOf): string[] {
   const known = tables();
   return collections
     .filter(({ name }) => !known.has(name))
@@ -271,7 +271,7 @@ function targetOf(call: Call): string {
   throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
-function counts({ collections }: Pick<Held, 'collections'>): string[] {
+function counts({ collections }: Pick<Inspection, 'collections'>): string[] {
   return collections.map(
     ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
   );

@@ -2,7 +2,7 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { storageFull, type Group, type Log, type LogClient } from './log.ts';
 import type { Heap } from './memory/heap.ts';
-import { countsOf, undo, type AnyTable, type Change } from './memory/table.ts';
+import { countsOf, undo, type AnyTable, type TableChange } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
 import type { PublishedChange, Store, StoreStatus, Transaction } from './store.ts';
 
@@ -29,7 +29,7 @@ interface Write {
 interface Batch extends Group {
   readonly writes: Write[];
   readonly commits: string[];
-  readonly changes: Change[];
+  readonly changes: TableChange[];
 }
 
 /**

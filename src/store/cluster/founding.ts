@@ -37,7 +37,7 @@ import {
   noSnapshot,
   parsePointer,
   type Place,
-  type Snapshot,
+  type SharedSnapshot,
 } from './shared-snapshot.ts';
 
 export interface FoundingOptions extends Place {
@@ -55,7 +55,7 @@ export interface FoundLog {
   readonly epoch: string;
   /** The revision of etcd that last wrote `meta`. */
   readonly metaRevision: number;
-  readonly snapshot: Snapshot;
+  readonly snapshot: SharedSnapshot;
 }
 
 const format = 2;

@@ -37,7 +37,7 @@ export interface Place {
 }
 
 /** What the pointer says. */
-export interface Snapshot {
+export interface SharedSnapshot {
   readonly name: string;
   readonly parts: number;
   /** The last group whose changes are in it. */
@@ -51,7 +51,7 @@ export interface LogImage extends Pick<Image, 'views'> {
   readonly head: Head;
 }
 
-export const noSnapshot: Snapshot = { name: '', parts: 0, head: firstHead, revision: 0 };
+export const noSnapshot: SharedSnapshot = { name: '', parts: 0, head: firstHead, revision: 0 };
 
 /** A part is complete when its records have this length: encoding it takes some 2 ms. */
 export const partLength = 128 * 1024;
@@ -59,7 +59,7 @@ export const partLength = 128 * 1024;
 const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
 
 /** Reads a pointer; `undefined` where it is damaged. */
-export function parsePointer({ value, revision }: KeyValue): Snapshot | undefined {
+export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | undefined {
   const { name, parts, head } = parseObject(value) ?? {};
   const { sequence, id, chain, bytes } = isJsonObject(head) ? head : {};
   if (typeof name !== 'string' || !isCount(parts) || typeof id !== 'string') return undefined;
@@ -74,7 +74,7 @@ export function parsePointer({ value, revision }: KeyValue): Snapshot | undefine
  */
 export async function loadSnapshot(
   { etcd, prefix }: Place,
-  { name, parts }: Snapshot,
+  { name, parts }: SharedSnapshot,
   tables: Map<string, AnyTable>,
 ): Promise<boolean> {
   const contents: Buffer[] = [];
@@ -119,7 +119,7 @@ export async function writeSnapshot(
   name: string,
   compare: readonly JsonObject[],
   also: readonly JsonObject[] = [],
-): Promise<Snapshot | undefined> {
+): Promise<SharedSnapshot | undefined> {
   const all = `${prefix}snapshot/`;
   const own = `${all}${name}/`;
   let parts = 0;

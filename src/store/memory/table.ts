@@ -18,7 +18,7 @@ import { TableMoment } from './table-moment.ts';
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
 
 /** A change of one record that a transaction makes. */
-export interface Change extends PublishedChange {
+export interface TableChange extends PublishedChange {
   readonly collection: AnyTable;
   /** The id that the next new record would have had. */
   readonly nextId: number;
@@ -333,7 +333,7 @@ export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>, gone?: Gone)
 }
 
 /** Takes pending changes back, the last one first. */
-export function undo(changes: readonly Change[]): void {
+export function undo(changes: readonly TableChange[]): void {
   for (const { collection, id, before, nextId } of changes.toReversed()) {
     collection.undo(id, before, nextId);
   }

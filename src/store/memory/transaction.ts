@@ -10,7 +10,7 @@ import {
   type Unstored,
 } from '../store.ts';
 import type { Key } from './record-index.ts';
-import { isCount, Table, type AnyTable, type Change, type Misfit } from './table.ts';
+import { isCount, Table, type AnyTable, type TableChange, type Misfit } from './table.ts';
 
 /**
  * One run of a transaction's work, on the published records and the changes of its batch
@@ -18,7 +18,7 @@ import { isCount, Table, type AnyTable, type Change, type Misfit } from './table
  */
 export class TableTransaction implements Transaction {
   /** In the order in which they were made. */
-  readonly changes: Change[] = [];
+  readonly changes: TableChange[] = [];
   /** False once the work has returned. Then the transaction refuses to be used. */
   isOpen = true;
   /** That of the commit, which becomes the revision of every record that it writes. */

@@ -32,8 +32,8 @@ export interface CopyOptions extends OfflineOptions {
   readonly restores: boolean;
 }
 
-/** The content of a directory after it was checked or written. */
-export interface Held {
+/** What a check or a repair finds: the records of each collection, and the damage. */
+export interface Inspection {
   readonly collections: StoreStatus['collections'];
   /** The damage that was found; empty where a start would succeed. */
   readonly damage: readonly StoreDamageError[];
@@ -64,7 +64,7 @@ const attemptsMax = 5;
 export async function checkStore(
   files: Files,
   makeTables: () => Map<string, AnyTable>,
-): Promise<Held & { readonly notices: readonly string[] }> {
+): Promise<Inspection & { readonly notices: readonly string[] }> {
   try {
     const read = await readStore(files, makeTables);
     const { tables, damage, closed, sequence, torn, isCutShort } = read;
@@ -118,7 +118,7 @@ export async function repairStore(
   target: Files,
   makeTables: () => Map<string, AnyTable>,
   options: OfflineOptions,
-): Promise<Held & { readonly isLossy: boolean }> {
+): Promise<Inspection & { readonly isLossy: boolean }> {
   const { onProgress } = options;
   await waitUntilGone({ ...options, files: source, onNotice: onProgress });
   onProgress(`reading ${source.directory}`);
@@ -137,7 +137,7 @@ export async function repairStore(
 }
 
 /** A store as it was read. */
-interface ReadStore extends Pick<
+interface RecoveredStore extends Pick<
   Recovered,
   'epoch' | 'sequence' | 'closed' | 'torn' | 'isCutShort'
 > {
@@ -154,7 +154,7 @@ interface ReadStore extends Pick<
 async function readStore(
   files: Files,
   makeTables: () => Map<string, AnyTable>,
-): Promise<ReadStore> {
+): Promise<RecoveredStore> {
   for (let attempt = 1; ; attempt += 1) {
     const isRunning = (await files.list()).includes(lockName);
     const isLast = attempt === attemptsMax || !isRunning;
@@ -172,7 +172,7 @@ async function readStore(
 /** Makes a copy of what was read. Where credentials end, nobody is signed in to it. */
 async function copyOf(
   source: Files,
-  { tables, epoch, sequence }: ReadStore & { readonly epoch: string },
+  { tables, epoch, sequence }: RecoveredStore & { readonly epoch: string },
   { credentials, endsCredentials }: OfflineOptions & { readonly endsCredentials: boolean },
 ): Promise<Copy> {
   const alongside = new Map<string, Buffer>();
