@@ -170,7 +170,7 @@ export class Application implements App {
       confirm: cluster && (() => store.confirm()),
       endpoints: endpointsOf(services, minutes, this.#lists, options),
     });
-    this.#pipeline = cluster?.guard(pipeline, store) ?? pipeline;
+    this.#pipeline = cluster?.onlyCurrent(pipeline, store) ?? pipeline;
     this.#server = new HttpServer({
       clock,
       nextId: createRequestIds(random),

@@ -43,7 +43,7 @@ export interface ClusterNode extends Place {
    * Makes a handler that answers with `handle` only what `store` has published recently, and
    * that first confirms requests whose answer may depend on a later commit.
    */
-  guard(handle: Handle, store: Store): Handle;
+  onlyCurrent(handle: Handle, store: Store): Handle;
 }
 
 /**
@@ -115,12 +115,14 @@ export function joinCluster(
       }
     },
     onRing: () => undefined,
-    guard: (handle, store) => (request) => {
-      const refuse = (): Reply => problemReply(stale, request);
-      if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) return refuse();
+    onlyCurrent: (handle, store) => (request) => {
+      const answerStale = (): Reply => problemReply(stale, request);
+      if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) {
+        return answerStale();
+      }
       const mayHaveEnded = sessions === 'confirmed' && request.fields.get('cookie') !== undefined;
       return mayHaveEnded || isAhead(request, store)
-        ? store.confirm().then(() => handle(request), refuse)
+        ? store.confirm().then(() => handle(request), answerStale)
         : handle(request);
     },
   };

@@ -333,7 +333,7 @@ export class SharedLog implements Log {
       });
     } catch (error) {
       if (error instanceof ClusterError) {
-        return { outcome: 'refused', error: this.#refusal(error.message) };
+        return { outcome: 'refused', error: this.#noteRefusal(error.message) };
       }
       // After a close, all callers have been answered.
       if (this.#isClosed) return { outcome: 'refused', error: unavailable() };
@@ -357,12 +357,12 @@ export class SharedLog implements Log {
       await this.#options.etcd.txn(roomTest(this.#prefix), AbortSignal.timeout(confirmMs));
       if (this.#state === 'full') this.#note('writable');
     } catch (error) {
-      if (error instanceof ClusterError) this.#refusal(error.message);
+      if (error instanceof ClusterError) this.#noteRefusal(error.message);
     }
   }
 
-  /** The error for a definite refusal by etcd: the cases A6 and A9. */
-  #refusal(reason: string): CairnError {
+  /** Takes a definite refusal by etcd, the cases A6 and A9, and returns the error for callers. */
+  #noteRefusal(reason: string): CairnError {
     if (tooLarge.test(reason)) {
       return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
     }

@@ -288,8 +288,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   #publish(id: number, record: R | undefined): void {
-    const isFollowed = this.#indexes.length > 0 || this.#followers.size > 0;
-    const before = isFollowed ? this.get(id) : undefined;
+    const needsBefore = this.#indexes.length > 0 || this.#followers.size > 0;
+    const before = needsBefore ? this.get(id) : undefined;
     for (const index of this.#indexes) {
       const from = before && index.keyOf(before);
       const to = record && index.keyOf(record);

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { run } from '../../../src/cli/commands.ts';
 import { serve } from '../../../src/cli/serve.ts';
 import { isLockedRun } from '../locked.ts';
-import { cairn, cheap, type Running } from './spawn.ts';
+import { cairn, cheap, findIn, type Running } from './spawn.ts';
 
 /** A server and what it wrote so far. */
 export interface Server extends Omit<Running, 'child'> {
@@ -71,16 +71,7 @@ function serveInProcess(words: readonly string[], environment: NodeJS.ProcessEnv
     get err() {
       return written.err;
     },
-    find: (pattern) =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          const match = pattern.exec(written.out);
-          if (match !== null) resolve(match);
-        };
-        looks.add(look);
-        void ended.then((exitCode) => reject(new Error(`ended with ${exitCode} before ${pattern}: ${written.err}`)));
-        look();
-      }),
+    find: findIn(written, (look) => looks.add(look), ended),
     stop() {
       for (const { signal, listener } of own) if (signal === 'SIGTERM') listener(signal);
       return ended;

@@ -91,17 +91,26 @@ export function run(
     get err() {
       return written.err;
     },
-    find: (pattern) =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          const match = pattern.exec(written.out);
-          if (match !== null) resolve(match);
-        };
-        child.stdout.on('data', look);
-        void ended.then((code) => reject(new Error(`ended with ${code} before ${pattern}: ${written.err}`)));
-        look();
-      }),
+    find: findIn(written, (look) => child.stdout.on('data', look), ended),
   };
+}
+
+/** Returns the `find` of a process: `onOut` has a function called whenever `written.out` has grown. */
+export function findIn(
+  written: Pick<Running, 'out' | 'err'>,
+  onOut: (look: () => void) => void,
+  ended: Running['ended'],
+): Running['find'] {
+  return (pattern) =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        const match = pattern.exec(written.out);
+        if (match !== null) resolve(match);
+      };
+      onOut(look);
+      void ended.then((code) => reject(new Error(`ended with ${code} before ${pattern}: ${written.err}`)));
+      look();
+    });
 }
 
 /** An empty directory that goes with the test. */
