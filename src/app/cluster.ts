@@ -18,7 +18,7 @@ import { Etcd, isAt, put, range } from '../store/cluster/etcd.ts';
 import { noCluster, openMs } from '../store/cluster/founding.ts';
 import { SharedLog } from '../store/cluster/shared-log.ts';
 import type { Place } from '../store/cluster/shared-snapshot.ts';
-import type { Log } from '../store/log.ts';
+import type { CommitLog } from '../store/log.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { Store } from '../store/store.ts';
 import type { CompleteOptions } from './options.ts';
@@ -28,7 +28,7 @@ export interface ClusterNode extends Place {
   /** The id of the key made of `secret`; `null` where the key ring is in etcd. */
   readonly kid: string | null;
   /** Makes the log of the store. */
-  log(tables: Map<string, AnyTable>): Log;
+  log(tables: Map<string, AnyTable>): CommitLog;
   /** Calls `onRing` with the key ring, and makes it where there is none. @throws KeyRingError */
   loadKeys(): Promise<void>;
   /**

@@ -11,7 +11,7 @@ import {
   won,
   type Answer,
   type Group,
-  type Log,
+  type CommitLog,
   type LogClient,
 } from './log.ts';
 import type { AnyTable } from './memory/table.ts';
@@ -40,7 +40,7 @@ const restMs = 5000;
 const restBytesMax = 8 * 1024 * 1024;
 
 /** The log on files. Controls lock, recovery, journals and checkpoints. */
-export class FileLog implements Log {
+export class FileLog implements CommitLog {
   readonly #options: FileLogOptions;
   readonly #files: Files;
   readonly #tables: Map<string, AnyTable>;

@@ -8,7 +8,7 @@ import type { LogStatus, PublishedChange } from './store.ts';
  * storage, so that a journal on a disk, a log that several processes share, and memory
  * are interchangeable.
  */
-export interface Log {
+export interface CommitLog {
   /** Fills the tables with the durable records, and prepares to append. Called first. */
   open(client: LogClient): Promise<{
     /** Identifies this store among all others. A restore or a repair makes a new epoch. */
@@ -104,7 +104,7 @@ export function newEpoch(random: Random): string {
 export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
 
 /** A log without files. Its commits are lost with the process. */
-export function memoryLog(random: Random): Log {
+export function memoryLog(random: Random): CommitLog {
   return {
     open: async () => ({ epoch: newEpoch(random), sequence: 0 }),
     async append(decide) {

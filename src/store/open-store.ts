@@ -4,7 +4,7 @@ import type { Clock, Random } from '../base/system.ts';
 import type { Files } from './disk/files.ts';
 import { systemMachine } from './disk/lock.ts';
 import { FileLog, type FileLogOptions } from './file-log.ts';
-import { memoryLog, type Log } from './log.ts';
+import { memoryLog, type CommitLog } from './log.ts';
 import { HeapWatch, type Heap } from './memory/heap.ts';
 import { isCollectionName, Table, type AnyTable } from './memory/table.ts';
 import { beginImport, endImport } from './recovery/settle.ts';
@@ -16,7 +16,7 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
   /** Keep the records. Without them, the records are in memory only. */
   readonly files?: Files | undefined;
   /** Makes a log that several processes share. It replaces the files, and fills the tables. */
-  readonly log?: ((tables: Map<string, AnyTable>) => Log) | undefined;
+  readonly log?: ((tables: Map<string, AnyTable>) => CommitLog) | undefined;
   readonly clock: Clock;
   readonly random: Random;
   /** The heap of this process if absent. */
@@ -109,7 +109,7 @@ export function openStore(options: StoreOptions): OpenStore {
 function logOf(
   options: StoreOptions & Pick<FileLogOptions, 'onNotice'>,
   tables: Map<string, AnyTable>,
-): Log {
+): CommitLog {
   const { files, random } = options;
   if (files === undefined) return memoryLog(random);
   const defaults = { spareBytes: limits.spareBytes, machine: systemMachine };

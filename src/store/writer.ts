@@ -1,13 +1,13 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { storageFull, type Group, type Log, type LogClient } from './log.ts';
+import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
 import type { Heap } from './memory/heap.ts';
 import { countsOf, undo, type AnyTable, type TableChange } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
 import type { PublishedChange, Store, StoreStatus, Transaction } from './store.ts';
 
 export interface WriterOptions {
-  readonly log: Log;
+  readonly log: CommitLog;
   readonly tables: ReadonlyMap<string, AnyTable>;
   readonly heap: Heap;
   /** Called once when nothing can be written any more. */
@@ -42,7 +42,7 @@ interface Batch extends Group {
  */
 export class Writer implements LogClient {
   readonly #options: WriterOptions;
-  readonly #log: Log;
+  readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly PublishedChange[]) => void)[] = [];
   /** The writes that have not been run, in order. */
   readonly #waiting: Write[] = [];

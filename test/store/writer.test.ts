@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
-import type { Answer, Group, Log, LogClient, ReadGroup } from '../../src/store/log.ts';
+import type { Answer, Group, CommitLog, LogClient, ReadGroup } from '../../src/store/log.ts';
 import { memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
@@ -63,7 +63,7 @@ async function fakeLog(): Promise<Fake> {
     }
   };
   const memory = memoryLog(seededRandom(1));
-  const log: Log = {
+  const log: CommitLog = {
     ...memory,
     open(given) {
       client = given;

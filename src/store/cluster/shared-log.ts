@@ -32,7 +32,7 @@ import {
   won,
   type Answer,
   type Group,
-  type Log,
+  type CommitLog,
   type LogClient,
   type ReadGroup,
 } from '../log.ts';
@@ -97,7 +97,7 @@ type SharedAnswer = Answer | { readonly outcome: 'lost' };
 type State = 'writable' | 'full' | 'unavailable';
 
 /** A node's end of the log in etcd. */
-export class SharedLog implements Log {
+export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
   readonly #tables: Map<string, AnyTable>;
