@@ -74,7 +74,7 @@ export const storeAccess = {
   options: [options.directory, ...clusterAccess.options],
 } as const;
 
-/** Returns the command whose name `words` begin with. */
+/** Returns the command that `words` name at their beginning. */
 export function findCommand(
   commands: readonly Command[],
   words: readonly string[],
