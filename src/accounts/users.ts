@@ -94,7 +94,7 @@ export class Users {
     input: NewUser,
     { address = '', keyed }: CreationRequest = {},
   ): Promise<Created<UserRecord>> {
-    const { throttle, keys } = this.#parts;
+    const { throttle, idempotencyKeys } = this.#parts;
     await checkActorFirst(principal, this.#parts);
     if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
     const { name, email, role } = input;
@@ -107,7 +107,7 @@ export class Users {
       address,
       (transaction, insert, passwordHash = '') => {
         const request = keyed && { ...keyed, content: keyed.content + passwordHash };
-        return keys.once(transaction, request, insert, recall);
+        return idempotencyKeys.once(transaction, request, insert, recall);
       },
       saltSource,
     );

@@ -147,7 +147,7 @@ function formOf(field: Field): JsonValue {
 }
 
 /** The members to keep, also of the elements of a list. */
-const formMembers = 'kind of values unique to onDelete renamedFrom required'.split(' ');
+const formMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
 
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {
   retryAfterSeconds: 2,

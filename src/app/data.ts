@@ -115,7 +115,7 @@ export function openData(
     store,
     writes,
     relations,
-    keys: new IdempotencyKeys(store, clock),
+    idempotencyKeys: new IdempotencyKeys(store, clock),
     shares: new OwnerShares(store, clock),
     clock,
   };

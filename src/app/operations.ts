@@ -60,19 +60,19 @@ export interface OperationsListener {
 function operationsHandle(operated: Operated, isLocal: boolean): Handle {
   const { app } = operated;
   const pages = new Map<string, () => Reply | Promise<Reply>>([
-    ['/livez', () => text(200, 'live\n')],
+    ['/livez', () => textReply(200, 'live\n')],
     [
       '/readyz',
       () => {
         const reason = app.unready();
-        return text(reason === undefined ? 200 : 503, `${reason ?? 'ready'}\n`);
+        return textReply(reason === undefined ? 200 : 503, `${reason ?? 'ready'}\n`);
       },
     ],
     [
       '/metrics',
       async () => {
         const page = exposition(await families(operated));
-        return text(200, page, 'text/plain; version=0.0.4');
+        return textReply(200, page, 'text/plain; version=0.0.4');
       },
     ],
   ]);
@@ -100,7 +100,7 @@ const foreignHost = new CairnError(
   'Cannot answer for this Host: use a loopback name',
 );
 
-function text(status: number, body: string, type = 'text/plain'): Reply {
+function textReply(status: number, body: string, type = 'text/plain'): Reply {
   const fields = ['Content-Type', `${type}; charset=utf-8`, 'Cache-Control', 'no-store'];
   return { status, fields: [...fields, ...apiFields], body };
 }

@@ -71,7 +71,7 @@ export interface ResourceParts {
   readonly relations: Relations;
   readonly store: Store;
   readonly writes: HookedWrites;
-  readonly keys: IdempotencyKeys;
+  readonly idempotencyKeys: IdempotencyKeys;
   readonly shares: OwnerShares;
   readonly clock: Clock;
 }
@@ -139,14 +139,14 @@ export class CollectionResource {
     each: (make: (input: NewEntry, index: number) => Entry) => T,
   ): Promise<Created<T>> {
     const ownerId = principal.userId ?? 0;
-    const { writes, keys } = this.#parts;
+    const { writes, idempotencyKeys } = this.#parts;
     const record = (input: NewEntry, now: number) => ({
       ownerId,
       ...input,
       ...this.#timestamps(now),
     });
     return writes.write(principal, (transaction, writer) =>
-      keys.once(
+      idempotencyKeys.once(
         transaction,
         keyed,
         (now) =>

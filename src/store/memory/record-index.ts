@@ -79,7 +79,8 @@ export class RecordIndex<R> {
   /** How many ids have this key. */
   count(key: Key): number {
     const ids = this.#ids.get(key);
-    return typeof ids === 'object' ? ids.size : ids === undefined ? 0 : 1;
+    if (ids === undefined) return 0;
+    return typeof ids === 'object' ? ids.size : 1;
   }
 
   /** The ids of all keys for which `test` holds; `choose` picks among those of one key. */

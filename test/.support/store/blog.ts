@@ -107,8 +107,8 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
   };
   const relations = new Relations();
   const writes = new HookedWrites(store, {}, (name) => relations.get(name), (error) => assert.fail(String(error)));
-  const [keys, shares] = [new IdempotencyKeys(store, clock), new OwnerShares(store, clock)];
-  const parts = { store, writes, relations, clock, keys, shares };
+  const [idempotencyKeys, shares] = [new IdempotencyKeys(store, clock), new OwnerShares(store, clock)];
+  const parts = { store, writes, relations, clock, idempotencyKeys, shares };
   const resources = new Map(names.map((name) => {
     const declaration = defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] });
     return [name, new CollectionResource(declaration, parts)];
