@@ -155,6 +155,7 @@ const reservedSingulars = [
   'counts',
   'health',
   'status',
+  'minute',
   'issue',
   'problem',
 ];

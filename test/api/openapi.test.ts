@@ -40,6 +40,17 @@ test('every row of the route table is an operation, by an id of its own', () => 
   assert.deepEqual(ids.sort(), [...routeTable().keys()].sort());
 });
 
+test('no collection can have the name of a schema that is in every document', () => {
+  const { components } = openApi(routeTable([]), version);
+  const titles = Object.keys(Object(components).schemas);
+  assert.ok(titles.includes('Minute'));
+  for (const title of titles) {
+    const singular = title.charAt(0).toLowerCase() + title.slice(1);
+    const define = () => defineCollection({ name: 'records', singular, fields: {} });
+    assert.throws(define, /\/singular must be a word/, singular);
+  }
+});
+
 test('every operation has the name of its access rule, for pages that offer what a caller may do', () => {
   for (const [operationId, { access }] of routeTable()) {
     const [, operation] = all.find(([, object]) => object['operationId'] === operationId) ?? [];
