@@ -95,7 +95,7 @@ export function collectionEndpoints<N extends object, C>(
     list: listHandler(collection, resource, options),
 
     async create({ request, principal, body }) {
-      const sent = creationOf(request, name + write(body));
+      const sent = creationOf(request, () => name + write(body));
       const { created, isReplay } = await resource.create(principal, body, sent);
       const fields = ['Location', `${request.basePath}/${name}/${created.id}`];
       if (isReplay) fields.push(...replayed);
@@ -147,7 +147,7 @@ export function batchEndpoints<N extends object, C>(
   const writeAll = (all: readonly object[]): string => `[${all.map(write).join(',')}]`;
   return bind(batchRoutes(collection), {
     async createMany({ request, principal, body }) {
-      const sent = creationOf(request, collection.name + writeAll(body));
+      const sent = creationOf(request, () => collection.name + writeAll(body));
       const { created, isReplay } = await resource.createMany(principal, body, sent);
       return unstoredReply(201, writeAll(created), isReplay ? replayed : []);
     },
@@ -155,13 +155,13 @@ export function batchEndpoints<N extends object, C>(
 }
 
 /**
- * `content` is the request's body, as it is compared with a repetition, without its
+ * `contentOf` returns the request's body, as it is compared with a repetition, without its
  * password: `Users` adds the password's hash.
  */
-function creationOf(request: Request, content: string): CreationRequest {
+function creationOf(request: Request, contentOf: () => string): CreationRequest {
   const { address, caller } = request;
   const key = idempotencyKeyOf(request);
-  return { address, keyed: key === undefined ? undefined : { caller, key, content } };
+  return { address, keyed: key === undefined ? undefined : { caller, key, content: contentOf() } };
 }
 
 /** Returns the handler of a collection's list. */
