@@ -1,5 +1,6 @@
-import { createApp } from '../app/app.ts';
+import { openApi } from '../api/openapi.ts';
 import { routeTable } from '../api/routes.ts';
+import { version } from '../base/version.ts';
 import { servedCollections } from '../collections/declaration-file.ts';
 import { options } from '../config/config.ts';
 import { declarationsOf, type Command } from './command.ts';
@@ -30,16 +31,14 @@ export const apiCommands: readonly Command[] = [
       options.basePath,
     ],
     async run({ terminal, read }) {
-      const app = await createApp({
-        ...(await declarationsOf(read(options.collections))),
+      const declarations = await declarationsOf(read(options.collections));
+      const table = routeTable(servedCollections(declarations), {
         registration: read(options.registration),
         requireIfMatch: read(options.requireIfMatch),
         passwordLengthMin: read(options.passwordLengthMin),
-        basePath: read(options.basePath),
       });
-      const { body } = await app.inject({ target: '/openapi.json' });
-      await app.close();
-      terminal.out(`${JSON.stringify(JSON.parse(body), null, 2)}\n`);
+      const document = openApi(table, version, read(options.basePath));
+      terminal.out(`${JSON.stringify(document, null, 2)}\n`);
     },
   },
 ];
