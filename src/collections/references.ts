@@ -1,5 +1,5 @@
 import { authorize, type Access, type Principal } from '../auth/access.ts';
-import { CairnError, type Issue } from '../base/errors.ts';
+import { CairnError, invariant, type Issue } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { validationFailed } from '../schema/check.ts';
@@ -23,8 +23,8 @@ export interface Entries {
   readonly declaration: CollectionDeclaration;
   readonly fields: Shape;
   readonly records: Collection<Entry>;
-  /** Returns a record without some values, as it is stored from now on. */
-  changed(before: Entry, values: { readonly [field: string]: Value | undefined }): Entry;
+  /** Returns a changed record with the time of the change, if its collection has timestamps. */
+  withTime(changed: Entry): Entry;
 }
 
 /** A field whose values are ids of records, in its own collection or in another one. */
@@ -177,8 +177,9 @@ class Removal {
       const { from, name } = reference;
       const key = keyOf(from, referrer);
       const before = cleared.get(key) ?? referrer;
-      const after = from.changed(before, { [name]: valueWithout(before, name, id) });
-      cleared.set(key, writer.replace(from, before, after));
+      const after = without(before, from.fields, name, id);
+      invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
+      cleared.set(key, writer.replace(from, before, from.withTime(after)));
     }
     for (const [entries, record] of this.removed.toReversed()) writer.remove(entries, record);
   }
@@ -210,12 +211,6 @@ export function referencesOf(fields: Shape): [name: string, field: ReferenceFiel
   });
 }
 
-/** Returns what remains of a list without one of its values; of any other field nothing does. */
-function valueWithout(record: object, name: string, value: Value): Value | undefined {
-  const values = fieldValue(record, name);
-  return typeof values === 'object' ? values.filter((each) => each !== value) : undefined;
-}
-
 /**
  * Returns a record as it is stored without a value; `undefined` where the field is required, and
  * is no list.
@@ -226,8 +221,9 @@ export function without(
   name: string,
   value: Value,
 ): Entry | undefined {
-  const kept = valueWithout(record, name, value);
-  if (kept !== undefined) return { ...record, [name]: kept };
+  const values = fieldValue(record, name);
+  if (typeof values === 'object')
+    return { ...record, [name]: values.filter((each) => each !== value) };
   if (fields[name]?.optional !== true) return undefined;
   const changed = { ...record };
   Reflect.deleteProperty(changed, name);

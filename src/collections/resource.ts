@@ -198,14 +198,8 @@ export class CollectionResource {
     });
   }
 
-  changed(before: Entry, changes: { readonly [field: string]: Value | undefined }): Entry {
-    const times = this.#timestamps(this.#parts.clock.now(), before['createdAt']);
-    const after: { -readonly [K in keyof Entry]: Entry[K] } = { ...before, ...times };
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === undefined) Reflect.deleteProperty(after, name);
-      else after[name] = value;
-    }
-    return after;
+  withTime(changed: Entry): Entry {
+    return { ...changed, ...this.#timestamps(this.#parts.clock.now(), changed['createdAt']) };
   }
 
   /**
