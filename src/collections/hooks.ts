@@ -97,11 +97,12 @@ export class HookedWrites {
     const isHooked = beforeWrite !== undefined || afterWrite !== undefined;
     const { result, changes } = await this.#store.write((transaction) => {
       const changes: Change[] = [];
-      const report: Report = ({ records, fields }, id, before, after) => {
+      const onWritten: OnWritten = ({ records, fields }, id, before, after) => {
         if (!isHooked) return;
+        const written = before === undefined ? 'create' : 'update';
         const change: Change = {
           collection: records.name,
-          operation: before === undefined ? 'create' : after === undefined ? 'remove' : 'update',
+          operation: after === undefined ? 'remove' : written,
           id,
           principal,
           before: before && representationOf(fields, before),
@@ -110,7 +111,7 @@ export class HookedWrites {
         this.#beforeWrite(change, this.#reader(transaction));
         changes.push(change);
       };
-      return { result: work(transaction, writerOf(transaction, report)), changes };
+      return { result: work(transaction, writerOf(transaction, onWritten)), changes };
     });
     for (const change of changes) {
       Promise.resolve(change)
@@ -165,28 +166,29 @@ export class HookedWrites {
 const bugs = [TypeError, ReferenceError, RangeError, InvariantError];
 const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
 
-type Report = (
+/** Called with each record that a transaction has written, before it ends. */
+type OnWritten = (
   collection: HookedCollection<StoredRecord>,
   id: number,
   before: StoredRecord | undefined,
   after: StoredRecord | undefined,
 ) => void;
 
-function writerOf(transaction: Transaction, report: Report): RecordWriter {
+function writerOf(transaction: Transaction, onWritten: OnWritten): RecordWriter {
   return {
     insert(collection, record) {
       const after = transaction.insert(collection.records, record);
-      report(collection, after.id, undefined, after);
+      onWritten(collection, after.id, undefined, after);
       return after;
     },
     replace(collection, before, record) {
       const after = transaction.replace(collection.records, before.id, record);
-      report(collection, before.id, before, after);
+      onWritten(collection, before.id, before, after);
       return after;
     },
     remove(collection, before) {
       transaction.remove(collection.records, before.id);
-      report(collection, before.id, before, undefined);
+      onWritten(collection, before.id, before, undefined);
     },
   };
 }
