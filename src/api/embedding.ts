@@ -1,10 +1,10 @@
 import { crc32 } from 'node:zlib';
-import type { Principal } from '../auth/access.ts';
+import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { shapeTagOf, type CollectionDeclaration } from '../collections/collection.ts';
-import { idsIn, isAllowed, referencesOf } from '../collections/references.ts';
+import { idsIn, referencesOf } from '../collections/references.ts';
 import type { ListSubject } from '../lists/list-query.ts';
 import type { Embedding } from '../lists/list.ts';
 import type { Shape } from '../schema/field.ts';
@@ -125,7 +125,7 @@ export function embeddedBy(
 /** @throws CairnError `insufficient_scope` */
 function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void {
   const operation = kind === 'referring' ? 'list' : 'read';
-  if (isAllowed(of.access[operation], principal)) return;
+  if (hasAccess(of.access[operation], principal)) return;
   const message = `Cannot embed ${name}: this caller may not ${operation} ${of.name}`;
   throw new CairnError('insufficient_scope', message);
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import type { Access, Principal } from '../auth/access.ts';
+import { hasAccess, type Access, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
@@ -8,7 +8,6 @@ import type { Clock } from '../base/system.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationWriter, sizeOf } from '../schema/representation.ts';
 import type { PublishedChange, Store, StoredRecord } from '../store/store.ts';
-import { isAllowed } from './references.ts';
 
 /** A collection whose changes the feed reports. */
 export interface FeedSource {
@@ -169,7 +168,7 @@ export class ChangeFeed {
   }
 
   #followedBy({ principal, collections }: FeedRequest): ReadonlySet<Source> {
-    const isListable = ({ access }: Source): boolean => isAllowed(access, principal);
+    const isListable = ({ access }: Source): boolean => hasAccess(access, principal);
     const all = [...this.#sources.values()];
     if (collections === undefined) return new Set(all.filter(isListable));
     return new Set(

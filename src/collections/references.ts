@@ -1,4 +1,4 @@
-import { authorize, type Access, type Principal } from '../auth/access.ts';
+import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError, invariant, type Issue } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -96,7 +96,7 @@ export class Relations {
       if (value === undefined || isSameValue(value, fieldValue(before, name))) continue;
       const target = this.get(field.to);
       const isReadable =
-        target !== undefined && isAllowed(target.declaration.access.read, principal);
+        target !== undefined && hasAccess(target.declaration.access.read, principal);
       for (const [index, id] of [value].flat().entries()) {
         if (isReadable && transaction.get(target.records, Number(id)) !== undefined) continue;
         const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
@@ -189,16 +189,6 @@ class Removal {
     if (this.#removedKeys.has(key)) return;
     this.#removedKeys.add(key);
     this.removed.push([entries, record]);
-  }
-}
-
-/** Whether a caller has access to what does not depend on a record. */
-export function isAllowed(access: Access, principal: Principal): boolean {
-  try {
-    authorize(access, principal, 0);
-    return true;
-  } catch {
-    return false;
   }
 }
 
