@@ -32,7 +32,8 @@ test('M1: a node without permission to make a log does not make one', async (t) 
 for (const [what, key, value, message] of [
   ['a newer format', 'cairn/meta', '{"format":3,"epoch":"x","kid":null}', /{"format":3.*all nodes need the same/],
   ['a meta key that cannot be read', 'cairn/meta', 'x', /its key meta is x, which/],
-  ['another secret', 'cairn/meta', '{"format":1,"epoch":"x","kid":"k"}', /the same CAIRN_SECRET or none/],
+  ['the format of 0.1', 'cairn/meta', '{"format":1,"epoch":"x","kid":null}', /version 0\.1 made it: .*by 0\.1/],
+  ['another secret', 'cairn/meta', '{"format":2,"epoch":"x","kid":"k"}', /the same CAIRN_SECRET or none/],
   ['something else below the prefix', 'cairn/things', 'x', /holds cairn\/things.*--cluster-prefix/],
 ] satisfies [string, string, string, RegExp][]) {
   test(`M2: ${what} is refused, and nothing is written`, async (t) => {
@@ -172,7 +173,7 @@ test('A2: the same where another node has appended after it', async (t) => {
 
 for (const [what, key, value] of [
   ['a newer version has changed the format', 'cairn/meta', '{"format":3}'],
-  ['there is a new epoch', 'cairn/meta', '{"format":1,"epoch":"new","kid":null}'],
+  ['there is a new epoch', 'cairn/meta', '{"format":2,"epoch":"new","kid":null}'],
 ] satisfies [string, string, string][]) {
   test(`A4: where ${what}, a running node writes nothing more`, async (t) => {
     const etcd = await startEtcd(t);

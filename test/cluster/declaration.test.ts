@@ -214,12 +214,3 @@ test('a declaration that was changed by hand is refused', async (t) => {
   etcd.put('cairn/declaration', '{}');
   await assert.rejects(startServer(t, etcd, running), refusedWith(78, /declaration was changed.*restore a backup/));
 });
-
-test('a log of the former format is taken over, and then its nodes end', async (t) => {
-  const etcd = await startEtcd(t);
-  await (await startServer(t, etcd, running)).close();
-  etcd.put('cairn/meta', (etcd.get('cairn/meta') ?? '').replace(/"format":2(.*),"declaration":"\w+"/, '"format":1$1'));
-  etcd.remove('cairn/declaration');
-  await startServer(t, etcd, running);
-  assert.match(etcd.get('cairn/meta') ?? '', /"format":2.*"declaration":"[0-9a-f]{8}"/);
-});

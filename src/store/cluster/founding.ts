@@ -14,7 +14,7 @@
  *   ----  --------------------------------------------  ----------------------------------
  *   M1    no key below the prefix                       one transaction writes meta and the
  *                                                       first head
- *   M2    no meta but other keys, a newer format, or    refused, 78
+ *   M2    no meta but other keys, another format, or    refused, 78
  *         the `kid` of another secret
  *   D0–1  the declaration of this node                  see `declaration.ts`
  *   M3    no head, a part of the snapshot missing, a    refused, 78: restore a backup
@@ -158,12 +158,15 @@ function digestOf(text: string): string {
 /** The epoch, or `undefined` where this version or this secret cannot use the log. */
 export function epochOf({ value }: KeyValue, expected: string | null): string | undefined {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
-  return Number(found) <= format && kid === expected ? String(epoch) : undefined;
+  return found === format && kid === expected ? String(epoch) : undefined;
 }
 
 function otherLog(meta: KeyValue | undefined): ClusterError {
   const problem = `its key meta is ${String(meta?.value)}, which does not match this node`;
-  const remedy = 'all nodes need the same version, and the same CAIRN_SECRET or none';
+  const isOfFirstVersion = meta !== undefined && parseObject(meta.value)?.['format'] === 1;
+  const remedy = isOfFirstVersion
+    ? 'version 0.1 made it: stop its nodes, back it up by 0.1, and restore that to another --cluster-prefix'
+    : 'all nodes need the same version, and the same CAIRN_SECRET or none';
   return new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
