@@ -1,7 +1,8 @@
 /**
  * The exports of the package `cairn-api`: an app, declarations of collections, and their
- * types.
+ * types, which use those of `@types/node`.
  */
+/// <reference types="node" preserve="true" />
 export { createApp } from './app/app.ts';
 export type { App, Load } from './app/app.ts';
 export type { Administrator } from './app/administrator.ts';

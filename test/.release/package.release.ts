@@ -107,10 +107,10 @@ test('the installed package is all that was installed, and its types hold under 
   writeFileSync(join(directory, 'use.ts'), `import { createApp } from 'cairn-api';${use}`);
   const compiler = join(projectDirectory, 'node_modules', 'typescript', 'bin', 'tsc');
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023'];
-  run(directory, process.execPath, compiler, ...strict, '--types', 'node', 'use.ts');
+  run(directory, process.execPath, compiler, ...strict, 'use.ts');
   assert.equal(run(directory, process.execPath, 'use.js'), '200\n');
 
   run(work, 'npm', 'install', '--silent', '--no-audit', '--no-fund', '--prefix', join(work, 'old'), 'typescript@5.4');
   const old = join(work, 'old', 'node_modules', 'typescript', 'bin', 'tsc');
-  run(directory, process.execPath, old, ...strict.slice(0, 2), '--module', 'node16', '--types', 'node', 'use.ts');
+  run(directory, process.execPath, old, ...strict.slice(0, 2), '--module', 'node16', 'use.ts');
 });
