@@ -83,22 +83,20 @@ export class RecordIndex<R> {
     return typeof ids === 'object' ? ids.size : 1;
   }
 
-  /** The ids of all keys for which `test` holds; `choose` picks among those of one key. */
-  holders(
-    test: (key: Key, count: number) => boolean,
-    choose = (ids: number[]): readonly number[] => ids,
-  ): Holder[] {
-    const found: Holder[] = [];
+  /** The keys for which `test` holds. */
+  *keys(test: (key: Key, count: number) => boolean): Generator<Key, void, undefined> {
     for (const [key, ids] of this.#ids) {
-      if (!test(key, typeof ids === 'object' ? ids.size : 1)) continue;
-      for (const id of choose([...this.ids(key)])) found.push([id, key]);
+      if (test(key, typeof ids === 'object' ? ids.size : 1)) yield key;
     }
-    return found;
   }
 
-  /** The ids of these keys, each with its key. */
-  holdersOf(keys: readonly Key[]): Holder[] {
-    return keys.flatMap((key) => Array.from(this.ids(key), (id): Holder => [id, key]));
+  /** The ids of these keys, but for the first `skipped` of each key. */
+  holders(keys: Iterable<Key>, skipped = 0): Holder[] {
+    const found: Holder[] = [];
+    for (const key of keys) {
+      for (const id of [...this.ids(key)].slice(skipped)) found.push([id, key]);
+    }
+    return found;
   }
 
   /** Adds an id to the keys that are not among `others`. */

@@ -209,16 +209,15 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     gone?: Gone,
   ): Generator<Conflict, void, undefined> {
     for (const [field, index] of gone ? [] : this.#unique) {
-      const rest = (ids: number[]) => ids.slice(1);
-      const holders = index.holders((_, count) => count > 1, rest);
-      yield* this.#conflict(field, holders, 'that an earlier record has');
+      const shared = index.keys((_, count) => count > 1);
+      yield* this.#conflict(field, index.holders(shared, 1), 'that an earlier record has');
     }
     for (const [field, to] of Object.entries(this.#definition.references ?? {})) {
       const target = tables.get(to);
       const isGone = (key: Key) => target?.get(Number(key)) === undefined;
       const index = this.#of(this.#groups, field);
-      const holders = gone ? index.holdersOf(gone.get(to) ?? []) : index.holders(isGone);
-      yield* this.#conflict(field, holders, `that is no record of ${to}`);
+      const keys = gone ? (gone.get(to) ?? []) : index.keys(isGone);
+      yield* this.#conflict(field, index.holders(keys), `that is no record of ${to}`);
     }
   }
 
