@@ -15,7 +15,7 @@ import {
 } from '../auth/keys.ts';
 import { Passwords } from '../auth/passwords.ts';
 import { Throttle } from '../auth/throttle.ts';
-import { invariant } from '../base/errors.ts';
+import { invariant, reasonOf } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
 import { DeclarationError, type CollectionDeclaration } from '../collections/collection.ts';
@@ -100,9 +100,7 @@ export function openData(
     clock,
     random,
     onFailure(error) {
-      log.message('error', 'The store has failed', {
-        reason: error instanceof Error ? error.message : '',
-      });
+      log.message('error', 'The store has failed', { reason: reasonOf(error) });
       options.onFailure?.(error);
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),

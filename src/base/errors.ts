@@ -91,6 +91,11 @@ export class CairnError extends Error {
   }
 }
 
+/** What an error says, whatever was thrown. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /**
  * The exit codes of the process, after sysexits.h, and what they mean. Scripts and service
  * managers tell causes apart by them.

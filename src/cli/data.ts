@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
-import type { ExitCode } from '../base/errors.ts';
+import { reasonOf, type ExitCode } from '../base/errors.ts';
 import { options, readSecret } from '../config/config.ts';
 import { keyFile, openData, readKeyRing } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
@@ -155,7 +155,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
     const ring = await readKeyRing(files);
     if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
   } catch (error) {
-    return failure(error instanceof Error ? error.message : String(error));
+    return failure(reasonOf(error));
   }
   if (journalNumbers(await files.list()).length === 0) {
     return warning('No store is here yet: the first start makes it, and a key');

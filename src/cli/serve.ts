@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
-import { FatalError, type ExitCode } from '../base/errors.ts';
+import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { version } from '../base/version.ts';
@@ -229,8 +229,7 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
     const isConfigured = config.secret !== undefined;
     log.message('notice', isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    log.message('error', `The former certificate and keys stay in use: ${reason}`);
+    log.message('error', `The former certificate and keys stay in use: ${reasonOf(error)}`);
   }
 }
 

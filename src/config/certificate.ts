@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
+import { reasonOf } from '../base/errors.ts';
 import type { TlsTexts } from '../http/server.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { UsageError } from './settings.ts';
@@ -21,7 +22,6 @@ export function readTls(certFile: string, keyFile: string): TlsTexts {
     return { cert, key };
   } catch (error) {
     if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
-    const problem = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${problem}`);
+    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${reasonOf(error)}`);
   }
 }

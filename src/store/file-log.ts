@@ -1,4 +1,4 @@
-import { CairnError, invariant } from '../base/errors.ts';
+import { CairnError, invariant, reasonOf } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isExhausted, readChunks, type Files } from './disk/files.ts';
 import { DirectoryLock, type LockOptions } from './disk/lock.ts';
@@ -373,8 +373,4 @@ export class FileLog implements CommitLog {
 
 function lockLost(): Error {
   return new Error('Cannot write: the lock file is not ours any more');
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { reasonOf } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import type { JsonObject } from '../../base/json.ts';
@@ -71,8 +72,7 @@ export class Checkpoints {
       }
     } catch (error) {
       this.#postponedTo = image.head.bytes + bytesMin;
-      const reason = error instanceof Error ? error.message : String(error);
-      onNotice(`a checkpoint was postponed: ${reason}`, 'error');
+      onNotice(`a checkpoint was postponed: ${reasonOf(error)}`, 'error');
       this.counts.checkpointFailures += 1;
     }
     this.counts.checkpointMs = clock.elapsed() - started;

@@ -10,7 +10,7 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CairnError, FatalError } from '../../base/errors.ts';
+import { CairnError, FatalError, reasonOf } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 
 /** The log that several nodes share cannot be used. The message says why, and what to do. */
@@ -163,7 +163,7 @@ export class Etcd {
       } catch (error) {
         if (isCertain && error instanceof ClusterError) throw error;
         if (this.#closing.signal.aborted) throw error;
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = reasonOf(error);
         problem ||= reason.startsWith(first) ? reason : `${first}: ${reason}`;
         if (patience?.aborted === true) {
           const message = `Cannot reach etcd: no member answers (${reason})`;
