@@ -111,6 +111,16 @@ suite('slow cases', { concurrency: true }, () => {
     });
   }
 
+  test('A5: what etcd said is in the log, also where it refuses a request that it did not answer before', async (t) => {
+    const etcd = await startEtcd(t);
+    etcd.users.set('cairn', 'secret');
+    const node = await startNode(t, etcd.addresses, { etcd: { user: { name: 'cairn', password: 'secret' } } });
+    etcd.users.set('cairn', 'another');
+    etcd.endTokens();
+    await until(() => node.notices.length > 0, 15_000);
+    assert.match(node.notices.join('\n'), /no write succeeds.*http:\S+ answers 400: .*authentication failed/);
+  });
+
   test('A5: a node can be stopped while an append is not answered', async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);

@@ -117,6 +117,8 @@ export function endOf(prefix: string): string {
 export class Etcd {
   readonly #options: EtcdOptions;
   readonly #closing = new AbortController();
+  /** Why the last attempt that failed did so. */
+  problem = '';
   /** Counts up; the remainder is the index of the member that is asked. */
   #index: number;
   #token = '';
@@ -164,6 +166,7 @@ export class Etcd {
         if (isCertain && error instanceof ClusterError) throw error;
         if (this.#closing.signal.aborted) throw error;
         const reason = reasonOf(error);
+        this.problem = reason;
         problem ||= reason.startsWith(first) ? reason : `${first}: ${reason}`;
         if (patience?.aborted === true) {
           const message = `Cannot reach etcd: no member answers (${reason})`;

@@ -383,7 +383,8 @@ export class SharedLog implements CommitLog {
 
   #stall(id: string | undefined): void {
     if (id !== undefined) this.#counts.unansweredAppends += 1;
-    this.#note('unavailable', `etcd does not answer, and no write succeeds: ${findLeader}`);
+    const reason = `etcd does not answer, and no write succeeds (${this.#options.etcd.problem})`;
+    this.#note('unavailable', `${reason}: ${findLeader}`);
     this.#isStalled = true;
     this.#owner.refuse(unavailable());
     this.#onStalled();
