@@ -103,17 +103,17 @@ async function check(call: Call): Promise<ExitCode> {
   const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress?.(`checking ${directory}`);
   const tables = await tablesOf(call, directory);
-  const held = await checkStore(new NodeFiles(directory), tables);
+  const found = await checkStore(new NodeFiles(directory), tables);
   const findings = [
-    ...problemsOf(held.damage).map(failure),
-    ...held.notices.map(warning),
-    ...undeclared(held, tables).map(warning),
-    ...counts(held).map(ok),
+    ...problemsOf(found.damage).map(failure),
+    ...found.notices.map(warning),
+    ...undeclared(found.collections, tables).map(warning),
+    ...counts(found.collections).map(ok),
     ...checkDirectory(directory),
     await checkKeys(directory, secret),
   ];
   show(terminal, findings);
-  for (const remedy of new Set(held.damage.map(({ remedy }) => remedy))) {
+  for (const remedy of new Set(found.damage.map(({ remedy }) => remedy))) {
     terminal.out(`To mend it: ${remedy}\n`);
   }
   const hasFailed = findings.some(({ level }) => level === 'failure');
@@ -140,7 +140,7 @@ async function checkCluster(
   const fit = ok('The declared collections fit the others, and all records');
   const unknown = warning('No collections are compared with the others; use --collections');
   const place = ok(`${cluster.node.prefix} in etcd holds all commits up to ${sequence}`);
-  show(terminal, [...counts({ collections }).map(ok), declared ? fit : unknown, place, room]);
+  show(terminal, [...counts(collections).map(ok), declared ? fit : unknown, place, room]);
   return room.level === 'failure' ? 78 : 0;
 }
 
@@ -169,15 +169,15 @@ async function repair(call: Call): Promise<ExitCode> {
   const { terminal } = call;
   const [source, target] = [dataDirectory(call), targetOf(call)];
   const tables = await tablesOf(call, source);
-  const held = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, {
+  const found = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, {
     ...offlineOptions(terminal),
     credentials: endedByLoss,
   });
-  const warnings = [...problemsOf(held.damage), ...undeclared(held, tables)];
-  show(terminal, [...warnings.map(warning), ...counts(held).map(ok)]);
-  if (held.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
+  const warnings = [...problemsOf(found.damage), ...undeclared(found.collections, tables)];
+  show(terminal, [...warnings.map(warning), ...counts(found.collections).map(ok)]);
+  if (found.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);
-  if (!held.isLossy) return 0;
+  if (!found.isLossy) return 0;
   terminal.out(`Something is lost, as is said above. ${signInAgain}`);
   return 78;
 }
@@ -212,7 +212,7 @@ async function restore(call: Call): Promise<void> {
 
 function showCopy(terminal: Terminal, copy: Copy, target: string): void {
   const collections = copy.image.views.map(({ name, size }) => ({ name, records: size }));
-  for (const line of counts({ collections })) terminal.out(`${line}\n`);
+  for (const line of counts(collections)) terminal.out(`${line}\n`);
   const hasKeys = copy.alongside.has(keyFile);
   const keys = hasKeys ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
   terminal.out(`Copied to ${target}${keys}\n`);
@@ -245,7 +245,7 @@ function problemsOf(damage: readonly StoreDamageError[]): string[] {
 }
 
 /** Names the collections that are stored and that no declaration covers. */
-function undeclared({ collections }: Pick<Inspection, 'collections'>, tables: TablesOf): string[] {
+function undeclared(collections: Counts, tables: TablesOf): string[] {
   const known = tables();
   return collections
     .filter(({ name }) => !known.has(name))
@@ -256,6 +256,7 @@ function undeclared({ collections }: Pick<Inspection, 'collections'>, tables: Ta
 }
 
 type TablesOf = OpenStore['freshTables'];
+type Counts = Inspection['collections'];
 
 function operandOf({ operands: [operand = ''] }: Call): string {
   return resolve(operand);
@@ -271,7 +272,7 @@ function targetOf(call: Call): string {
   throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
-function counts({ collections }: Pick<Inspection, 'collections'>): string[] {
+function counts(collections: Counts): string[] {
   return collections.map(
     ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
   );

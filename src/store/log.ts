@@ -80,15 +80,11 @@ export interface ReadGroup {
  *   more.
  */
 export type Answer =
-  | Won
+  | typeof won
   | { readonly outcome: 'refused'; readonly error: CairnError }
   | { readonly outcome: 'unknown'; readonly error: unknown };
 
-export interface Won {
-  readonly outcome: 'won';
-}
-
-export const won: Won = { outcome: 'won' };
+export const won = { outcome: 'won' } as const;
 
 /** The error for a write for which there is no room. */
 export function storageFull(reason: string): CairnError {

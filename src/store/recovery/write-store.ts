@@ -17,7 +17,7 @@ import { snapshotsOf, writeSnapshots, type Image, type Target } from './snapshot
 export async function writeStore(
   target: Target,
   image: Image,
-  { number, closed, isCurrent = false }: { number: number; closed: boolean; isCurrent?: boolean },
+  { number, closed, isCurrent }: { number: number; closed: boolean; isCurrent: boolean },
 ): Promise<{ journal: JournalFile; sizes: number[] }> {
   const { epoch, through: after, views } = image;
   // Before the first commit there is nothing that a snapshot could hold.
