@@ -75,7 +75,7 @@ export class ClusterTools implements PasswordPlace {
     await store.close();
   }
 
-  async keep(password: string): Promise<{ readonly password: string; readonly where: string }> {
+  async keep(password: string) {
     const key = this.#passwordKey;
     const compare = [isAt(key, 0)];
     const kept = range(key);

@@ -77,11 +77,10 @@ export class FileLog implements CommitLog {
     this.#files = options.files;
     this.#tables = tables;
     const mark = options.random(4).toString('hex');
-    const guard = <T>(work: () => Promise<T>): Promise<T> => this.#guard(work);
-    this.#target = { files: options.files, mark, guard };
+    this.#target = { files: options.files, mark, guard: (work) => this.#guard(work) };
   }
 
-  async open(client: LogClient): Promise<{ epoch: string; sequence: number }> {
+  async open(client: LogClient) {
     const { onNotice, random, machine } = this.#options;
     try {
       this.#lock = await DirectoryLock.acquire(this.#options, () => this.#fail(lockLost()));

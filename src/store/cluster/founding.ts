@@ -25,7 +25,7 @@
  */
 import { crc32 } from 'node:zlib';
 import type { Random } from '../../base/system.ts';
-import { parseObject } from '../journal/journal-format.ts';
+import { hex, parseObject } from '../journal/journal-format.ts';
 import { newEpoch } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { joinDeclarations, type Declaration } from './declaration.ts';
@@ -152,7 +152,7 @@ function joined(
 }
 
 function digestOf(text: string): string {
-  return crc32(text).toString(16).padStart(8, '0');
+  return hex(crc32(text));
 }
 
 /** The epoch, or `undefined` where this version or this secret cannot use the log. */

@@ -142,7 +142,7 @@ export class SharedLog implements CommitLog {
   }
 
   /** Loads the snapshot, and applies the groups after it like those of other nodes. */
-  async open(client: LogClient): Promise<{ epoch: string; sequence: number }> {
+  async open(client: LogClient) {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
     this.#epoch = epoch;
     this.#metaRevision = metaRevision;

@@ -135,7 +135,7 @@ function parseManifest(value: JsonObject | undefined): Manifest | undefined {
 }
 
 /** Writes a CRC-32 as the journal has it. */
-function hex(chain: number): string {
+export function hex(chain: number): string {
   return chain.toString(16).padStart(8, '0');
 }
 

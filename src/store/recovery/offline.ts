@@ -6,7 +6,7 @@ import { countsOf, type AnyTable } from '../memory/table.ts';
 import type { StoreStatus } from '../store.ts';
 import { StoreDamageError } from './damage.ts';
 import { recover, type Recovered } from './recovery.ts';
-import { imageOf, writeSnapshots, type Image } from './snapshot.ts';
+import { imageOf, writeSnapshots, type Image, type Target } from './snapshot.ts';
 import { writeStore } from './write-store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
@@ -204,8 +204,8 @@ export async function writeCopy(files: Files, copy: Copy, options: OfflineOption
       throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
     }
     onProgress(`writing ${files.directory}`);
-    const guard = <T>(work: () => Promise<T>): Promise<T> => work();
-    const target = { files, mark: random(4).toString('hex'), guard };
+    const mark = random(4).toString('hex');
+    const target: Target = { files, mark, guard: (work) => work() };
     // A start refuses snapshots without a journal, so nothing else is written before them or
     // after the journal.
     await writeSnapshots(target, copy.image);
