@@ -216,7 +216,7 @@ test('the script of the README brings up a cluster to try out', { skip: noEtcd }
   const script = join(projectDirectory, 'test', '.support', 'cluster', 'try.ts');
   const trial = run(t, [...loader, script], {});
   const [, secret = ''] = await trial.find(/with the password (\S+);/);
-  await trial.find(/npx tsx src\/main.ts serve --cluster/);
+  await trial.find(/(?:npx tsx|node) src\/main.ts serve --cluster/);
   const origins = [...trial.out.matchAll(/Cairn: (http:\S+)\//g)].map(([, origin = '']) => origin);
   assert.equal(origins.length, 2);
   const body = JSON.stringify({ email: 'admin@example.org', password: secret });

@@ -2,7 +2,7 @@
  * A cluster to try: three members of etcd and two nodes of Cairn on loopback, until Ctrl-C, which
  * removes all of it. With ports as arguments, a node listens on each of them.
  *
- *   node --import tsx test/.support/cluster/try.ts
+ *   node test/.support/cluster/try.ts, or on Node.js 20: npx tsx test/.support/cluster/try.ts
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,7 +15,8 @@ if (noEtcd !== undefined) {
   process.stderr.write(`Cannot try a cluster: ${noEtcd}\n`);
   process.exit(69);
 }
-const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
+const readsTypeScript = Boolean(Reflect.get(process.features, 'typescript'));
+const typescript = readsTypeScript ? [] : ['--import', 'tsx'];
 const main = join(import.meta.dirname, '..', '..', '..', 'src', 'main.ts');
 const password = randomBytes(12).toString('base64url');
 
@@ -52,7 +53,8 @@ for (const [index, port] of ports.entries()) {
 }
 process.stdout.write(`Sign in anywhere as admin@example.org with the password ${password}; Ctrl-C ends all of it\n`);
 process.stdout.write('Kill a process: the other node goes on. Start the first one again:\n');
-process.stdout.write(`  npx tsx src/main.ts serve ${optionsOf(ports[0] ?? 0).join(' ')}\n`);
+const program = readsTypeScript ? 'node' : 'npx tsx';
+process.stdout.write(`  ${program} src/main.ts serve ${optionsOf(ports[0] ?? 0).join(' ')}\n`);
 
 async function stop(): Promise<void> {
   if (isStopping) return;
