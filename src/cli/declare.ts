@@ -100,12 +100,12 @@ function sketch(
   report: (name: string, phrase: string) => void,
 ): void {
   known.count += 1;
-  for (const [name, sent] of Object.entries(record)) {
-    const value = numberOf(name, sent);
+  for (const [name, value] of Object.entries(record)) {
     if (name === 'id') {
-      const violation = ruleViolation({ kind: 'integer', min: 1 }, value);
+      const id = numberOf(name, value);
+      const violation = ruleViolation({ kind: 'integer', min: 1 }, id);
       if (violation !== undefined) report(name, violation.detail);
-      else known.ids.add(Number(value));
+      else known.ids.add(Number(id));
     } else if (value !== null) {
       const isList = Array.isArray(value);
       const field = known.fields.get(name) ?? newField(isList);
@@ -133,7 +133,9 @@ function fit(field: FieldSketch, name: string, value: JsonValue): string | undef
   if (field.elements !== undefined) field.elements = Math.max(field.elements, values.length);
   for (const one of values) {
     if (!isScalar(one)) return 'must be a text, a number, true or false, or a list of such values';
-    const kinds = field.kinds.filter((kind) => ruleViolation(kind, one) === undefined);
+    const id = numberOf(name, one);
+    const fits = (kind: Field, form: JsonValue): boolean => ruleViolation(kind, form) === undefined;
+    const kinds = field.kinds.filter((kind) => fits(kind, one) || (id !== one && fits(kind, id)));
     if (kinds.length === 0) {
       const kind = typeof one === 'number' ? ({ kind: 'number' } as const) : longText;
       const violation = typeof one === 'boolean' ? undefined : ruleViolation(kind, one);
@@ -141,7 +143,7 @@ function fit(field: FieldSketch, name: string, value: JsonValue): string | undef
     }
     field.kinds = kinds;
     if (typeof one === 'string') field.longest = Math.max(field.longest, one.length);
-    if (typeof one === 'number' && /Ids?$/.test(name)) field.ids.add(one);
+    if (typeof id === 'number' && /Ids?$/.test(name)) field.ids.add(id);
   }
   return undefined;
 }

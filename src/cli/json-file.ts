@@ -205,13 +205,13 @@ class Scanner {
 }
 
 /**
- * Returns an id, or a value of a field such as `postId`, as a number where it is a text of digits:
- * newer versions of json-server write ids so. Returns other values as they are.
+ * Returns an id, or a value of a field such as `postId` or `tagIds`, as a number where it is a
+ * text of digits: newer versions of json-server write ids so. Returns other values as they are.
  */
 export function numberOf(name: string, value: JsonValue): JsonValue {
-  if (Array.isArray(value) && name.endsWith('Ids')) return value.map((id) => numberOf('id', id));
-  const isId = name === 'id' || name.endsWith('Id');
-  return isId && typeof value === 'string' && /^[1-9]\d{0,14}$/.test(value) ? Number(value) : value;
+  if (Array.isArray(value)) return value.map((element: JsonValue) => numberOf(name, element));
+  const isId = /^id$|Ids?$/.test(name) && typeof value === 'string';
+  return isId && /^[1-9]\d{0,14}$/.test(value) ? Number(value) : value;
 }
 
 /** Mistakes of a file, grouped by cause, with how often each occurs and its first places. */

@@ -13,7 +13,7 @@ import { silentLog } from '../observability/log.ts';
 import { storedRecordParser, validateBody } from '../schema/check.ts';
 import { emailKey, type Value } from '../schema/field.ts';
 import { looksSame, representationWriter } from '../schema/representation.ts';
-import { ruleViolation } from '../schema/rules.ts';
+import { hasType, ruleViolation } from '../schema/rules.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { HeapWatch } from '../store/memory/heap.ts';
@@ -252,10 +252,11 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   const body: [string, JsonValue][] = [];
   const own: { [name: string]: Scalar } = {};
   for (const [name, given] of Object.entries(sent)) {
-    const value = numberOf(name, given);
+    const field = fields[name];
+    const isNumber = field !== undefined && hasType(field.kind === 'list' ? field.of : field, 1);
+    const value = isNumber ? numberOf(name, given) : given;
     if (value === null) continue;
     const isOwn = name === 'id' || (timestamps && /^(created|updated)At$/.test(name));
-    const field = fields[name];
     if (!isOwn) body.push([name, value]);
     else if (field !== undefined && isScalar(value)) {
       const violation = ruleViolation(field, value);

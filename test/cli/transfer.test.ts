@@ -137,6 +137,19 @@ test('what a declaration cannot represent is named, and the rest is printed', as
   assert.deepEqual(JSON.parse(out).collections.map(({ name }: { name: string }) => name), ['posts']);
 });
 
+test('a text of digits is an id only where the declaration has a number', async (t) => {
+  const users = [{ id: '1', bankId: '12', codeIds: ['3', 'c'], plainId: '4' }, { id: '2', bankId: 'A1', codeIds: [] }];
+  const place = new Place(t, { clients: users });
+  const { code, out, err } = await place.declare();
+  assert.deepEqual([code, err], [0, '']);
+  const { bankId, codeIds, plainId } = JSON.parse(out).collections[0].fields;
+  assert.deepEqual([bankId.kind, codeIds.of.kind, plainId.kind], ['text', 'text', 'integer']);
+  assert.deepEqual((await place.import()).err, '');
+  assert.deepEqual(JSON.parse((await place.export()).out).clients, [
+    { id: 1, bankId: '12', codeIds: ['3', 'c'], plainId: 4 }, { id: 2, bankId: 'A1', codeIds: [] },
+  ]);
+});
+
 test('a text that is longer than any declaration allows is named with its place', async (t) => {
   const posts = [{ id: 1, body: '😀'.repeat(60_000) }, { id: 2, body: 'x'.repeat(100_001) }];
   const { code, err } = await new Place(t, { posts }).declare();
