@@ -1,4 +1,5 @@
 import { localAdministrator, type Principal } from '../auth/access.ts';
+import type { Turn } from '../auth/passwords.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
@@ -12,8 +13,10 @@ import {
   type Collection,
   type StoredRecord,
   type Transaction,
+  type Unstored,
 } from '../store/store.ts';
 import { checkActor, checkActorFirst } from './actor.ts';
+import type { Audit } from './audit.ts';
 import { turnOf, type AccountParts } from './parts.ts';
 import type { UserRecord } from './records.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
@@ -78,10 +81,12 @@ export class Users {
    * together adds the user.
    */
   async addFirst(body: JsonValue): Promise<void> {
-    const input = this.acceptNew(localAdministrator, body);
-    await this.#insert(localAdministrator, input, undefined, (_, insert) =>
-      this.records.size > 0 ? undefined : { created: insert(), isReplay: false },
+    const by = localAdministrator;
+    const user = await this.#withHash(this.acceptNew(by, body), turnOf(by.userId));
+    const added = await this.#writeAs(by, (_, writer) =>
+      this.records.size > 0 ? undefined : writer.insert(this, user),
     );
+    if (added !== undefined) this.#auditCreated(added, { by: by.userId });
   }
 
   /**
@@ -97,20 +102,17 @@ export class Users {
     const { throttle, idempotencyKeys } = this.#parts;
     await checkActorFirst(principal, this.#parts);
     if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
-    const { name, email, role } = input;
-    const recall = (first: StoredRecord): UserRecord => ({ ...first, name, email, role });
     // A repeated request gets the same hash from the same password alone.
-    const saltSource = keyed && JSON.stringify([keyed.caller, keyed.key, email]);
-    return await this.#insert(
-      principal,
-      input,
-      address,
-      (transaction, insert, passwordHash = '') => {
-        const request = keyed && { ...keyed, content: keyed.content + passwordHash };
-        return idempotencyKeys.once(transaction, request, insert, recall);
-      },
-      saltSource,
+    const saltSource = keyed && JSON.stringify([keyed.caller, keyed.key, input.email]);
+    const user = await this.#withHash(input, turnOf(principal.userId, address), saltSource);
+    const { passwordHash = '', ...shown } = user;
+    const request = keyed && { ...keyed, content: keyed.content + passwordHash };
+    const recall = (first: StoredRecord): UserRecord => ({ ...first, ...shown });
+    const result = await this.#writeAs(principal, (transaction, writer) =>
+      idempotencyKeys.once(transaction, request, () => writer.insert(this, user), recall),
     );
+    if (!result.isReplay) this.#auditCreated(result.created, { by: principal.userId, address });
+    return result;
   }
 
   /**
@@ -169,31 +171,14 @@ export class Users {
     this.#parts.audit('user_removed', { userId, by: principal.userId, address });
   }
 
-  /**
-   * Inserts a user in a transaction, in which `work` decides whether to call `insert`. With a
-   * `saltSource`, the password's hash can be compared with that of a repeated request.
-   */
-  async #insert<C extends Created<UserRecord> | undefined>(
-    principal: Principal,
-    { name, email, role, password }: NewUser,
-    address: string | undefined,
-    work: (transaction: Transaction, insert: () => UserRecord, passwordHash?: string) => C,
+  /** Returns a new user as it is stored. The same `saltSource` gives the same hash. */
+  async #withHash(
+    { password, ...shown }: NewUser,
+    turn: Turn,
     saltSource?: string,
-  ): Promise<C> {
-    const turn = turnOf(principal.userId, address);
+  ): Promise<Unstored<UserRecord>> {
     const passwordHash = password && (await this.#parts.passwords.hash(password, turn, saltSource));
-    const result = await this.#writeAs(principal, (transaction, writer) =>
-      work(
-        transaction,
-        () => writer.insert(this, { name, email, role, passwordHash }),
-        passwordHash,
-      ),
-    );
-    if (result?.isReplay === false) {
-      const userId = result.created.id;
-      this.#parts.audit('user_created', { userId, role, by: principal.userId, address });
-    }
-    return result;
+    return { ...shown, passwordHash };
   }
 
   /**
@@ -268,17 +253,19 @@ export class Users {
     );
   }
 
-  #auditChange(
-    before: UserRecord,
-    after: UserRecord,
-    details: Parameters<AccountParts['audit']>[1],
-  ): void {
+  #auditCreated({ id: userId, role }: UserRecord, details: AuditDetails): void {
+    this.#parts.audit('user_created', { userId, role, ...details });
+  }
+
+  #auditChange(before: UserRecord, after: UserRecord, details: AuditDetails): void {
     const { audit } = this.#parts;
     if (after.passwordHash !== before.passwordHash) audit('password_changed', details);
     if (emailKey(after.email) !== emailKey(before.email)) audit('email_changed', details);
     if (after.role !== before.role) audit('role_changed', { ...details, role: after.role });
   }
 }
+
+type AuditDetails = Parameters<Audit>[1];
 
 const wrongPassword = (): CairnError =>
   validationFailed([proofIssue('wrong_password', 'must be the current password')]);
