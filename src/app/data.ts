@@ -26,6 +26,7 @@ import { OwnerShares } from '../collections/owner-shares.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import type { Report } from '../schema/declaration.ts';
+import { representationWriter } from '../schema/representation.ts';
 import { logError } from '../observability/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -147,11 +148,11 @@ export function openData(
 export function openFeed({ store, users, collections }: Data, clock: Clock): ChangeFeed {
   const declared = collections.map(({ declaration: { name, fields, access } }) => ({
     name,
-    shape: fields,
     access: access.list,
+    write: representationWriter(fields),
   }));
   return new ChangeFeed(store, clock, [
-    { name: users.records.name, shape: userFields, access: 'admin' },
+    { name: users.records.name, access: 'admin', write: representationWriter(userFields) },
     ...declared,
   ]);
 }

@@ -5,16 +5,16 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
-import type { Shape } from '../schema/field.ts';
-import { representationWriter, sizeOf } from '../schema/representation.ts';
+import { sizeOf, type Write } from '../schema/representation.ts';
 import type { PublishedChange, Store, StoredRecord } from '../store/store.ts';
 
 /** A collection whose changes the feed reports. */
-export interface FeedSource {
+export interface Source {
   readonly name: string;
-  readonly shape: Shape;
   /** Access to its list, and so to its changes. */
   readonly access: Access;
+  /** Writes a record as callers see it. */
+  readonly write: Write;
 }
 
 /** A request to follow the changes. */
@@ -55,13 +55,6 @@ interface Event {
   text?: string;
 }
 
-/** The state of one source. */
-interface Source {
-  readonly name: string;
-  readonly access: Access;
-  readonly write: (record: object) => string;
-}
-
 /** Events that were read, as one text. */
 interface Piece {
   /** Position of the first one, and the one after the last. */
@@ -97,7 +90,7 @@ const piecesMax = 16;
 export class ChangeFeed {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #sources = new Map<string, Source>();
+  readonly #sources: ReadonlyMap<string, Source>;
   readonly #shares = new Shares(limits.listenersMax, limits.listenersPerCallerMax);
   readonly #listeners = new Set<Listener>();
   /** The latest events by position, which counts them from the start. */
@@ -124,14 +117,12 @@ export class ChangeFeed {
   #isClosed = false;
 
   /** Follows a store that has started. */
-  constructor(store: Store, clock: Clock, sources: readonly FeedSource[]) {
+  constructor(store: Store, clock: Clock, sources: readonly Source[]) {
     this.#store = store;
     this.#clock = clock;
     this.#sequence = store.sequence;
     this.#forgotten = this.#sequence;
-    for (const { name, shape, access } of sources) {
-      this.#sources.set(name, { name, access, write: representationWriter(shape) });
-    }
+    this.#sources = new Map(sources.map((source) => [source.name, source]));
     store.onPublished((changes) => this.#remember(changes));
   }
 
