@@ -18,14 +18,13 @@ import { Throttle } from '../auth/throttle.ts';
 import { invariant, reasonOf } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
-import { DeclarationError, type CollectionDeclaration } from '../collections/collection.ts';
+import { refuseMistakes } from '../collections/collection.ts';
 import { checkServed, servedCollections } from '../collections/declaration-file.ts';
 import { HookedWrites } from '../collections/hooks.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { OwnerShares } from '../collections/owner-shares.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
-import type { Report } from '../schema/declaration.ts';
 import { representationWriter } from '../schema/representation.ts';
 import { logError } from '../observability/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
@@ -130,7 +129,7 @@ export function openData(
     ring: keys.ring,
   };
   const sessions = new Sessions(parts);
-  checkCollections(options.items !== false, options.collections);
+  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(options, [], report));
   return {
     keys,
     store,
@@ -190,12 +189,4 @@ function createKeys(
   };
   if (cluster !== undefined) cluster.onRing = use;
   return keys;
-}
-
-/** @throws DeclarationError for collections that contradict each other */
-function checkCollections(hasItems: boolean, collections: readonly CollectionDeclaration[]): void {
-  const mistakes: string[] = [];
-  const report: Report = (pointer, problem) => mistakes.push(`${pointer} ${problem}`);
-  checkServed(hasItems, collections, [], report);
-  if (mistakes.length > 0) throw new DeclarationError('Cannot serve the collections: ', mistakes);
 }

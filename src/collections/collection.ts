@@ -74,16 +74,23 @@ export class DeclarationError extends InvariantError {
 }
 
 /**
+ * Runs a check of declarations. `subject` begins the message.
+ * @throws DeclarationError with all mistakes that the check reports
+ */
+export function refuseMistakes(subject: string, check: (report: Report) => void): void {
+  const mistakes: string[] = [];
+  check((pointer, problem) => mistakes.push(`${pointer || 'the document'} ${problem}`));
+  if (mistakes.length > 0) throw new DeclarationError(subject, mistakes);
+}
+
+/**
  * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
  * declared.
  * @throws DeclarationError with all mistakes
  */
 export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
-  const mistakes: string[] = [];
-  const { name } = definition;
-  checkCollection(definition, '', (pointer, problem) => mistakes.push(`${pointer} ${problem}`));
-  if (mistakes.length > 0)
-    throw new DeclarationError(`Cannot declare the collection ${JSON.stringify(name)}: `, mistakes);
+  const subject = `Cannot declare the collection ${JSON.stringify(definition.name)}: `;
+  refuseMistakes(subject, (report) => checkCollection(definition, '', report));
   return declare(definition);
 }
 

@@ -4,7 +4,7 @@ import {
   checkCollection,
   checkTogether,
   declare,
-  DeclarationError,
+  refuseMistakes,
   type CollectionDeclaration,
   type CollectionDefinition,
 } from './collection.ts';
@@ -28,35 +28,29 @@ export interface Declarations {
   readonly collections: readonly CollectionDeclaration[];
 }
 
-/** The content of a file of declarations. */
-interface DeclarationFile {
-  readonly items?: boolean;
-  readonly collections?: readonly CollectionDefinition[];
-}
-
 const checkFile = members({
   $schema: maybe(aText),
   items: maybe(aFlag),
   collections: maybe(elements('an array', 0, checkCollection)),
 });
 
-interface Served {
+/** What is served together, as an app or a file says it. */
+interface Served<C> {
   readonly items?: boolean | undefined;
-  readonly collections?: readonly CollectionDeclaration[] | undefined;
+  readonly collections?: readonly C[] | undefined;
 }
 
 /** Returns the collections that an app serves. `items` is one of them, unless it is `false`. */
 export function servedCollections({
   items: hasItems = true,
   collections = [],
-}: Served): readonly CollectionDeclaration[] {
+}: Served<CollectionDeclaration>): readonly CollectionDeclaration[] {
   return hasItems ? [itemsCollection, ...collections] : collections;
 }
 
 /** Reports what is wrong with collections that are served together, by its place in a file. */
 export function checkServed(
-  hasItems: boolean,
-  collections: readonly CollectionDefinition[],
+  { items: hasItems = true, collections = [] }: Served<CollectionDefinition>,
   taken: readonly string[],
   report: Report,
 ): void {
@@ -70,14 +64,11 @@ export function checkServed(
  * @throws DeclarationError with all mistakes
  */
 export function parseDeclarations(json: JsonValue, taken: readonly string[]): Declarations {
-  const mistakes: string[] = [];
-  const report = (pointer: string, problem: string): void => {
-    mistakes.push(`${pointer === '' ? 'the document' : pointer} ${problem}`);
-  };
-  const isGood = checkFile(json, '', report);
-  // The file has the members of a `DeclarationFile` where the check has found no mistake.
-  const { items = true, collections = [] } = isGood ? (json as DeclarationFile) : {};
-  checkServed(items, collections, taken, report);
-  if (mistakes.length > 0) throw new DeclarationError('', mistakes);
+  // The file has these members where the check finds no mistake.
+  const file = json as Served<CollectionDefinition>;
+  refuseMistakes('', (report) => {
+    if (checkFile(json, '', report)) checkServed(file, taken, report);
+  });
+  const { items = true, collections = [] } = file;
   return { items, collections: collections.map(declare) };
 }
