@@ -1,4 +1,4 @@
-import { nearest } from '../base/nearest.ts';
+import { didYouMean } from '../base/nearest.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import type { Hooks } from '../collections/hooks.ts';
@@ -128,14 +128,10 @@ function checkHooks(hooks: Hooks): void {
   }
   for (const [name, value] of Object.entries(hooks)) {
     if (hookNames.includes(name) || typeof value !== 'function') continue;
-    throw new RangeError(`Cannot use hooks.${name}: there is no such hook${hint(name, hookNames)}`);
+    throw new RangeError(
+      `Cannot use hooks.${name}: there is no such hook${didYouMean(name, hookNames)}`,
+    );
   }
-}
-
-/** Returns the end of a message about an unknown name. */
-function hint(name: string, known: readonly string[]): string {
-  const meant = nearest(name, known);
-  return meant === undefined ? '' : `; did you mean "${meant}"?`;
 }
 
 /** @throws RangeError for an unknown option, which would have no effect */
@@ -144,6 +140,6 @@ function checkNames(options: AppOptions): void {
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const isOfListen = ['port', 'host', 'tls'].includes(unknown);
-  const advice = isOfListen ? '; app.listen takes it' : hint(unknown, known);
+  const advice = isOfListen ? '; app.listen takes it' : didYouMean(unknown, known);
   throw new RangeError(`Cannot use "${unknown}": createApp has no such option${advice}`);
 }

@@ -37,6 +37,12 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return nearestOf(known)(word);
 }
 
+/** Returns the end of a message about an unknown word: the known one that is most similar. */
+export function didYouMean(word: string, known: Iterable<string>): string {
+  const meant = nearest(word, known);
+  return meant === undefined ? '' : `; did you mean "${meant}"?`;
+}
+
 /**
  * The least Dice coefficient of similar words: 1 means equal pairs, 0 means no shared
  * pair.

@@ -1,5 +1,5 @@
 import { isScalar, pointerTo } from '../base/json.ts';
-import { nearest } from '../base/nearest.ts';
+import { didYouMean } from '../base/nearest.ts';
 import type { Field } from './field.ts';
 import { exampleOf } from './json-schema.ts';
 import { ruleViolation } from './rules.ts';
@@ -52,9 +52,7 @@ export function members(table: { readonly [name: string]: Check }): Check {
     let isGood = true;
     for (const name of Object.keys(value)) {
       if (Object.hasOwn(table, name)) continue;
-      const meant = nearest(name, known);
-      const hint = meant === undefined ? '' : `; did you mean "${meant}"?`;
-      report(at + pointerTo(name), `is not a known member${hint}`);
+      report(at + pointerTo(name), `is not a known member${didYouMean(name, known)}`);
       isGood = false;
     }
     for (const [name, check] of Object.entries(table)) {
