@@ -156,12 +156,14 @@ function parametersOf(route: Route): JsonObject[] {
     prefer,
     retriable,
   } = route;
-  const header = (
-    name: string,
-    description: string,
-    required = false,
-    schema = text,
-  ): JsonObject => ({ name, in: 'header', required, description, schema });
+  const header = (name: string, description: string, more: JsonObject = {}): JsonObject => ({
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: text,
+    ...more,
+  });
   const statusIfSame = method === 'GET' ? 304 : 412;
   return [
     ...(path.includes('{id}')
@@ -174,12 +176,18 @@ function parametersOf(route: Route): JsonObject[] {
     ...(conditional === true
       ? [
           header('If-None-Match', `If this ETag is current, you get ${statusIfSame}.`),
-          header('If-Match', 'If this ETag is not current, you get 412.', requireIfMatch),
+          header('If-Match', 'If this ETag is not current, you get 412.', {
+            required: requireIfMatch,
+          }),
         ]
       : []),
     ...(access === 'public' ? [] : [header(sessionUserField, sessionUsers)]),
     ...(retriable
-      ? [header('Idempotency-Key', retries, false, { ...text, pattern: idempotencyKeyPattern })]
+      ? [
+          header('Idempotency-Key', retries, {
+            schema: { ...text, pattern: idempotencyKeyPattern },
+          }),
+        ]
       : []),
     ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is supported (RFC 7240).`)]),
   ];

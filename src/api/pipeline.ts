@@ -37,10 +37,11 @@ export function createPipeline(options: PipelineOptions): Handle {
     try {
       return answer(request, match, options);
     } catch (error) {
-      if (confirm === undefined || !isUnknownHere(error)) return signIn(error, request, match);
+      if (confirm === undefined || !isUnknownHere(error))
+        return redirectToSignIn(error, request, match);
       return confirm()
         .then(() => answer(request, match, options))
-        .catch((again: unknown) => signIn(again, request, match));
+        .catch((again: unknown) => redirectToSignIn(again, request, match));
     }
   };
 }
@@ -149,7 +150,7 @@ function otherMethod(request: Request, allow: string, { allowedOrigins }: Pipeli
  * Redirects a browser that has to sign in first to the page. @throws `error` for any other
  * caller
  */
-function signIn(error: unknown, request: Request, match: Known): Reply {
+function redirectToSignIn(error: unknown, request: Request, match: Known): Reply {
   const mustSignIn = error instanceof CairnError && [401, 403].includes(problems[error.code][0]);
   if (mustSignIn && match.kind === 'found') {
     const { route } = match.value;

@@ -99,7 +99,8 @@ export function entityTag(epoch: string, revision: number, selection = ''): stri
  */
 export function isUnchanged({ fields }: Request, tag: string, version = tag): boolean {
   const { ifMatch, ifNoneMatch } = readPreconditions(fields);
-  if (!passesIfMatch(ifMatch, tag) && !passesIfMatch(ifMatch, version)) throw changed(tag);
+  if (!passesIfMatch(ifMatch, tag) && !passesIfMatch(ifMatch, version))
+    throw preconditionFailed(tag);
   return !passesIfNoneMatch(ifNoneMatch, tag);
 }
 
@@ -123,7 +124,8 @@ export function preconditionOf(
     },
     check(revision) {
       const tag = tagOf(revision);
-      if (!passesIfMatch(ifMatch, tag) || !passesIfNoneMatch(ifNoneMatch, tag)) throw changed(tag);
+      if (!passesIfMatch(ifMatch, tag) || !passesIfNoneMatch(ifNoneMatch, tag))
+        throw preconditionFailed(tag);
     },
   };
 }
@@ -161,7 +163,7 @@ export function checkNoVersion({ fields }: Request): void {
   );
 }
 
-function changed(currentTag: string): CairnError {
+function preconditionFailed(currentTag: string): CairnError {
   const message = 'Cannot write: the current version, in ETag, does not meet the precondition';
   return new CairnError('precondition_failed', message, { fields: ['ETag', currentTag] });
 }

@@ -14,8 +14,8 @@ export function createUnknownPath(routes: readonly Route[]): UnknownPath {
   return ({ target, basePath }) => {
     const [path = ''] = target.slice(0, comparedPathMax).split('?');
     const lists = listsMeant(path, routes);
-    const nearest = nearestPath(path.replace(/\/\d+$/, '/{id}')) ?? [];
-    const meant = lists.length > 0 ? lists : [nearest].flat();
+    const nearest = nearestPath(path.replace(/\/\d+$/, '/{id}'));
+    const meant = lists.length > 0 || nearest === undefined ? lists : [nearest];
     const shown = meant.map((each) => basePath + each).join(' or ');
     const hint = shown === '' ? '' : `; did you mean ${shown}?`;
     return new CairnError('not_found', `Cannot find the path: no route has it${hint}`);

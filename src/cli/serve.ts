@@ -28,8 +28,8 @@ export const serve: Command = {
   summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
   options: Object.values(options),
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
-  async run({ terminal, ...call }) {
-    const config = readConfig(call.given);
+  async run({ terminal, given }) {
+    const config = readConfig(given);
     const log = openLog(config, terminal);
     const stop = waitForStop();
     const starting = start(config, log, terminal, stop.fail);

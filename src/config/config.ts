@@ -232,19 +232,19 @@ function both(
 /** Reads one option: its flag, else its variable, else its default. @throws UsageError */
 export function readOption<T>(option: Option<T>, given: Given): T {
   const { needs } = option;
-  const [text, source] = textOf(option, given);
+  const [text, source] = givenFor(option, given);
   if (text === undefined) return option.default;
   const value = option.parse(text);
   if (value === undefined) {
     const shown = JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
     throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
   }
-  if (needs === undefined || textOf(needs, given)[0] !== undefined) return value;
+  if (needs === undefined || givenFor(needs, given)[0] !== undefined) return value;
   throw new UsageError(`Cannot use ${source}: it has no effect without --${needs.name}`);
 }
 
 /** Returns what is given for an option, and by what. An empty variable gives nothing. */
-function textOf(
+function givenFor(
   { name, variable = '' }: Option<unknown>,
   { flags, environment }: Given,
 ): readonly [text: string | undefined, source: string] {
