@@ -84,7 +84,10 @@ const minuteSchema = objectSchema('Minute', {
   p99Ms: { type: 'number', description: '99 % of the requests took no longer.' },
   writes: { ...count, description: 'Requests that changed something.' },
   failedSignIns: count,
-  records: { ...count, description: 'The number of records at the end of the minute.' },
+  records: {
+    ...count,
+    description: 'The number of records of all kinds at the end of the minute.',
+  },
 });
 
 export const statusSchema = objectSchema(
@@ -99,7 +102,10 @@ export const statusSchema = objectSchema(
         '`full`: there is no room, and only deletions are accepted. `unavailable`: etcd does not ' +
         'answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
     },
-    records: { ...count, description: 'The number of records in all collections.' },
+    records: {
+      ...count,
+      description: 'The number of records of all kinds: also sessions and idempotency keys.',
+    },
     journalBytes: { ...count, description: 'The size of the journal.' },
     checkpointedAt: {
       type: 'string',

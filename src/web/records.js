@@ -10,6 +10,7 @@ import { nameOf, show } from './values.js';
 import {
   address,
   ask,
+  bearer,
   changed,
   collectionOf,
   copyAsCurl,
@@ -222,7 +223,7 @@ function nothing(collection) {
       h('a.primary', { href: address(name, 'new') }, `Create the first ${one}`),
       button('Import a file', () => part('import', HTMLElement).click()),
     ),
-    h('code', `curl ${new URL(name, location.href)} --json '{${body.join(', ')}}'`),
+    h('code', `curl ${new URL(name, location.href)}${bearer} --json '{${body.join(', ')}}'`),
   );
 }
 

@@ -163,10 +163,12 @@ export function endRemovals() {
   return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
 }
 
+/** What curl commands send so that the server knows the caller. */
+export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';
+
 /** Copies a curl command that sends the same request. @param {string} path */
 export async function copyAsCurl(path) {
   const { href } = new URL(path, location.href);
-  const token = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';
-  await navigator.clipboard.writeText(`curl -sS '${href.replaceAll("'", '%27')}'${token}`);
-  say('Copied. Set TOKEN to an access token from POST /tokens.');
+  await navigator.clipboard.writeText(`curl -sS '${href.replaceAll("'", '%27')}'${bearer}`);
+  say(state.isOpen ? 'Copied.' : 'Copied. Set TOKEN to an access token from POST /tokens.');
 }
