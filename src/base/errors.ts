@@ -132,11 +132,3 @@ export class InvariantError extends Error {
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);
 }
-
-/**
- * Marks code that the types show to be unreachable. A new member of a union does not
- * compile here.
- */
-export function unreachable(value: never): never {
-  throw new InvariantError(`Cannot go on: unexpected ${JSON.stringify(value)}`);
-}
