@@ -40,10 +40,13 @@ export class Throttle {
   /** Successful sign-ins by account: each costs a hash, and only the owner can cause them. */
   readonly #signIns = new Rate(60, 5);
   /** E-mail addresses that strangers ask for. */
-  readonly #emails = { network: new Rate(30, 10), site: new Rate(120, 2.5), all: new Rate(600, 1) };
-  /** E-mail addresses that users ask for, by user and in all. */
-  readonly #userEmails = new Rate(30, 10);
-  readonly #usersEmails = new Rate(600, 1);
+  readonly #strangersEmails = {
+    network: new Rate(30, 10),
+    site: new Rate(120, 2.5),
+    all: new Rate(600, 1),
+  };
+  /** E-mail addresses that users ask for. */
+  readonly #usersEmails = { user: new Rate(30, 10), all: new Rate(600, 1) };
   /** Pairs that have signed in. The pair that signed in longest ago comes first. */
   readonly #known = new Set<string>();
   /** The number of attempts of a pair that are not settled. */
@@ -99,10 +102,10 @@ export class Throttle {
   countNewEmail(userId: number | undefined, address: string): void {
     const counts: readonly Count[] =
       userId === undefined
-        ? countsOf(this.#emails, address)
+        ? countsOf(this.#strangersEmails, address)
         : [
-            [this.#userEmails, `${userId}`],
-            [this.#usersEmails, ''],
+            [this.#usersEmails.user, `${userId}`],
+            [this.#usersEmails.all, ''],
           ];
     const now = this.#clock.elapsed();
     const message = 'Cannot accept the e-mail address: too many addresses have been tried';
