@@ -282,7 +282,8 @@ function show({ out }: Terminal, findings: readonly Finding[]): void {
   for (const { level, text } of findings) out(`${level.padEnd(8)} ${text}\n`);
 }
 
-function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
+/** What work on a store without a server needs. */
+export function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
   return {
     clock: systemClock,
     random: systemRandom,

@@ -113,7 +113,7 @@ class Scanner {
       this.#expected = 'a value';
     } else if (expected === 'a value' && byte === openBracket) {
       [this.#expected, this.#index, this.#isAfterValue] = ['an element', 0, false];
-    } else if (isAfter || !/^a (name|value)$|^an/.test(expected)) {
+    } else if (isAfter || !(isList || expected === 'a value')) {
       this.#refuse(at, `expected ${isList ? 'a comma or the end of the list' : expected}`);
     } else if (expected === 'a name' && byte !== quote) {
       this.#refuse(at, 'expected a name in quotes');

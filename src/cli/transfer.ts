@@ -2,7 +2,7 @@ import { openData, type Data } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
 import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
-import { systemClock, systemRandom } from '../base/system.ts';
+import { systemClock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import { servedCollections, type Declarations } from '../collections/declaration-file.ts';
 import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
@@ -14,11 +14,11 @@ import { storedRecordParser, validateBody } from '../schema/check.ts';
 import { emailKey, type Value } from '../schema/field.ts';
 import { looksSame, representationWriter } from '../schema/representation.ts';
 import { hasType, ruleViolation } from '../schema/rules.ts';
-import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { HeapWatch } from '../store/memory/heap.ts';
 import { readCopy } from '../store/recovery/offline.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
+import { offlineOptions } from './data.ts';
 import { Mistakes, numberOf, readRecords, type FileRecord } from './json-file.ts';
 import { progressOf } from './progress.ts';
 
@@ -353,11 +353,7 @@ async function exportAll(call: Call): Promise<void> {
   const { out } = call.terminal;
   const declared = declaredOf(await declarationsOf(call.read(options.collections)));
   const { image } = await readCopy(new NodeFiles(dataDirectory(call)), {
-    clock: systemClock,
-    random: systemRandom,
-    machine: systemMachine,
-    credentials: { collections: [], files: [] },
-    onProgress: () => undefined,
+    ...offlineOptions(call.terminal),
     restores: false,
   });
   let separator = '{';
