@@ -85,6 +85,7 @@ test('what would take the place of something else in the OpenAPI document is ref
 });
 
 test('options keep to what the command line allows, and the refusal names them', async () => {
+  const cluster = { members: ['https://10.0.0.1:2379'] };
   const wrong: readonly { readonly [name: string]: unknown }[] = [
     { auth: 'None' }, { auth: false }, { registration: 'yes' }, { requireIfMatch: 'no' },
     { passwordLengthMin: 4 }, { passwordLengthMin: '15' }, { passwordLengthMin: null },
@@ -93,10 +94,12 @@ test('options keep to what the command line allows, and the refusal names them',
     { trustedProxies: ['proxy'] },
     { directory: '' }, { directory: 5 }, { directory: null }, { secret: 5 }, { secret: null }, { secret: '' },
     { hooks: { beforeWrite: 5 } }, { hooks: { afterWrite: 'x' } },
+    { cluster: {} }, { cluster: { members: [] } }, { cluster: { members: ['http://10.0.0.1'] } },
+    { cluster: { ...cluster, prefix: 'cairn' } }, { cluster: { ...cluster, sessions: 'confirm' } },
   ];
   for (const options of wrong) {
     const [name = ''] = Object.keys(options);
-    const message = new RegExp(`^Cannot use ${name}.*must be `);
+    const message = new RegExp(`^Cannot use ${name}.*must (be|have) `);
     await assert.rejects(async () => createAny(options), { name: 'RangeError', message }, JSON.stringify(options));
   }
 });

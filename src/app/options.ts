@@ -3,8 +3,8 @@ import { systemClock, systemRandom, type Clock, type Random } from '../base/syst
 import type { CollectionDeclaration } from '../collections/collection.ts';
 import type { Hooks } from '../collections/hooks.ts';
 import {
+  clusterKinds,
   isAllowed,
-  members,
   settings,
   settingsOf,
   type ClusterOptions,
@@ -83,11 +83,7 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
-  if (cluster !== undefined && (directory !== undefined || !isAllowed(members, cluster.members))) {
-    throw new RangeError(
-      `Cannot use cluster: must have members, ${members.allowed}, and needs no directory`,
-    );
-  }
+  if (cluster !== undefined) checkCluster(cluster, directory);
   return {
     ...options,
     settings: settingsOf(options),
@@ -97,6 +93,20 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     random,
     log,
   };
+}
+
+/** @throws RangeError for a value that the command line does not allow either */
+function checkCluster(cluster: ClusterOptions, directory: string | undefined): void {
+  const { members, prefix, sessions } = clusterKinds;
+  if (directory !== undefined || !isAllowed(members, cluster.members)) {
+    const needed = `must have members, ${members.allowed}, and needs no directory`;
+    throw new RangeError(`Cannot use cluster: ${needed}`);
+  }
+  for (const [name, kind] of Object.entries({ prefix, sessions })) {
+    const value: unknown = Reflect.get(cluster, name);
+    if (value === undefined || isAllowed(kind, value)) continue;
+    throw new RangeError(`Cannot use cluster.${name}: must be ${kind.allowed}`);
+  }
 }
 
 /** The names of the options that are no settings. */

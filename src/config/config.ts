@@ -7,8 +7,8 @@ import { errorCode } from '../store/disk/files.ts';
 import {
   allSettings,
   choice,
+  clusterKinds,
   integer,
-  members,
   option,
   settings,
   text,
@@ -38,7 +38,7 @@ const file = text('FILE');
 const cluster = option(
   'cluster',
   'members of the etcd in which several nodes share their data, instead of --data',
-  members,
+  clusterKinds.members,
   undefined,
 );
 
@@ -50,7 +50,7 @@ export const clusterOptions = {
   clusterPrefix: option(
     'cluster-prefix',
     'beginning of all keys of the cluster in etcd',
-    text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
+    clusterKinds.prefix,
     'cairn/',
     inCluster,
   ),
@@ -64,7 +64,7 @@ export const clusterOptions = {
   clusterSessions: option(
     'cluster-sessions',
     'confirmed asks etcd at each request with a cookie whether another node ended its session',
-    choice(['recent', 'confirmed']),
+    clusterKinds.sessions,
     'recent',
     inCluster,
   ),

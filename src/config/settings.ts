@@ -159,7 +159,7 @@ function list(entry: Kind<string>): Kind<readonly string[]> {
 
 /** Whether a program may give this value: it is what the same value as a text stands for. */
 export function isAllowed(kind: Kind<unknown>, value: unknown): boolean {
-  return isDeepStrictEqual(kind.parse(textOf(value)), value);
+  return value !== undefined && isDeepStrictEqual(kind.parse(textOf(value)), value);
 }
 
 function textOf(value: unknown): string {
@@ -180,10 +180,14 @@ function isMember(line: string): boolean {
   return isSafe && origin === line.replace(/\/$/, '');
 }
 
-/** The addresses of etcd's members. */
-export const members = list(
-  text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember),
-);
+/** The kinds of what `ClusterOptions` has as the command line has it. */
+export const clusterKinds = {
+  members: list(
+    text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember),
+  ),
+  prefix: text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
+  sessions: choice(['recent', 'confirmed']),
+};
 
 /** The options of the command line that `createApp` takes too. */
 export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } = {
