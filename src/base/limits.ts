@@ -92,8 +92,11 @@ const connections = {
   waitingBytesMax: 256 * 1024 * 1024,
   /** Such responses to one caller; beyond it 503. */
   waitingBytesPerCallerMax: 32 * 1024 * 1024,
-  /** How long a 503 for lack of room is held back, since many callers ask again at once. */
-  overloadDelayMs: 250,
+  /**
+   * The most 503s for lack of room in a second. Further ones are held back, since many
+   * callers ask again at once.
+   */
+  overloadsPerSecondMax: 2000,
   /**
    * How long a connection that ends is still read, so that a client that goes on sending
    * receives the response.

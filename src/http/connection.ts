@@ -19,6 +19,8 @@ export interface Shared {
   unanswered: number;
   /** Replies that are being streamed, or that the system has not accepted yet. */
   sending: number;
+  /** When the next reply may be sent that says that there is no room (`Clock.elapsed`). */
+  nextOverloadMs: number;
   /** Open connections to the server's own ports. */
   readonly connections: number;
   /** Whether every reply ends its connection, since the server is stopping. */
@@ -184,13 +186,19 @@ export class Connection {
   }
 
   /**
-   * Sends the reply to a request. A caller who is told that there is no room may ask again at
-   * once, and every such answer takes time from the requests that there is room for.
+   * Sends the reply to a request. Those who are told that there is no room may ask again at
+   * once, which takes time from the requests that there is room for, so these replies have a
+   * pace.
    */
   #send(exchange: Exchange, reply: Reply): void {
-    const { isDraining, options } = this.#shared;
-    if (reply.isOverload !== true || isDraining) return this.#sendNow(exchange, reply);
-    setTimeout(() => this.#sendNow(exchange, reply), options.limits.overloadDelayMs);
+    const shared = this.#shared;
+    const { clock, limits } = shared.options;
+    if (reply.isOverload !== true || shared.isDraining) return this.#sendNow(exchange, reply);
+    const nowMs = clock.elapsed();
+    const atMs = Math.max(shared.nextOverloadMs, nowMs);
+    shared.nextOverloadMs = atMs + 1000 / limits.overloadsPerSecondMax;
+    if (atMs === nowMs) this.#sendNow(exchange, reply);
+    else setTimeout(() => this.#sendNow(exchange, reply), atMs - nowMs);
   }
 
   #sendNow(exchange: Exchange, reply: Reply): void {

@@ -84,7 +84,7 @@ export interface Reply {
   readonly body: string | Buffer | StreamedBody | undefined;
   /** Whether the body never ends by itself. It ends when the caller closes its half. */
   readonly isEndless?: boolean;
-  /** Whether there is no room for the request now. Such replies are held back for a moment. */
+  /** Whether there is no room for the request now. Such replies are sent at a pace. */
   readonly isOverload?: boolean;
 }
 

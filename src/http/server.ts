@@ -35,6 +35,7 @@ export class HttpServer implements Shared {
   readonly pools: Pools;
   unanswered = 0;
   sending = 0;
+  nextOverloadMs = 0;
   connections = 0;
   /** Connections closed at once because a limit was reached. */
   refused = 0;

@@ -664,26 +664,31 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   for (const client of [...waiting, shed]) client.socket.destroy();
 });
 
-test('a 503 for lack of room is held back while others are answered, unless the server stops', async (context) => {
-  const overloadDelayMs = 60_000;
-  const { passed: asked, open } = gate();
+test('503s for lack of room are sent at a pace, while others are answered, until the server stops', async (context) => {
+  let count = 0;
+  const { passed: allAsked, open } = gate();
   const full: Handle = () => {
-    open();
+    if ((count += 1) === 3) open();
     throw new CairnError('overloaded', 'Cannot do it: there is no room');
   };
-  const listener = await start(context, { overloadDelayMs }, { 'GET /full': full });
+  const clock = { ...systemClock, elapsed: () => 1000 };
+  const listener = await start(context, { overloadsPerSecondMax: 1 / 60 }, { 'GET /full': full }, { clock });
   context.mock.timers.enable({ apis: ['setTimeout'] });
-  const held = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
-  await asked;
+  const asked = Array.from({ length: 3 }, () => new RawClient(listener.port).send(`GET /full ${host}\r\n`));
+  await allAsked;
   await assertServes(listener);
-  assert.equal(held.unread, '');
-  context.mock.timers.tick(overloadDelayMs);
-  assert.equal((await held.reply()).status, 503);
+  const answered = (): number => asked.filter(({ unread }) => unread.startsWith('HTTP/1.1 503')).length;
+  for (const [minutes, expected] of [[0, 1], [1, 2], [1, 3]] as const) {
+    context.mock.timers.tick(minutes * 60_000);
+    while (answered() < expected) await new Promise(setImmediate);
+    await assertServes(listener);
+    assert.equal(answered(), expected);
+  }
   context.mock.timers.reset();
   listener.server.isDraining = true;
   const atOnce = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
   assert.equal((await atOnce.reply()).status, 503);
-  for (const client of [held, atOnce]) client.socket.destroy();
+  for (const client of [...asked, atOnce]) client.socket.destroy();
 });
 
 test('a caller has a share of the requests in flight, and others are answered beyond it', async (context) => {
