@@ -46,7 +46,7 @@ export class ListPool {
   /** The lists of each caller that have a place and can be broken off, the oldest first. */
   readonly #breakable = new Map<string, Set<ListCaller>>();
   /** Apart from the lists that are sent, so that slow readers keep no page from being made. */
-  readonly #pages = new Shares(limits.searchedPagesMax, limits.searchedPagesPerCallerMax);
+  readonly #pages = new Shares(Infinity, limits.searchedPagesPerCallerMax);
   /** The pages that wait for another one of their caller, since its share is used up. */
   readonly #waiting = new Map<string, WaitingPage[]>();
   #isClosed = false;
@@ -139,9 +139,7 @@ export class ListPool {
     const { caller } = from;
     if (!this.#pages.take(caller, 1)) {
       const waiting = this.#waiting.get(caller) ?? [];
-      // Only a caller that has places waits, so that somebody ends the wait.
-      const hasPlaces = this.#pages.heldBy(caller) > 0;
-      if (!hasPlaces || waiting.length >= limits.waitingPagesPerCallerMax) throw tooManyLists;
+      if (waiting.length >= limits.waitingPagesPerCallerMax) throw tooManyLists;
       if (this.#isClosed) throw abandoned;
       this.#waiting.set(caller, waiting);
       await new Promise<void>((begin, refuse) => waiting.push({ begin, refuse }));
