@@ -16,6 +16,7 @@ const proofs = [
   ['store', { CAIRN_CRASH_STATES: 120_000, CAIRN_KILL_CYCLES: 1000, CAIRN_LOCK_RACES: 1000, CAIRN_HISTORIES: 100 }],
   ['retries', { CAIRN_RETRY_KILLS: 1000 }],
   ['http-fuzz', { CAIRN_FUZZ_REQUESTS: 100_000 }],
+  ['import', { CAIRN_IMPORT_KILLS: 200 }],
   ['changes', { CAIRN_FEED_CUTS: 1000 }],
   ['orders', { CAIRN_TEST_HISTORIES: 3000 }],
   ['cluster.torture', { CAIRN_CLUSTER_OPERATIONS: 200_000 }],
