@@ -274,24 +274,24 @@ function checkFields(fields: unknown, at: string, report: Report, timestamps: bo
   const taken = new Set([...reserved, ...Object.keys(fields)]);
   const checkOne = ([name, field]: readonly [string, unknown]): boolean => {
     const place = at + pointerTo(name);
-    const isReserved = reserved.includes(name);
+    const refuse = (problem: string): false => {
+      report(place, problem);
+      return false;
+    };
     const former = isObject(field) ? field['renamedFrom'] : undefined;
     if (typeof former === 'string') {
       if (taken.has(former))
         report(`${place}/renamedFrom`, `must be the name of no other field, not "${former}"`);
       taken.add(former);
     }
-    const isNamed = !isReserved && /^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name);
-    if (isNamed && !checkField(field, place, report)) return false;
+    if (reserved.includes(name)) return refuse('has a name that is reserved for every record');
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name))
+      return refuse('needs a name of letters and digits');
+    if (!checkField(field, place, report)) return false;
     // The field was checked.
-    const ending = isNamed ? endingOf(field as Field) : '';
-    if (isNamed && name.endsWith(ending) && name !== ending) return true;
-    const ruleOfName = isNamed ? `that ends in "${ending}"` : 'of letters and digits';
-    report(
-      place,
-      isReserved ? 'has a name that is reserved for every record' : `needs a name ${ruleOfName}`,
-    );
-    return false;
+    const ending = endingOf(field as Field);
+    const isNamed = name.endsWith(ending) && name !== ending;
+    return isNamed || refuse(`needs a name that ends in "${ending}"`);
   };
   return Object.entries(fields).map(checkOne).every(Boolean);
 }

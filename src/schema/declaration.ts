@@ -123,9 +123,9 @@ function checkElement(value: unknown, at: string, report: Report): boolean {
 
 /** Checks the declaration of a field whose values callers set and see. */
 export const checkField: Check = (value, at, report) => {
-  const kind = isObject(value) ? value['kind'] : undefined;
-  if (!isObject(value) || !isText(kind) || !Object.hasOwn(ownMembers, kind))
-    return isObject(value) ? aKind(kind, `${at}/kind`, report) : anObject(value, at, report);
+  if (!isObject(value)) return anObject(value, at, report);
+  const { kind } = value;
+  if (!isText(kind) || !Object.hasOwn(ownMembers, kind)) return aKind(kind, `${at}/kind`, report);
   const unique = uniqueKinds.includes(kind) && { unique: maybe(aFlag) };
   if (!members({ ...commonMembers, ...ownMembers[kind], ...unique })(value, at, report))
     return false;
