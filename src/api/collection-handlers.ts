@@ -121,10 +121,7 @@ export function collectionEndpoints<N extends object, C>(
 type TagOf = (revision: number, selection?: string) => string;
 
 function tagsOf<N, C>({ shapeTag }: RoutedCollection<N, C>, { epoch }: CollectionOptions): TagOf {
-  if (shapeTag === undefined)
-    return (revision, selection) => entityTag(epoch(), revision, selection);
-  return (revision, selection = '') =>
-    entityTag(epoch(), revision, selection === '' ? shapeTag : `${shapeTag}-${selection}`);
+  return (revision, selection) => entityTag(epoch(), revision, shapeTag, selection);
 }
 
 const replayed = ['Idempotency-Replayed', 'true'];

@@ -85,11 +85,11 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
  * Returns a strong entity tag (RFC 9110 §8.8.3). No hash is needed: the store's epoch,
- * the revision of the record or collection, and the selected part determine the
- * representation. `selection` names that part; it is empty for all of it.
+ * the revision of the record or collection, the shape of its records and the selected
+ * part determine the representation. `selection` names that part; it is empty for all of it.
  */
-export function entityTag(epoch: string, revision: number, selection = ''): string {
-  return `"${epoch}-${revision}${selection === '' ? '' : `-${selection}`}"`;
+export function entityTag(epoch: string, revision: number, shapeTag = '', selection = ''): string {
+  return `"${epoch}-${revision}${shapeTag && `-${shapeTag}`}${selection && `-${selection}`}"`;
 }
 
 /**
