@@ -3,13 +3,13 @@
  *
  * Format of the ring file (UTF-8 JSON, mode 0600, written whole and renamed into place):
  *
- * {
+ *     {
  *       "format": "cairn-keys-1",
  *       "keys": [
  *         { "secret": "<base64url, 32 to 1,024 bytes>", "createdAt": "<ISO 8601, UTC>" },
  *         { "secret": "…", "createdAt": "…", "retiredAt": "<ISO 8601, UTC>" }
  *       ]
- * }
+ *     }
  *
  * The first key signs and has no `retiredAt`; all others have it. The id of a key is not
  * in the file: it is derived from the secret, so that they always match. All keys are
