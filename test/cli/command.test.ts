@@ -9,8 +9,9 @@ import { passwordFile, readPassword } from '../../src/cli/user.ts';
 import { options, type Environment } from '../../src/config/config.ts';
 import { flagOnly, toggle } from '../../src/config/settings.ts';
 import { version } from '../../src/base/version.ts';
-import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
+import { isLockedRun } from '../.support/locked.ts';
 
 const loud = flagOnly(toggle('loud', 'speak up'));
 
@@ -133,6 +134,20 @@ test('what a system refuses is told with its file, and with what to do', async (
     assert.match(err, message);
     assert.equal(code, 74);
   }
+});
+
+test('versions of Node.js whose parser lets through what is refused are told from those that do', {
+  skip: isLockedRun && 'another program would have to be allowed',
+}, async (t) => {
+  const refused = { '20.19.1': 78, '21.7.3': 78, '22.11.0': 78 };
+  const versions = { ...refused, '20.19.2': 0, '20.20.0': 0, '22.12.0': 0, '26.0.0': 0 };
+  await Promise.all(Object.entries(versions).map(async ([node, code]) => {
+    const other = `Object.defineProperty(process.versions, 'node', { value: '${node}' })`;
+    const program = [...testProgram('../src/main'), '--version'];
+    const cairn = run(t, ['--import', `data:text/javascript,${encodeURIComponent(other)}`, ...program], {});
+    assert.equal(await cairn.ended, code, node);
+    assert.match(code === 0 ? cairn.out : cairn.err, code === 0 ? /^cairn / : /^Cannot run on Node.js .*: Cairn needs/);
+  }));
 });
 
 test('--version and --help say what there is', async () => {
