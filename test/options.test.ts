@@ -104,6 +104,13 @@ test('options keep to what the command line allows, and the refusal names them',
   }
 });
 
+test('a collection that defineCollection did not make is refused by its name', async () => {
+  for (const raw of [{ name: 'books' }, { name: 'books', singular: 'book', fields: {} }]) {
+    const message = '"books" was not declared by defineCollection';
+    await assert.rejects(async () => createAny({ collections: [raw] }), { name: 'InvariantError', message });
+  }
+});
+
 test('options at their bounds are taken', async () => {
   const right: readonly AppOptions[] = [
     { scryptCost: 1, passwordLengthMin: 8 }, { scryptCost: 20, passwordLengthMin: 128 },

@@ -93,6 +93,8 @@ export function openData(
   cluster?: ClusterNode,
 ): Data {
   const { settings, directory, hooks, clock, random, log } = options;
+  const declarations = servedCollections(options);
+  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(options, [], report));
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,
@@ -129,7 +131,6 @@ export function openData(
     ring: keys.ring,
   };
   const sessions = new Sessions(parts);
-  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(options, [], report));
   return {
     keys,
     store,
@@ -137,9 +138,7 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: servedCollections(options).map(
-      (declaration) => new CollectionResource(declaration, shared),
-    ),
+    collections: declarations.map((declaration) => new CollectionResource(declaration, shared)),
   };
 }
 

@@ -1,9 +1,11 @@
+import { invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { aFlag, aText, elements, maybe, members, type Report } from '../schema/declaration.ts';
 import {
   checkCollection,
   checkTogether,
   declare,
+  isDeclared,
   refuseMistakes,
   type CollectionDeclaration,
   type CollectionDefinition,
@@ -40,11 +42,17 @@ interface Served<C> {
   readonly collections?: readonly C[] | undefined;
 }
 
-/** Returns the collections that an app serves. `items` is one of them, unless it is `false`. */
+/**
+ * Returns the collections that an app serves. `items` is one of them, unless it is `false`.
+ * @throws InvariantError for a declaration that `defineCollection` did not make
+ */
 export function servedCollections({
   items: hasItems = true,
   collections = [],
 }: Served<CollectionDeclaration>): readonly CollectionDeclaration[] {
+  for (const each of collections) {
+    invariant(isDeclared(each), `"${each.name}" was not declared by defineCollection`);
+  }
   return hasItems ? [itemsCollection, ...collections] : collections;
 }
 

@@ -1,5 +1,5 @@
 import { notFound, requireOwner, type Access, type Principal } from '../auth/access.ts';
-import { CairnError, invariant } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import { atElement, storedRecordParser, type Draft } from '../schema/check.ts';
@@ -13,7 +13,7 @@ import {
 } from '../schema/field.ts';
 import { looksSame, scalarValue } from '../schema/representation.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import { isDeclared, type CollectionDeclaration } from './collection.ts';
+import type { CollectionDeclaration } from './collection.ts';
 import type { HookedWrites } from './hooks.ts';
 import type { OwnerShares } from './owner-shares.ts';
 import {
@@ -84,10 +84,8 @@ export class CollectionResource {
   readonly #parts: ResourceParts;
   readonly #unique: readonly (readonly [field: string, keyOf: KeyOf])[];
 
-  /** @throws InvariantError for a declaration that `defineCollection` did not make */
   constructor(declaration: CollectionDeclaration, parts: ResourceParts) {
     const { name, fields } = declaration;
-    invariant(isDeclared(declaration), `"${name}" was not declared by defineCollection`);
     const stored: Shape & { readonly ownerId: NumberField } = {
       ...fields,
       ownerId: { kind: 'integer', readOnly: true },
