@@ -102,7 +102,7 @@ async function check(call: Call): Promise<ExitCode> {
   const directory = dataDirectory(call);
   const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress?.(`checking ${directory}`);
-  const tables = await tablesOf(call, directory);
+  const tables = tablesOf(directory, declared);
   const found = await checkStore(new NodeFiles(directory), tables);
   const findings = [
     ...problemsOf(found.damage).map(failure),
@@ -168,7 +168,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 async function repair(call: Call): Promise<ExitCode> {
   const { terminal } = call;
   const [source, target] = [dataDirectory(call), targetOf(call)];
-  const tables = await tablesOf(call, source);
+  const tables = tablesOf(source, await declarationsOf(call.read(options.collections)));
   const found = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, {
     ...offlineOptions(terminal),
     credentials: endedByLoss,
@@ -219,8 +219,7 @@ function showCopy(terminal: Terminal, copy: Copy, target: string): void {
 }
 
 /** Returns what makes the empty tables of a server that has the declared collections. */
-async function tablesOf(call: Call, directory: string): Promise<TablesOf> {
-  const declarations = await declarationsOf(call.read(options.collections));
+function tablesOf(directory: string, declarations: Partial<Declarations> = {}): TablesOf {
   return openData(completeOptions({ directory, ...declarations })).store.freshTables;
 }
 
