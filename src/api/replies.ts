@@ -37,9 +37,12 @@ export function shown(
   return { status, fields: [...revalidatedJson, 'ETag', tag, ...fields], body };
 }
 
-/** Returns 304 (RFC 9110 §15.4.5): the caller has this version already. */
-export function notModified(tag: string): Reply {
-  return { status: 304, fields: [...revalidated, 'ETag', tag], body: undefined };
+/**
+ * Returns 304 (RFC 9110 §15.4.5): the caller has this version already. `fields` are those of
+ * the representation by which caches choose and name it.
+ */
+export function notModified(tag: string, fields: readonly string[] = []): Reply {
+  return { status: 304, fields: [...revalidated, 'ETag', tag, ...fields], body: undefined };
 }
 
 /** Returns JSON text that must not be cached. */

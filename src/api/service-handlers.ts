@@ -124,11 +124,9 @@ function accountEndpoints(
       if (principal === localAdministrator) throw nobodySignsIn;
       const user = found(records.users.get(userId));
       const tag = entityTag(epoch(), user.revision);
-      if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(200, tag, writeUser(user), [
-        'Content-Location',
-        `${request.basePath}/users/${userId}`,
-      ]);
+      const location = ['Content-Location', `${request.basePath}/users/${userId}`];
+      if (isUnchanged(request, tag)) return notModified(tag, location);
+      return shown(200, tag, writeUser(user), location);
     },
 
     dashboard(call) {
@@ -182,8 +180,9 @@ function serverEndpoints(services: Services): Endpoint[] {
 
     async describe({ request }) {
       const { body, tag, fields } = (await services.description()).for(request);
-      if (isUnchanged(request, tag)) return notModified(tag);
-      return shown(200, tag, body, [...fields, 'Vary', 'Accept-Encoding']);
+      const vary = ['Vary', 'Accept-Encoding'];
+      if (isUnchanged(request, tag)) return notModified(tag, vary);
+      return shown(200, tag, body, [...fields, ...vary]);
     },
 
     status: () => unstoredReply(200, services.status()),

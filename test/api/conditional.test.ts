@@ -28,6 +28,18 @@ test('a record and its collection have strong entity tags that change only when 
   assert.notEqual(await tagOf('/items'), all);
 });
 
+test('RFC 9110 §15.4.5: 304 has the fields by which caches choose and name what they have', async (t) => {
+  const { as } = await openTestApp(t, { withoutPort: true });
+  const [caller, holder] = [await as('member'), await as('member', { 'if-none-match': '*' })];
+  for (const target of ['/me', '/openapi.json', '/users/2']) {
+    const [full, held] = [await caller('GET', target), await holder('GET', target)];
+    assert.deepEqual([full.status, held.status], [200, 304]);
+    for (const name of ['cache-control', 'vary', 'etag', 'content-location']) {
+      assert.equal(held.field(name), full.field(name), `${target} ${name}`);
+    }
+  }
+});
+
 test('RFC 9110 §13.1.2: a caller that has the current version gets 304, for lists too', async (t) => {
   const { ask, as } = await openTestApp(t);
   const admin = await as('admin');
