@@ -112,8 +112,8 @@ function operation(operationId: string, route: Route): JsonObject {
     ...(body !== undefined && { requestBody: requestBody(body) }),
     responses: {
       [reply.status]: success(route),
-      ...(conditional && method === 'GET' && { 304: unchanged }),
-      ...(route.signInAt !== undefined && { 303: redirected, 304: unchanged }),
+      ...(conditional && method === 'GET' && { 304: unchanged(route) }),
+      ...(route.signInAt !== undefined && { 303: redirected, 304: unchanged(route) }),
       ...Object.fromEntries(refusals),
     },
   };
@@ -219,6 +219,12 @@ function success({ reply, signInAt }: Route): JsonObject {
   return { description, headers: described, ...(schema && { content }) };
 }
 
+/** Returns the response 304, which names the version and its place as 200 does. */
+function unchanged({ reply: { headers = [] } }: Route): JsonObject {
+  const place = headers.filter((name) => name === 'Content-Location');
+  return { description: 'You have the current version.', headers: headersOf(['ETag', ...place]) };
+}
+
 /** Statuses that any request can get. */
 const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
 
@@ -303,7 +309,6 @@ const requestIdHeader: JsonObject = {
   required: true,
   schema: text,
 };
-const unchanged = { description: 'You have the current version.', headers: headersOf(['ETag']) };
 const redirected = {
   description: 'A browser has to sign in at this path first.',
   headers: {
