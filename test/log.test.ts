@@ -83,6 +83,10 @@ test('the requests of 20 ms are written at once, and other lines without delay',
   log.message('notice', 'Cairn serves');
   await pass(1);
   assert.equal(batches.length, 2);
+  log.request(entry);
+  log.security('login', {});
+  await pass(1);
+  assert.equal(batches.length, 3, 'though a request was gathered before');
 });
 
 for (const format of ['json', 'pretty'] as const) {
@@ -286,4 +290,22 @@ test('closing waits for a reader, but not for ever', async () => {
   const log = logTo(stream);
   log.request(entry);
   await log.close(10);
+});
+
+test('closing waits for the lines that came while others were dropped', async (t) => {
+  const pass = stopTime(t);
+  const { stream, batches, take } = createSink(true);
+  const log = logTo(stream);
+  log.security('login', {});
+  await pass(gatheringMs);
+  while (log.dropped === 0) log.request(entry);
+  let isClosed = false;
+  const closed = log.close(1000).then(() => (isClosed = true));
+  for (let batch = 1; batch <= 2; batch += 1) {
+    await pass(gatheringMs);
+    assert.deepEqual([batches.length, isClosed], [batch, false], 'a batch is still being written');
+    take();
+  }
+  await closed;
+  assert.match(batches.join(''), /"lines":1\}\n$/);
 });

@@ -238,6 +238,8 @@ class LineQueue {
   readonly #onDropped: (lines: number) => void;
   /** The lines for the next batch. */
   #waiting = '';
+  /** Whether one of them is kept, and so is not gathered with others. */
+  #hasKept = false;
   #isWriting = false;
   #droppedReported = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -251,8 +253,8 @@ class LineQueue {
   }
 
   /**
-   * Adds a line. A kept line is dropped only if 16 MiB wait, and is written without
-   * delay.
+   * Adds a line. A kept line is dropped only if 16 MiB wait, and is written as soon as the sink
+   * has accepted what was written before.
    */
   add(line: string, isKept: boolean): void {
     if (this.#waiting.length > (isKept ? keptMax : waitingMax)) {
@@ -260,7 +262,8 @@ class LineQueue {
       return;
     }
     this.#waiting += line;
-    this.#schedule(isKept ? 0 : flushMs);
+    this.#hasKept ||= isKept;
+    this.#schedule();
   }
 
   close(timeoutMs: number): Promise<void> {
@@ -274,11 +277,11 @@ class LineQueue {
     });
   }
 
-  /** Writes the next batch when it is long enough, and at the latest after `delayMs`. */
-  #schedule(delayMs: number): void {
+  /** Writes the next batch if it is urgent or long enough, and else a little later. */
+  #schedule(): void {
     if (this.#isWriting) return;
-    if (this.#waiting.length >= batchLength) void this.#writeBatch();
-    else this.#timer ??= setTimeout(() => void this.#writeBatch(), delayMs);
+    if (this.#hasKept || this.#waiting.length >= batchLength) void this.#writeBatch();
+    else this.#timer ??= setTimeout(() => void this.#writeBatch(), flushMs);
   }
 
   async #writeBatch(): Promise<void> {
@@ -287,14 +290,15 @@ class LineQueue {
     this.#isWriting = true;
     const batch = Buffer.from(this.#waiting);
     this.#waiting = '';
+    this.#hasKept = false;
     await this.#writeWhole(batch);
-    this.#isWriting = false;
     const lines = this.dropped - this.#droppedReported;
     this.#droppedReported = this.dropped;
     if (lines > 0) this.#onDropped(lines);
+    this.#isWriting = false;
     if (this.#waiting === '') this.#whenEmpty?.();
     else if (this.#whenEmpty !== undefined) await this.#writeBatch();
-    else this.#schedule(flushMs);
+    else this.#schedule();
   }
 
   /** Writes all bytes, and tries again each second while the sink does not accept them. */
