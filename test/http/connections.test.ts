@@ -796,6 +796,23 @@ test('slow bodies do not count as requests in flight, and share a bound in bytes
   for (const client of [...slow, large]) client.socket.destroy();
 });
 
+test('a slow body does not count as in flight either where something was waited for before it', async (context) => {
+  const { wait, open } = gatedHandler();
+  const confirmed: Handle = async (request) => {
+    await wait(request);
+    return text(String(await request.receiveBody(1000)));
+  };
+  const { server, port } = await start(context, {}, { 'POST /confirmed': confirmed });
+  const { inFlight } = server.pools;
+  const client = new RawClient(port).send(`POST /confirmed ${host}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n`);
+  await until(() => inFlight.sum === 1, 'it waits for the gate');
+  open();
+  assert.equal((await client.reply()).status, 100);
+  assert.equal(inFlight.sum, 0);
+  assert.equal((await client.send('ab').reply()).body, 'ab');
+  assert.equal(inFlight.sum, 0);
+});
+
 /** Takes large bodies; the user who sends one is named by the query. */
 const upload: Handle = async (request) => {
   const [, user] = request.target.split('?');
