@@ -83,7 +83,12 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     if (value === undefined || (typeof value === 'string' && value !== '')) continue;
     throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
   }
-  if (cluster !== undefined) checkCluster(cluster, directory);
+  if (cluster !== undefined) checkCluster(cluster);
+  if (cluster !== undefined && directory !== undefined) {
+    throw new RangeError(
+      'Cannot use cluster: directory must be left out, because etcd has the data',
+    );
+  }
   return {
     ...options,
     settings: settingsOf(options),
@@ -96,15 +101,11 @@ export function completeOptions(options: AppOptions): CompleteOptions {
 }
 
 /** @throws RangeError for a value that the command line does not allow either */
-function checkCluster(cluster: ClusterOptions, directory: string | undefined): void {
-  const { members, prefix, sessions } = clusterKinds;
-  if (directory !== undefined || !isAllowed(members, cluster.members)) {
-    const needed = `must have members, ${members.allowed}, and needs no directory`;
-    throw new RangeError(`Cannot use cluster: ${needed}`);
-  }
-  for (const [name, kind] of Object.entries({ prefix, sessions })) {
+function checkCluster(cluster: ClusterOptions): void {
+  for (const [name, kind] of Object.entries(clusterKinds)) {
     const value: unknown = Reflect.get(cluster, name);
-    if (value === undefined || isAllowed(kind, value)) continue;
+    const isLeftOut = value === undefined && name !== 'members';
+    if (isLeftOut || isAllowed(kind, value)) continue;
     throw new RangeError(`Cannot use cluster.${name}: must be ${kind.allowed}`);
   }
 }
