@@ -126,8 +126,8 @@ test('secrets come from a variable or a file, never both, and are never quoted',
 test('a variable that looks like an option and is none is reported, with the one that was meant', () => {
   const environment = { CAIRN_PROT: '1', CAIRN_PORT: '1', CAIRN_SECRET_FILE: 'x', PATH: 'x', CAIRN_DATA_FILE: 'x' };
   assert.deepEqual(unknownVariables(environment), [
-    'The variable CAIRN_DATA_FILE is no option; did you mean CAIRN_DATA?',
-    'The variable CAIRN_PROT is no option; did you mean CAIRN_PORT?',
+    'The variable CAIRN_DATA_FILE is no option; did you mean "CAIRN_DATA"?',
+    'The variable CAIRN_PROT is no option; did you mean "CAIRN_PORT"?',
   ]);
   assert.deepEqual(unknownVariables({ CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER: '1' }), [
     'The variable CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER is no option',

@@ -1,11 +1,9 @@
-/** Returns the known word that is most similar to a word; `undefined` if none is similar. */
-export type Nearest = (word: string) => string | undefined;
-
 /**
- * Prepares the search for words similar to one of `known`. Each search then looks only at
- * the pairs of characters that words share, however many words there are.
+ * Returns a function that finds the word of `known` that is most similar to a word;
+ * `undefined` if none is similar. Each search looks only at the pairs of characters that
+ * words share, however many words there are.
  */
-export function nearestOf(known: Iterable<string>): Nearest {
+export function nearestOf(known: Iterable<string>): (word: string) => string | undefined {
   const words = [...new Set(known)].map((word) => ({ word, size: pairsOf(word).size }));
   /** The places in `words` of the words that have a pair. */
   const places = new Map<string, number[]>();

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { limits } from '../base/limits.ts';
-import { nearest } from '../base/nearest.ts';
+import { didYouMean } from '../base/nearest.ts';
 import { isLoopback } from '../base/network.ts';
 import { ruleViolation } from '../schema/rules.ts';
 import { errorCode } from '../store/disk/files.ts';
@@ -262,11 +262,7 @@ export function unknownVariables(environment: Environment): string[] {
   return Object.keys(environment)
     .filter(isUnknown)
     .sort()
-    .map((name) => {
-      const meant = nearest(name, known);
-      const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
-      return `The variable ${name} is no option${hint}`;
-    });
+    .map((name) => `The variable ${name} is no option${didYouMean(name, known)}`);
 }
 
 /**
