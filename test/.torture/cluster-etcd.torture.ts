@@ -147,7 +147,8 @@ test('references and unique values hold over five nodes and three members, one o
     t.after(() => store.close());
   }
   const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
-  const asking = askBlogs(seeded(seed), [...nodes, ...nodes, ...nodes, ...nodes], 200);
+  // No checkpoints: a node of a member that is silent for seconds could miss two of them, which ends it (A4).
+  const asking = askBlogs(seeded(seed), [...nodes, ...nodes, ...nodes, ...nodes], 200, 0);
   await until(() => (nodes[0]?.store.status().sequence ?? 0) > 300, 60_000);
   await etcd.kill(1);
   await delay(2000);

@@ -90,7 +90,7 @@ export async function checkBlogHistory(
  * that it has on the model, in the order of the commits, and what is there at last is what the model has. An operation
  * that wrote nothing comes right before the commit that it would have been.
  */
-export async function askBlogs(next: () => number, blogs: readonly Blog[], calls: number) {
+export async function askBlogs(next: () => number, blogs: readonly Blog[], calls: number, checkpointShare = 0.02) {
   const history: { called: number; answered: number; rank: number; operation: Operation; outcome: string }[] = [];
   let now = 0;
   await Promise.all(blogs.map(async (blog) => {
@@ -103,7 +103,7 @@ export async function askBlogs(next: () => number, blogs: readonly Blog[], calls
       const rank = (last?.sequence ?? 0) + (hasWritten ? 0.5 : 0);
       history.push({ called, answered: (now += 1), rank, operation, outcome });
       if (next() < 0.3) await turns(1 + Math.floor(next() * 3));
-      if (next() < 0.02) await blog.store.checkpoint();
+      if (next() < checkpointShare) await blog.store.checkpoint();
       await blog.pass(100);
     }
   }));
