@@ -1,6 +1,6 @@
 import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
-import { unconditional, type CollectionResource } from '../collections/resource.ts';
+import { localTarget, type CollectionResource } from '../collections/resource.ts';
 import { acceptNew, draft } from '../schema/check.ts';
 import { representationOf } from '../schema/representation.ts';
 
@@ -26,11 +26,6 @@ export function programCollection(resource: CollectionResource): ProgramCollecti
   const { fields, records } = resource;
   const rules = { shape: fields };
   const shown = (record: object): JsonObject => representationOf(fields, record);
-  const target = (id: number) => ({
-    principal: localAdministrator,
-    id,
-    precondition: unconditional,
-  });
   return {
     get(id) {
       const record = records.get(id);
@@ -43,8 +38,8 @@ export function programCollection(resource: CollectionResource): ProgramCollecti
     },
     async change(id, patch) {
       const change = draft('patch', rules, patch, localAdministrator);
-      return shown((await resource.change(target(id), change)).record);
+      return shown((await resource.change(localTarget(id), change)).record);
     },
-    remove: (id) => resource.remove(target(id)),
+    remove: (id) => resource.remove(localTarget(id)),
   };
 }

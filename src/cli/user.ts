@@ -8,7 +8,7 @@ import { openData } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { localAdministrator, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
-import { unconditional, type Target } from '../collections/resource.ts';
+import { localTarget } from '../collections/resource.ts';
 import { options } from '../config/config.ts';
 import { choice, flagOnly, option, text, UsageError } from '../config/settings.ts';
 import { silentLog, type Log } from '../observability/log.ts';
@@ -68,9 +68,9 @@ export const userCommands: readonly Command[] = [
     ...storeAccess,
     options: passwordOptions,
     run: (call) =>
-      withUser(call, async (users, target, { email }) => {
-        await change(users, target, { password: await readPassword(call) });
-        await forgetPassword(call, users, target.id);
+      withUser(call, async (users, { id, email }) => {
+        await change(users, id, { password: await readPassword(call) });
+        await forgetPassword(call, users, id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -80,8 +80,8 @@ export const userCommands: readonly Command[] = [
     operands: ['EMAIL', 'ROLE'],
     ...storeAccess,
     run: (call) =>
-      withUser(call, async (users, target, { email }) => {
-        const record = await change(users, target, { role: call.operands[1] ?? '' });
+      withUser(call, async (users, { id, email }) => {
+        const record = await change(users, id, { role: call.operands[1] ?? '' });
         return `${email} now has the role ${record.role}\n`;
       }),
   },
@@ -91,9 +91,9 @@ export const userCommands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess,
     run: (call) =>
-      withUser(call, async (users, target, { email }) => {
-        await users.remove(target);
-        await forgetPassword(call, users, target.id);
+      withUser(call, async (users, { id, email }) => {
+        await users.remove(localTarget(id));
+        await forgetPassword(call, users, id);
         return `${email} is removed\n`;
       }),
   },
@@ -116,8 +116,8 @@ async function forgetPassword(call: Call, users: Users, userId: number): Promise
   await forgetAdminPassword(place, users, userId);
 }
 
-async function change(users: Users, target: Target, body: JsonObject): Promise<UserRecord> {
-  return (await users.change(target, users.draft(localAdministrator, body))).record;
+async function change(users: Users, id: number, body: JsonObject): Promise<UserRecord> {
+  return (await users.change(localTarget(id), users.draft(localAdministrator, body))).record;
 }
 
 function line(user: UserRecord): string {
@@ -130,7 +130,7 @@ function line(user: UserRecord): string {
  */
 function withUser(
   call: Call,
-  work: (users: Users, target: Target, user: UserRecord) => Promise<string>,
+  work: (users: Users, user: UserRecord) => Promise<string>,
 ): Promise<void> {
   const [email = ''] = call.operands;
   return withUsers(call, (users) => {
@@ -139,12 +139,7 @@ function withUser(
       const address = JSON.stringify(email);
       throw new UsageError(`Cannot find the user: no user has the address ${address}`);
     }
-    const target = {
-      principal: localAdministrator,
-      id: user.id,
-      precondition: unconditional,
-    };
-    return work(users, target, user);
+    return work(users, user);
   });
 }
 

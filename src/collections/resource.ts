@@ -1,4 +1,10 @@
-import { notFound, requireOwner, type Access, type Principal } from '../auth/access.ts';
+import {
+  localAdministrator,
+  notFound,
+  requireOwner,
+  type Access,
+  type Principal,
+} from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
@@ -49,15 +55,20 @@ export interface Precondition {
   check(revision: number): void;
 }
 
-/** A precondition that always holds. */
-export const unconditional: Precondition = { demand: () => {}, check: () => {} };
-
 /** A request to change or remove one record. */
 export interface Target {
   readonly principal: Principal;
   readonly id: number;
   readonly precondition: Precondition;
   readonly address?: string;
+}
+
+/** A precondition that always holds. */
+const unconditional: Precondition = { demand: () => {}, check: () => {} };
+
+/** Returns the target of a command or a program, which may change every record. */
+export function localTarget(id: number): Target {
+  return { principal: localAdministrator, id, precondition: unconditional };
 }
 
 /** Returns the record itself. @throws CairnError `not_found` if there is none */

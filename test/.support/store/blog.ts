@@ -9,7 +9,7 @@ import { HookedWrites } from '../../../src/collections/hooks.ts';
 import { IdempotencyKeys } from '../../../src/collections/idempotency.ts';
 import { OwnerShares } from '../../../src/collections/owner-shares.ts';
 import { Relations } from '../../../src/collections/references.ts';
-import { CollectionResource, unconditional, type NewEntry } from '../../../src/collections/resource.ts';
+import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
 import { draft } from '../../../src/schema/check.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
@@ -114,15 +114,14 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     return [name, new CollectionResource(declaration, parts)];
   }));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
-  const target = (id: number) => ({ principal: localAdministrator, id, precondition: unconditional });
   // The values have the types that the shapes demand.
   const input = (values: Values): NewEntry => values as NewEntry;
   const start = (operation: Operation): Promise<unknown> => {
     const resource = of(operation.name);
-    if (operation.kind === 'remove') return resource.remove(target(operation.id));
+    if (operation.kind === 'remove') return resource.remove(localTarget(operation.id));
     if (operation.kind === 'patch') {
       const patch = Object(operation.values);
-      return resource.change(target(operation.id), draft('patch', { shape: resource.fields }, patch, {}));
+      return resource.change(localTarget(operation.id), draft('patch', { shape: resource.fields }, patch, {}));
     }
     const [first = {}, ...others] = operation.records;
     if (others.length === 0) return resource.create(localAdministrator, input(first));
