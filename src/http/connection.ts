@@ -10,6 +10,7 @@ import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { corsFields } from './cors.ts';
 import { Exchange, overloaded, problemOf, type HttpServerOptions, type Pools } from './exchange.ts';
 import { isStreamed, type Reply, type StreamedBody } from './message.ts';
+import type { Pace } from './pace.ts';
 
 /** What the connections of a server share. */
 export interface Shared {
@@ -19,8 +20,8 @@ export interface Shared {
   unanswered: number;
   /** Replies that are being streamed, or that the system has not accepted yet. */
   sending: number;
-  /** When the next reply may be sent that says that there is no room (`Clock.elapsed`). */
-  nextOverloadMs: number;
+  /** The replies that say that there is no room. */
+  readonly overloads: Pace;
   /** Open connections to the server's own ports. */
   readonly connections: number;
   /** Whether every reply ends its connection, since the server is stopping. */
@@ -57,6 +58,8 @@ export class Connection {
   #latest: Exchange | undefined;
   /** The reply to the latest request, while it is held back. */
   #held: Reply | undefined;
+  /** The reply to the latest request, while it waits since too many others have no room. */
+  #overload: Reply | undefined;
   /** Whether the connection ends with the reply to the latest request. */
   #isClosing = false;
   /** Whether further requests have arrived, which are ignored. */
@@ -72,7 +75,10 @@ export class Connection {
     this.#shared = shared;
     this.#peer = { address, encrypted: 'encrypted' in socket };
     this.#isProxy = shared.options.proxies(address);
-    socket.once('close', () => this.#latest?.abandon());
+    socket.once('close', () => {
+      shared.overloads.forget(this.#sendOverload);
+      this.#latest?.abandon();
+    });
   }
 
   /** Answers a request that has just arrived. */
@@ -192,14 +198,17 @@ export class Connection {
    */
   #send(exchange: Exchange, reply: Reply): void {
     const shared = this.#shared;
-    const { clock, limits } = shared.options;
-    if (reply.isOverload !== true || shared.isDraining) return this.#sendNow(exchange, reply);
-    const nowMs = clock.elapsed();
-    const atMs = Math.max(shared.nextOverloadMs, nowMs);
-    shared.nextOverloadMs = atMs + 1000 / limits.overloadsPerSecondMax;
-    if (atMs === nowMs) this.#sendNow(exchange, reply);
-    else setTimeout(() => this.#sendNow(exchange, reply), atMs - nowMs);
+    const isPaced = reply.isOverload === true && !shared.isDraining && !this.#socket.destroyed;
+    if (!isPaced) return this.#sendNow(exchange, reply);
+    this.#overload = reply;
+    shared.overloads.run(this.#sendOverload);
   }
+
+  readonly #sendOverload = (): void => {
+    const [exchange, overload] = [this.#latest, this.#overload];
+    this.#overload = undefined;
+    if (exchange !== undefined && overload !== undefined) this.#sendNow(exchange, overload);
+  };
 
   #sendNow(exchange: Exchange, reply: Reply): void {
     const { status, body } = reply;

@@ -10,6 +10,7 @@ import { networkOf, plainAddress } from '../base/network.ts';
 import { Shares } from '../base/shares.ts';
 import { Connection, type Shared } from './connection.ts';
 import type { HttpServerOptions, Pools } from './exchange.ts';
+import { Pace } from './pace.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
@@ -35,7 +36,7 @@ export class HttpServer implements Shared {
   readonly pools: Pools;
   unanswered = 0;
   sending = 0;
-  nextOverloadMs = 0;
+  readonly overloads: Pace;
   connections = 0;
   /** Connections closed at once because a limit was reached. */
   refused = 0;
@@ -60,6 +61,7 @@ export class HttpServer implements Shared {
       waiting: new Shares(bounds.waitingBytesMax, bounds.waitingBytesPerCallerMax),
     };
     this.#perNetwork = new Shares(Infinity, bounds.connectionsPerAddressMax);
+    this.overloads = new Pace(options.clock, bounds.overloadsPerSecondMax);
   }
 
   /**
@@ -116,6 +118,7 @@ export class HttpServer implements Shared {
    */
   async drain(timeoutMs: number = this.options.limits.drainTimeoutMs): Promise<number> {
     this.isDraining = true;
+    this.overloads.runAll();
     // Only stops listening. `close` of node:http would also close connections whose reply
     // has not been read yet, because it takes them for idle.
     const closed = this.#servers.map(

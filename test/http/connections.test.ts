@@ -671,7 +671,8 @@ test('503s for lack of room are sent at a pace, while others are answered, until
     if ((count += 1) === 3) open();
     throw new CairnError('overloaded', 'Cannot do it: there is no room');
   };
-  const clock = { ...systemClock, elapsed: () => 1000 };
+  let nowMs = 1000;
+  const clock = { ...systemClock, elapsed: () => nowMs };
   const listener = await start(context, { overloadsPerSecondMax: 1 / 60 }, { 'GET /full': full }, { clock });
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const asked = Array.from({ length: 3 }, () => new RawClient(listener.port).send(`GET /full ${host}\r\n`));
@@ -679,6 +680,7 @@ test('503s for lack of room are sent at a pace, while others are answered, until
   await assertServes(listener);
   const answered = (): number => asked.filter(({ unread }) => unread.startsWith('HTTP/1.1 503')).length;
   for (const [minutes, expected] of [[0, 1], [1, 2], [1, 3]] as const) {
+    nowMs += minutes * 60_000;
     context.mock.timers.tick(minutes * 60_000);
     while (answered() < expected) await new Promise(setImmediate);
     await assertServes(listener);
@@ -689,6 +691,44 @@ test('503s for lack of room are sent at a pace, while others are answered, until
   const atOnce = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
   assert.equal((await atOnce.reply()).status, 503);
   for (const client of [...asked, atOnce]) client.socket.destroy();
+});
+
+test('a held 503 takes no time once its caller has gone, and is sent when the server stops', async (context) => {
+  let asked = 0;
+  let wake = (): void => undefined;
+  const full: Handle = () => {
+    asked += 1;
+    wake();
+    throw new CairnError('overloaded', 'Cannot do it: there is no room');
+  };
+  let nowMs = 1000;
+  const clock = { ...systemClock, elapsed: () => nowMs };
+  const bounds = { overloadsPerSecondMax: 1 / 60, drainTimeoutMs: 5000 };
+  const listener = await start(context, bounds, { 'GET /full': full }, { clock });
+  const ask = async (): Promise<RawClient> => {
+    const heard = new Promise<void>((resolve) => (wake = resolve));
+    const client = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
+    await heard;
+    return client;
+  };
+  const first = await ask();
+  assert.equal((await first.reply()).status, 503);
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const gone = await Promise.all([await ask(), await ask(), await ask()]);
+  for (const { socket } of gone) socket.resetAndDestroy();
+  while (listener.server.connections > 1) await new Promise(setImmediate);
+  const [second, third] = [await ask(), await ask()];
+  assert.equal(asked, 6);
+  nowMs += 60_000;
+  context.mock.timers.tick(60_000);
+  context.mock.timers.reset();
+  assert.equal((await second.reply()).status, 503);
+  assert.equal(third.unread, '');
+  const stopped = listener.server.drain();
+  assert.equal((await third.reply()).fields.get('connection'), 'close');
+  for (const { socket } of [first, second, third]) socket.destroy();
+  assert.equal(await stopped, 0);
+  assert.equal(listener.answered.length, 3);
 });
 
 test('a caller has a share of the requests in flight, and others are answered beyond it', async (context) => {
