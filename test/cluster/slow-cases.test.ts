@@ -175,6 +175,22 @@ suite('slow cases', { concurrency: true }, () => {
     assert.deepEqual(etcd.requests[0]?.body, etcd.requests[1]?.body);
   });
 
+  test('A8: a token that a restored etcd does not answer is renewed', async (t) => {
+    const etcd = await startEtcd(t);
+    etcd.users.set('cairn', 'secret');
+    const client = new Etcd({ members: etcd.addresses, user: { name: 'cairn', password: 'secret' } }, 0);
+    t.after(() => client.close());
+    await client.txn({ success: [put('k', '1')] });
+    // Its tokens contain an index of its log, and it waits for that of an earlier one.
+    let isRenewed = false;
+    etcd.onRequest = ({ path }) => {
+      isRenewed ||= path.endsWith('authenticate');
+      return isRenewed ? undefined : { heldMs: 60_000, then: 'apply' };
+    };
+    await client.txn({ success: [put('k', '2')] }, AbortSignal.timeout(8000));
+    assert.equal(etcd.get('k'), '2');
+  });
+
   test('a command that reaches no member of etcd for 10 s ends', async () => {
     const environment = { CAIRN_CLUSTER: 'https://127.0.0.1:1' };
     const { code, out, err } = await runCommand(userCommands, ['user', 'list'], '', environment);

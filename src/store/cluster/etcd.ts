@@ -4,7 +4,8 @@
  *   case  what is found                       what is done
  *   ----  ----------------------------------  ------------------------------------------
  *   A7    too many requests                   the same again after a pause
- *   A8    the token has expired               a new token, and the same again
+ *   A8    the token has expired, or no        a new token, and the same again
+ *         member answers it
  */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -174,7 +175,10 @@ export class Etcd {
         }
         isCertain = false;
         this.#index += 1;
-        if (attempt % this.#options.members.length === 0) await sleep(pauseMs);
+        if (attempt % this.#options.members.length > 0) continue;
+        // A restored etcd does not answer the tokens that it gave before.
+        this.#token = '';
+        await sleep(pauseMs);
       }
     }
   }
