@@ -144,10 +144,7 @@ export class ChangeFeed {
     }
     const listener: Listener = { wake: () => {} };
     this.#listeners.add(listener);
-    this.#heartbeatTimer ??= setInterval(() => {
-      this.#heartbeats += 1;
-      void this.#wakeAll();
-    }, limits.heartbeatMs).unref();
+    if (!this.#isClosed) this.#startHeartbeats();
     const leave = (): void => {
       if (this.#listeners.delete(listener)) this.#shares.give(caller, 1);
       listener.wake();
@@ -156,6 +153,13 @@ export class ChangeFeed {
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
     return this.#stream(request, followed, listener, leave);
+  }
+
+  #startHeartbeats(): void {
+    this.#heartbeatTimer ??= setInterval(() => {
+      this.#heartbeats += 1;
+      void this.#wakeAll();
+    }, limits.heartbeatMs).unref();
   }
 
   #followedBy({ principal, collections }: FeedRequest): ReadonlySet<Source> {

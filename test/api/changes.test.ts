@@ -417,3 +417,13 @@ test('listeners that never read cost bounded memory, and are cut off', async (t)
   for (const socket of sockets) socket.destroy();
   await until(() => app.load().listeners === 0, 'all have left');
 });
+
+test('a listener that comes while the app closes leaves no timer behind', async (t) => {
+  const timers = t.mock.method(globalThis, 'setInterval');
+  const app = await createApp({ auth: 'none' });
+  const before = timers.mock.callCount();
+  const closing = app.close();
+  assert.match((await app.inject({ target: '/changes' })).body, /^retry: /);
+  await closing;
+  assert.equal(timers.mock.callCount(), before);
+});
