@@ -23,8 +23,8 @@ export function passwordFileIn(directory: string): PasswordPlace {
   return {
     async keep(password) {
       const files = new NodeFiles(directory);
-      await files.prepare();
       try {
+        await files.prepare();
         await replaceFile(files, fileName, Buffer.from(`${password}\n`));
       } finally {
         await files.close();

@@ -67,8 +67,8 @@ export const keyCommands: readonly Command[] = [
 async function rotate(files: Files): Promise<string> {
   const temporary = temporaryName('rotation');
   let kid = '';
-  await files.prepare();
   try {
+    await files.prepare();
     await writeSynced(files, temporary, 'exclusive', async (file) => {
       const ring = nextRing(await readKeyRing(files));
       kid = ring.keys[0].kid;

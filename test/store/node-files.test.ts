@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -45,6 +48,14 @@ test('root is refused in the directory of another user, with the command to use 
   const message = new RegExp(`^Cannot use ${directory} as root: .*; run the same command by sudo -u '#1234'$`);
   await assert.rejects(createApp({ directory }), { message });
   assert.deepEqual(readdirSync(directory), []);
+});
+
+test('a directory that cannot be synced is refused, and not kept open', onLinux, async () => {
+  const directory = realpathSync('/proc/self');
+  await assert.rejects(createApp({ directory }), { code: 'EINVAL' });
+  const open = readdirSync('/proc/self/fd').map((descriptor) => join('/proc/self/fd', descriptor));
+  const paths = open.filter((link) => existsSync(link)).map((link) => readlinkSync(link));
+  assert.ok(!paths.includes(directory), paths.join());
 });
 
 test('no link is written through', { skip: isLockedRun && 'its own directory is all within reach' }, async (t) => {

@@ -12,7 +12,7 @@ export interface Files {
   readonly syncsDirectories: boolean;
   /** Called first. Makes the directory where it is absent, with mode 0700. */
   prepare(): Promise<void>;
-  /** Called last. */
+  /** Called last, also where `prepare` has failed. */
   close(): Promise<void>;
   /** The names in the directory, in no order. There are none where it is absent. */
   list(): Promise<string[]>;

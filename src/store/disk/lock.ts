@@ -90,8 +90,8 @@ export class DirectoryLock {
    */
   static async acquire(options: LockOptions, onLost: () => void): Promise<DirectoryLock> {
     const { files, clock, random, machine } = options;
-    await files.prepare();
     try {
+      await files.prepare();
       const since = new Date(clock.now()).toISOString();
       const holder = { ...machine.self(), since, token: random(16).toString('hex') };
       const content = Buffer.from(`${JSON.stringify(holder)}\n`);

@@ -75,7 +75,6 @@ export class NodeFiles implements Files {
     this.#handle ??= await open(this.directory, O_RDONLY | O_DIRECTORY);
     const { uid } = await this.#handle.stat();
     if (uid !== 0 && process.getuid?.() === 0) {
-      await this.close();
       throw new FatalError(
         74,
         `Cannot use ${this.directory} as root: it belongs to another user, ` +
