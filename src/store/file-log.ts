@@ -28,7 +28,7 @@ export interface FileLogOptions extends LockOptions {
   readonly spareBytes: number;
 }
 
-/** How often the disk is asked for its free bytes. */
+/** How often the disk is asked for its free bytes, if it has answered by then. */
 const watchMs = 1000;
 /** The shortest time between two checkpoints on a full disk (to drop what was removed) or at rest. */
 const checkpointPauseMs = 30_000;
@@ -126,7 +126,10 @@ export class FileLog implements CommitLog {
         this.#setFull(true);
       });
       this.#client = client;
-      this.#stopWatching = machine.every(watchMs, () => void this.#watch());
+      let watching: Promise<void> | undefined;
+      this.#stopWatching = machine.every(watchMs, () => {
+        watching ??= this.#watch().finally(() => (watching = undefined));
+      });
       return { epoch, sequence };
     } catch (error) {
       await this.#lock?.release();
@@ -306,11 +309,10 @@ export class FileLog implements CommitLog {
 
   /** Finds out early that there is little room, or that there is room again, and that it is at rest. */
   async #watch(): Promise<void> {
-    const isBusy = this.#checkpointing !== undefined;
+    const [isBusy, finishStart] = [this.#checkpointing !== undefined, this.#finishStart];
     const hasRoom = await this.#hasRoom();
-    if (hasRoom && this.#client !== undefined && this.#finishStart !== undefined) {
-      // An earlier watch may finish the start before it is the turn of this one.
-      await this.#between(async () => this.#finishStart?.()).catch((error: unknown) => {
+    if (hasRoom && this.#client !== undefined && finishStart !== undefined) {
+      await this.#between(finishStart).catch((error: unknown) => {
         if (!isExhausted(error)) this.#fail(error);
       });
     }

@@ -92,6 +92,23 @@ describe('a store on a full disk', () => {
     await store.close();
   });
 
+  it('asks a disk that does not answer for its room once, since each question holds a thread', async () => {
+    const disk = new SimulatedDisk();
+    const { store, tick } = await startStore({ files: disk });
+    let [asked, answer] = [0, (): void => undefined];
+    disk.free = () => {
+      asked += 1;
+      return new Promise((resolve) => (answer = () => resolve(Infinity)));
+    };
+    for (let second = 0; second < 3; second += 1) await tick();
+    assert.equal(asked, 1);
+    answer();
+    await tick();
+    await tick();
+    assert.ok(asked > 1, 'it asks again after the answer');
+    await store.close();
+  });
+
   it('has after a crash what it acknowledged, and nothing that it refused', () => {
     for (const { refused, states } of crashesWhileFull()) {
       assert.ok(refused > 1 && states > 100, `${refused} refused, ${states} states`);
