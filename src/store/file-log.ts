@@ -61,15 +61,17 @@ export class FileLog implements CommitLog {
   #through = 0;
   #largestSnapshot = 0;
   #snapshotBytes = 0;
+  /** When the snapshots were last known to hold everything; only shown. */
+  #snapshotsAt: number | undefined;
   /** Size of the journals beyond which a checkpoint is due, and when the last one began. */
-  #checkpointAt = 0;
-  #checkpointedAt = -Infinity;
+  #checkpointAt = Infinity;
+  #checkpointBegan = -Infinity;
   /** When the last group was appended. */
   #appendedAt = 0;
   #checkpointing: Promise<void> | undefined;
   #stopWatching: () => void = () => undefined;
   #failure: unknown;
-  readonly #status = { ...noFigures, checkpointedAt: 0 };
+  readonly #status = { ...noFigures };
 
   /** The tables are empty until the log is open. */
   constructor(options: FileLogOptions, tables: Map<string, AnyTable>) {
@@ -98,8 +100,8 @@ export class FileLog implements CommitLog {
         );
       }
       if (!closed) onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
-      this.#sequence = sequence;
-      this.#noteSnapshots(sequence, found.snapshotSizes);
+      this.#sequence = this.#through = sequence;
+      this.#largestSnapshot = Math.max(0, ...found.snapshotSizes);
       const number = (journals.at(-1) ?? 0) + 1;
       const image = imageOf(this.#tables.values(), epoch, sequence);
       this.#finishStart = async () => {
@@ -113,7 +115,7 @@ export class FileLog implements CommitLog {
         }
         this.#finishStart = undefined;
         this.#foundBytes = 0;
-        if (!isCurrent) this.#noteSnapshots(sequence, written.sizes);
+        this.#noteSnapshots(sequence, isCurrent ? found.snapshotSizes : written.sizes);
         await this.#remove(journals.map(journalName));
       };
       await this.#finishStart().catch(async (error: unknown) => {
@@ -186,7 +188,7 @@ export class FileLog implements CommitLog {
   }
 
   status() {
-    return { journalBytes: this.#bytes, ...this.#status };
+    return { journalBytes: this.#bytes, checkpointedAt: this.#snapshotsAt, ...this.#status };
   }
 
   #between<T>(work: () => Promise<T>): Promise<T> {
@@ -227,7 +229,7 @@ export class FileLog implements CommitLog {
     const now = this.#options.clock.elapsed();
     const isSmall = this.#snapshotBytes + this.#bytes <= restBytesMax;
     const isAtRest = isSmall && now - this.#appendedAt >= restMs;
-    const hasPaused = now - this.#checkpointedAt >= checkpointPauseMs;
+    const hasPaused = now - this.#checkpointBegan >= checkpointPauseMs;
     const isWorthIt = this.#through < this.#sequence && hasPaused && (this.#isFull || isAtRest);
     // A failure of the log is reported to the client.
     if (isWorthIt || this.#bytes > this.#checkpointAt) this.checkpoint().catch(() => undefined);
@@ -237,7 +239,7 @@ export class FileLog implements CommitLog {
   async #checkpoint(): Promise<void> {
     if (this.#through === this.#sequence) return;
     const { clock, onNotice } = this.#options;
-    this.#checkpointedAt = clock.elapsed();
+    this.#checkpointBegan = clock.elapsed();
     try {
       const image = await this.#between(() => this.#rotate());
       this.#noteSnapshots(image.through, await writeSnapshots(this.#target, image));
@@ -249,7 +251,7 @@ export class FileLog implements CommitLog {
       onNotice(`a checkpoint was put off: ${reasonOf(error)}`, 'error');
       this.#status.checkpointFailures += 1;
     }
-    this.#status.checkpointMs = clock.elapsed() - this.#checkpointedAt;
+    this.#status.checkpointMs = clock.elapsed() - this.#checkpointBegan;
   }
 
   /** The size of all journals. */
@@ -264,7 +266,7 @@ export class FileLog implements CommitLog {
 
   #noteSnapshots(through: number, sizes: readonly number[]): void {
     this.#through = through;
-    this.#status.checkpointedAt = this.#options.clock.now();
+    this.#snapshotsAt = this.#options.clock.now();
     this.#largestSnapshot = Math.max(0, ...sizes);
     this.#snapshotBytes = sizes.reduce((sum, size) => sum + size, 0);
     this.#checkpointAt = Math.max(limits.checkpointBytesMin, this.#snapshotBytes);

@@ -217,7 +217,10 @@ export interface LogStatus {
   readonly checkpointFailures: number;
   /** How long the last checkpoint took. */
   readonly checkpointMs: number;
-  /** When the snapshots were last written, since the Unix epoch; `undefined` if unknown. */
+  /**
+   * When the snapshots last held everything, since the Unix epoch; `undefined` where they have
+   * not since the start.
+   */
   readonly checkpointedAt?: number | undefined;
   /** Further figures of this kind of log, for the metrics. */
   readonly figures?: readonly Figure[];

@@ -258,6 +258,7 @@ describe('a store on a full disk', () => {
       const { store, people, notices, failures } = opened;
       assert.deepEqual(all(people).map(({ name }) => name), ['ann', 'bob']);
       assert.equal(store.status().state, 'full');
+      assert.equal(store.status().checkpointedAt, undefined, 'the start wrote nothing');
       const message = /^Cannot write: the disk has no room left: \d+ bytes have to be free$/;
       const refused = { code: 'storage_full', message };
       await assert.rejects(store.write((tx) => tx.insert(people, person('cy'))), refused);
@@ -277,6 +278,7 @@ describe('a store on a full disk', () => {
       machine.renew();
       await turns(40);
       assert.deepEqual([store.status().state, failures], ['writable', []]);
+      assert.ok(store.status().checkpointedAt);
       assert.match(disk.content().get('lock')?.toString() ?? '', /"pid":8,.*\n3\n$/);
       await store.write((tx) => tx.insert(people, person('cy')));
       await store.close();
