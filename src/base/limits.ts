@@ -52,8 +52,8 @@ const connections = {
   /** The most connections; beyond it idle ones are closed, and new ones refused. */
   connectionsMax: 8192,
   /**
-   * The most connections from one address (for IPv6, from one /64) that is not a trusted
-   * proxy.
+   * The most connections from one address (for IPv6, from one /64, and half of all from one
+   * /48) that is not a trusted proxy.
    */
   connectionsPerAddressMax: 1024,
   /**

@@ -39,6 +39,14 @@ export function callerKey(address: string, userId: number | undefined): string {
 }
 
 /**
+ * Returns the site of a caller that is an IPv6 network by `networkOf`; any other caller, an IPv4
+ * address or a user, as it is.
+ */
+export function siteOfCaller(caller: string): string {
+  return caller.includes(':') ? caller.split(':', 3).join(':') : caller;
+}
+
+/**
  * Whether an address belongs to a trusted proxy, whose `X-Forwarded-*` fields are
  * believed.
  */

@@ -1,11 +1,15 @@
+import { siteOfCaller } from './network.ts';
+
 /**
  * A bounded pool, such as memory, of which each caller has a share, so that none can use all
  * of it. As the pool fills, the shares shrink: nobody takes more than what then remains, so
- * that a few callers with full shares leave something to the next ones.
+ * that a few callers with full shares leave something to the next ones. Neither does a site,
+ * which may have thousands of networks that are callers of their own.
  */
 export class Shares {
   readonly #total: number;
   readonly #perCaller: number;
+  /** By caller and by site. */
   readonly #held = new Map<string, number>();
   #sum = 0;
 
@@ -14,7 +18,7 @@ export class Shares {
     this.#perCaller = perCaller;
   }
 
-  /** The amount that a caller holds. */
+  /** The amount that a caller or a site holds. */
   heldBy(caller: string): number {
     return this.#held.get(caller) ?? 0;
   }
@@ -22,7 +26,8 @@ export class Shares {
   /** Whether a caller could take an amount. */
   hasRoom(caller: string, amount: number): boolean {
     const needed = this.heldBy(caller) + amount;
-    return needed <= this.#perCaller && needed <= this.#total - this.#sum;
+    const neededBySite = this.heldBy(siteOfCaller(caller)) + amount;
+    return needed <= this.#perCaller && neededBySite <= this.#total - this.#sum;
   }
 
   /**
@@ -30,17 +35,26 @@ export class Shares {
    */
   take(caller: string, amount: number): boolean {
     if (!this.hasRoom(caller, amount)) return false;
-    this.#held.set(caller, this.heldBy(caller) + amount);
-    this.#sum += amount;
+    this.#add(caller, amount);
     return true;
   }
 
   /** Gives back an amount. */
   give(caller: string, amount: number): void {
-    const left = this.heldBy(caller) - amount;
-    if (left > 0) this.#held.set(caller, left);
-    else this.#held.delete(caller);
-    this.#sum -= amount;
+    this.#add(caller, -amount);
+  }
+
+  #add(caller: string, amount: number): void {
+    this.#sum += amount;
+    this.#addTo(caller, amount);
+    const site = siteOfCaller(caller);
+    if (site !== caller) this.#addTo(site, amount);
+  }
+
+  #addTo(key: string, amount: number): void {
+    const held = this.heldBy(key) + amount;
+    if (held > 0) this.#held.set(key, held);
+    else this.#held.delete(key);
   }
 
   /** The amount that all callers hold. */

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { networkOf, plainAddress } from '../base/network.ts';
+import { networkOf, plainAddress, siteOfCaller } from '../base/network.ts';
 import { Shares } from '../base/shares.ts';
 import { Connection, type Shared } from './connection.ts';
 import type { HttpServerOptions, Pools } from './exchange.ts';
@@ -160,7 +160,7 @@ export class HttpServer implements Shared {
   #count(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     const network = this.options.proxies(address) ? undefined : networkOf(address);
-    if (network !== undefined && !this.#perNetwork.take(network, 1)) {
+    if (network !== undefined && !this.#admits(network)) {
       this.refused += 1;
       return void socket.destroy();
     }
@@ -171,6 +171,13 @@ export class HttpServer implements Shared {
       this.#sockets.delete(socket);
       if (network !== undefined) this.#perNetwork.give(network, 1);
     });
+  }
+
+  /** Takes a connection out of a network's share. A site with many networks has half of all. */
+  #admits(network: string): boolean {
+    const site = siteOfCaller(network);
+    const siteMax = site === network ? Infinity : this.options.limits.connectionsMax / 2;
+    return this.#perNetwork.heldBy(site) < siteMax && this.#perNetwork.take(network, 1);
   }
 
   /**

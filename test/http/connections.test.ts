@@ -605,14 +605,20 @@ test('RFC 4291 §2.5.4: the cap counts the /64 that one caller has of IPv6, and 
   // Where `remoteAddress` comes from: there is one address to connect from, and this has to look like many.
   Object.assign(Socket.prototype, { _getpeername: () => ({ address: `${prefix}${(drawn += 1)}`, port: 1 }) });
   t.after(() => Reflect.set(Socket.prototype, '_getpeername', peerName));
-  const listener = await start(t, { connectionsPerAddressMax: 5 });
+  const listener = await start(t, { connectionsPerAddressMax: 5, connectionsMax: 14 });
   const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
   for (const client of clients) assert.equal((await client.reply()).status, 200);
   await new RawClient(listener.port).rest();
   assert.equal(listener.server.connections, 5);
+  // All networks of a /48 have half of all.
+  prefix = '2001:db8:0:1::';
+  for (let same = 0; same < 2; same += 1) clients.push(new RawClient(listener.port).send(get));
+  for (const client of clients.slice(5)) assert.equal((await client.reply()).status, 200);
+  await new RawClient(listener.port).rest();
+  assert.equal(listener.server.connections, 7);
   prefix = '::ffff:10.0.0.';
   for (let other = 0; other < 6; other += 1) clients.push(new RawClient(listener.port).send(get));
-  for (const client of clients.slice(5)) assert.equal((await client.reply()).status, 200);
+  for (const client of clients.slice(7)) assert.equal((await client.reply()).status, 200);
   for (const client of clients) client.socket.destroy();
 });
 
