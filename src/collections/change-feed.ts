@@ -292,9 +292,14 @@ export class ChangeFeed {
     const sequence = Number(digits);
     const isKnown = sequence >= this.#forgotten && sequence <= this.#sequence;
     if (epoch !== this.#store.epoch || !isKnown) return undefined;
-    let position = this.#end;
-    while ((this.#events.get(position - 1)?.sequence ?? 0) > sequence) position -= 1;
-    return position;
+    // Whoever was away for long, perhaps with many others, has thousands of events behind.
+    let [low, high] = [this.#first, this.#end];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#events.get(middle)?.sequence ?? 0) > sequence) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 
   /**

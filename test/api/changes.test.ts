@@ -289,6 +289,25 @@ test('the stream begins with a reset if the event id is unknown, in the future o
   gone.leave();
 });
 
+test('to find the place of an old id takes a few steps, however many events came since', async (t) => {
+  const { app, member, bearer } = await open(t);
+  const fields = await bearer('member');
+  await member('POST', '/items', { json: lamp });
+  const old = `${app.store.epoch}-${app.store.status().sequence}`;
+  for (let made = 0; made < 8000; made += 1000) {
+    await member('POST', '/items/batch', { json: Array.from({ length: 1000 }, () => lamp) });
+  }
+  const steps = t.mock.method(Map.prototype, 'get');
+  const controller = new AbortController();
+  await app.inject({
+    target: '/changes', fields: { ...fields, 'last-event-id': old }, signal: controller.signal,
+    onPiece: () => controller.abort(),
+  });
+  const count = steps.mock.callCount();
+  steps.mock.restore();
+  assert.ok(count < 1000, `${count} look-ups`);
+});
+
 test('an unknown or repeated parameter is refused, and Accept does not matter', async (t) => {
   const { member } = await open(t);
   for (const query of ['x=1', 'since=a&since=b', 'since=a&x=1']) {
