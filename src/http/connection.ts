@@ -33,7 +33,6 @@ export interface Shared {
 }
 
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
-const noOrigins: ReadonlySet<string> = new Set();
 /** The memory that Node needs for a request that is ignored. */
 const ignoredRequestBytes = 2048;
 /** Even with fewer connections, none gets more than this part of what they share. */
@@ -125,7 +124,10 @@ export class Connection {
     if (latest !== undefined && isBusy) socket.on('drain', () => latest.outgoing.emit('drain'));
     if (isClosing) return;
     if (latest !== undefined && isBusy) return latest.failBody(failure);
-    if (latest?.incoming.complete === false) return void socket.destroy();
+    if (latest?.incoming.complete === false) {
+      socket.destroy();
+      return;
+    }
     const answer = (): void => {
       // No request was parsed, so this response is created here and not by Node's server.
       const incoming = new IncomingMessage(socket);
@@ -227,7 +229,10 @@ export class Connection {
     this.#isClosing ||= this.#shared.isDraining || this.#isPiledUp || mustEnd(exchange, isStream);
     this.#piledBytes += bytes;
     if (!this.#writeHead(exchange, reply, isStream ? undefined : bytes)) return;
-    if (isStream) return void this.#stream(exchange, body, status, reply.isEndless === true);
+    if (isStream) {
+      void this.#stream(exchange, body, reply);
+      return;
+    }
     const content = exchange.method === 'HEAD' ? undefined : body;
     this.#end(exchange, content, bytes);
     exchange.report(status, content === undefined ? 0 : bytes);
@@ -253,9 +258,9 @@ export class Connection {
 
   /** Returns whether the head could be sent. Without `bytes`, the content is a stream. */
   #writeHead(exchange: Exchange, { status, fields }: Reply, bytes: number | undefined): boolean {
-    const { allowedOrigins = noOrigins, onError } = this.#shared.options;
+    const { allowedOrigins, onError } = this.#shared.options;
     const all = [...fields, 'X-Request-Id', exchange.id];
-    if (allowedOrigins.size > 0) all.push(...corsFields(exchange.fields, allowedOrigins));
+    all.push(...corsFields(exchange.fields, allowedOrigins));
     if (exchange.encrypted) all.push(...strictTransport);
     if (this.#isClosing) all.push('Connection', 'close');
     if (bytes !== undefined && status !== 204 && status !== 304)
@@ -301,8 +306,7 @@ export class Connection {
   async #stream(
     exchange: Exchange,
     body: StreamedBody,
-    status: number,
-    isEndless: boolean,
+    { status, isEndless = false }: Reply,
   ): Promise<void> {
     const { outgoing, signal, method } = exchange;
     const socket = this.#socket;

@@ -16,8 +16,11 @@ const accepted = [
  * the reply (Fetch §3.3). A browser's cookies are never allowed. If any origin is
  * allowed, `Vary` names `Origin` in every reply.
  */
-export function corsFields(fields: Fields, allowedOrigins: ReadonlySet<string>): readonly string[] {
-  if (allowedOrigins.size === 0) return [];
+export function corsFields(
+  fields: Fields,
+  allowedOrigins: ReadonlySet<string> | undefined,
+): readonly string[] {
+  if (!allowedOrigins?.size) return [];
   const origin = fields.get('origin');
   if (origin === undefined || !allowedOrigins.has(origin)) return ['Vary', 'Origin'];
   return [

@@ -161,7 +161,7 @@ export class Exchange implements Request, RequestEntry {
     return this.#controller.signal;
   }
 
-  /** Reports that the connection was closed. */
+  /** Aborts `signal`, which breaks off what is being made or sent. */
   abandon(): void {
     this.#controller?.abort();
   }

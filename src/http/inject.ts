@@ -41,7 +41,7 @@ export type InjectOptions = Pick<
  * right, unless `fields` has them.
  */
 export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
-  const { handle, allowedOrigins = noOrigins } = options;
+  const { handle, allowedOrigins } = options;
   const request = new InjectedRequest(plain, options);
   let reply: Reply;
   try {
@@ -60,8 +60,6 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   ]);
   return { status, fields, body: request.method === 'HEAD' ? '' : sent };
 }
-
-const noOrigins: ReadonlySet<string> = new Set();
 
 class InjectedRequest implements Request {
   readonly id: string;

@@ -162,7 +162,8 @@ export class HttpServer implements Shared {
     const network = this.options.proxies(address) ? undefined : networkOf(address);
     if (network !== undefined && !this.#admits(network)) {
       this.refused += 1;
-      return void socket.destroy();
+      socket.destroy();
+      return;
     }
     this.connections += 1;
     this.#sockets.add(socket);
@@ -204,10 +205,12 @@ export class HttpServer implements Shared {
 
   #failMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
     // The caller has gone away, or does not speak TLS.
-    const isGone = !socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code);
-    if (isGone) return void socket.destroy();
-    const [known, detail] = failures[code] ?? unparsable;
-    this.#connection(socket).fail(new CairnError(known, `Cannot read the request: ${detail}`));
+    if (!socket.writable || /^(ECONNRESET|EPIPE|ERR_SSL_|ERR_TLS_)/.test(code)) {
+      socket.destroy();
+      return;
+    }
+    const [problem, detail] = failures[code] ?? unparsable;
+    this.#connection(socket).fail(new CairnError(problem, `Cannot read the request: ${detail}`));
   }
 }
 

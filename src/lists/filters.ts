@@ -160,10 +160,10 @@ function readOperand(field: Field, parameter: string, text: string): Scalar {
       'must be a number in JSON that a double can represent exactly',
     );
   }
-  const isFlag = kind === 'boolean' && /^(?:true|false)$/.test(text);
+  if (kind === 'boolean' && /^(?:true|false)$/.test(text)) return text === 'true';
   // A date stands for its first moment.
   const isDate = kind === 'timestamp' && /^\d{4}-\d\d-\d\d$/.test(text);
-  const value = isFlag ? text === 'true' : isDate ? `${text}T00:00:00.000Z` : text;
+  const value = isDate ? `${text}T00:00:00.000Z` : text;
   const violation = ruleViolation(field, value);
   if (violation !== undefined) throw invalidParameter(parameter, violation.detail);
   return value;
