@@ -178,7 +178,7 @@ const lists = {
   pageRecordsMax: 1000,
   /** The most orders in which the records of one collection are kept. */
   keptOrdersMax: 4,
-  /** The largest share of V8's heap for the orders of all collections. */
+  /** The largest share of V8's heap for the orders of all collections when one is added. */
   keptOrdersHeapShareMax: 1 / 16,
   /** The most fields in `sort`. */
   sortTermsMax: 3,

@@ -65,7 +65,7 @@ export interface Collection<R extends StoredRecord> {
   find(index: string, key: string): R | undefined;
   /** The records with this key in a group index, by ascending id. */
   members(index: string, key: string | number): R[];
-  /** How many records have this key in a group index. */
+  /** At least as many as have this key in a group index: changes in the making count, too. */
   countAtMost(index: string, key: string | number): number;
   /** The newest records, the one with the highest id first. */
   latest(count: number): R[];
@@ -189,7 +189,8 @@ export interface Store {
   /** Sequence number of the last published commit. */
   readonly sequence: number;
   /**
-   * `full`: only removals are accepted. `unavailable`: nothing is until etcd answers again.
+   * `full`: the disk or etcd has no room, and only removals are accepted. Where the memory has
+   * none, `write` alone tells. `unavailable`: nothing is accepted until etcd answers again.
    * `failed`: nothing is any more, and the process should end.
    */
   readonly state: 'writable' | 'full' | 'unavailable' | 'failed';

@@ -18,14 +18,11 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-const scripts =
-  'api app control csv dom filter home keys live model record records removal session ' +
-  'state texts transfer values';
+// prettier-ignore
 const files = [
-  'index.html',
-  'page.css',
-  'icon.svg',
-  ...scripts.split(' ').map((name) => `${name}.js`),
+  'index.html', 'page.css', 'icon.svg',
+  'api.js', 'app.js', 'control.js', 'csv.js', 'dom.js', 'filter.js', 'home.js', 'keys.js', 'live.js', 'model.js',
+  'record.js', 'records.js', 'removal.js', 'session.js', 'state.js', 'texts.js', 'transfer.js', 'values.js',
 ];
 
 /**

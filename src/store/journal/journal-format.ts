@@ -161,8 +161,8 @@ export interface Journal {
   /** `undefined` where the first line is damaged. */
   readonly manifest: Manifest | undefined;
   /**
-   * Whether it holds less than its first line. Then it was cut short while it was made, and
-   * nothing was appended.
+   * Whether it holds at most one line, which is no manifest. Then it was cut short while it was
+   * made, and nothing was appended.
    */
   readonly isUnmade: boolean;
   /** Sequence number of the last commit so far. */

@@ -188,7 +188,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   /** The unique index in which another record, published or pending, has the key of this one. */
-  conflict(id: number, record: R): string | undefined {
+  indexWithKeyOf(id: number, record: R): string | undefined {
     for (const [name, index] of this.#unique) {
       const key = index.keyOf(record);
       if (key === undefined || typeof key === 'object') continue;

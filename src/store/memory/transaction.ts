@@ -98,8 +98,8 @@ export class TableTransaction implements Transaction {
   #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
     const table = this.#table(collection);
     const stored = complete<R>(id, this.sequence, record);
-    const taken = table.conflict(id, stored);
-    if (taken !== undefined) throw new UniqueKeyError(table.name, taken);
+    const index = table.indexWithKeyOf(id, stored);
+    if (index !== undefined) throw new UniqueKeyError(table.name, index);
     this.#change(table, id, stored);
     return stored;
   }

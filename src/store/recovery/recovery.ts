@@ -88,6 +88,7 @@ export async function recover(
   const begin = journals.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
   const needed = journals.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
+  // Of a store in use, an import may have begun meanwhile, or ended.
   const unfinished = begun ?? (await unfinishedImport(files));
   if (unfinished !== undefined) takeBack(files, unfinished, tables, report);
   settle(files, tables, report);
