@@ -156,8 +156,14 @@ export class HttpServer implements Shared {
     return connection;
   }
 
-  /** Counts a connection, or refuses it if its network has used up its share. */
+  /** Counts a connection, or refuses it if there are too many, in all or of its network. */
   #count(socket: Socket): void {
+    // `maxConnections` bounds those of each port.
+    if (this.connections >= this.options.limits.connectionsMax) {
+      this.#makeRoom();
+      socket.destroy();
+      return;
+    }
     const address = plainAddress(socket.remoteAddress ?? '');
     const network = this.options.proxies(address) ? undefined : networkOf(address);
     if (network !== undefined && !this.#admits(network)) {

@@ -632,6 +632,16 @@ test('at the cap of all, idle connections make room', async (context) => {
   await assertServes(listener);
 });
 
+test('two ports share the cap of all, and their idle connections', async (context) => {
+  const { server, port } = await start(context, { connectionsMax: 2 });
+  const second = await server.listen({ port: 0, host: '127.0.0.1' });
+  const idle = [port, second].map((each) => new RawClient(each).send(get));
+  for (const client of idle) assert.equal((await client.reply()).status, 200);
+  await new RawClient(second).rest();
+  assert.equal(server.refused, 1);
+  for (const client of idle) await client.rest();
+});
+
 test('at the cap of all, a flood does not search for idle connections each time', async (context) => {
   const search = context.mock.method(Server.prototype, 'closeIdleConnections');
   const listener = await start(context, { connectionsMax: 5 });
