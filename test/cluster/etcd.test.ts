@@ -59,6 +59,17 @@ for (const [what, fault, notice] of [
   });
 }
 
+test('a request that did not fail tells of no change to another member', async (t) => {
+  const notices: string[] = [];
+  const { small, etcd } = await open(t, 2, { onNotice: (text) => void notices.push(text) });
+  failFirst(small, { heldMs: 300, then: 'apply' }, 'lose');
+  const slow = etcd.txn({ success: [range('k')] });
+  while (small.requests.length === 0) await delay(5);
+  await Promise.all([slow, etcd.txn({ success: [range('k')] })]);
+  assert.deepEqual(asked(small), [0, 0, 1]);
+  assert.deepEqual(notices.map((notice) => /socket hang up/.test(notice)), [true], notices.join('\n'));
+});
+
 test('a transaction that was done without an answer is sent again, and finds its own result', async (t) => {
   const { small, etcd } = await open(t);
   failFirst(small, 'apply-unanswered');

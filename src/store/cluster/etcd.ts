@@ -155,7 +155,7 @@ export class Etcd {
         if (header.cluster_id !== this.#cluster) {
           throw new Error(`${this.address} belongs to another cluster of etcd`);
         }
-        if (this.address !== first && !passing.test(problem)) {
+        if (problem !== '' && this.address !== first && !passing.test(problem)) {
           const advice = 'see "etcdctl endpoint health --cluster"';
           this.#options.onNotice?.(`${problem}; ${this.address} is asked now; ${advice}`);
         }
