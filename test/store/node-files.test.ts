@@ -20,10 +20,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { createApp } from '../../src/app/app.ts';
-import { replaceFile } from '../../src/store/disk/files.ts';
+import { readLines, replaceFile } from '../../src/store/disk/files.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { person, startStore } from '../.support/store/fixtures.ts';
+import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
   const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
@@ -108,4 +109,20 @@ test('a journal is not made in the place of another file', async (t) => {
   await (await files.open('b', 'journal')).close();
   const content = readdirSync(directory).map((name) => name + readFileSync(join(directory, name), 'utf8'));
   assert.deepEqual(content.sort(), ['aa', 'b']);
+});
+
+test('a line of many chunks, as of a file without line ends, is copied a few times at most', async (t) => {
+  const long = Buffer.alloc(8 * 1024 * 1024, 'x');
+  const content = Buffer.concat([Buffer.from('a\nb\n'), long, Buffer.from('\nc')]);
+  const disk = new SimulatedDisk(new Map([['file', content]]));
+  const concat = t.mock.method(Buffer, 'concat');
+  const lines: (readonly [number, number, string])[] = [];
+  for await (const { offset, bytes } of readLines(disk, 'file')) {
+    lines.push([offset, bytes.length, bytes.toString('latin1', 0, 2)]);
+  }
+  assert.deepEqual(lines, [
+    [0, 2, 'a\n'], [2, 2, 'b\n'], [4, long.length + 1, 'xx'], [long.length + 5, 1, 'c'],
+  ]);
+  const copied = concat.mock.calls.reduce((sum, { result }) => sum + (result?.length ?? 0), 0);
+  assert.ok(copied < 3 * content.length, `${copied} of ${content.length} bytes`);
 });
