@@ -191,11 +191,11 @@ export class Writer implements LogClient {
       this.#waiting.splice(0, writes.length, ...writes.filter(({ hasChanges }) => !hasChanges));
       return;
     }
-    this.#batch = undefined;
     for (const { collection, id, record, sequence } of changes) {
       collection.publishPending(id, record, sequence);
     }
     this.#notePublished(commits.length, changes);
+    this.#batch = undefined;
     for (const write of writes) write.answer();
   }
 

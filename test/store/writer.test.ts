@@ -8,7 +8,9 @@ import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
 import { UniqueKeyError, type PublishedChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
-import { all, notes, people, person, seededRandom, turns, type Note, type Person } from '../.support/store/fixtures.ts';
+import {
+  all, notes, people, person, seededRandom, startStore, turns, type Note, type Person,
+} from '../.support/store/fixtures.ts';
 
 /** What a log may answer here; `lost` are the groups of others that came first. */
 type FakeAnswer = Answer | { outcome: 'lost'; groups: readonly ReadGroup[] };
@@ -355,6 +357,17 @@ describe('a writer', () => {
     assert.equal(failures.length, 1);
     assert.equal(writer.status().state, 'failed');
     await writer.close();
+  });
+
+  it('answers its callers also where a listener has a bug', { timeout: 5000 }, async () => {
+    const { store, people, failures } = await startStore();
+    const bug = new Error('a bug');
+    store.onPublished(() => {
+      throw bug;
+    });
+    const written = store.write((tx) => tx.insert(people, person('ann')));
+    await assert.rejects(written, { code: 'outcome_unknown', cause: bug });
+    assert.deepEqual([failures, store.state], [[bug], 'failed']);
   });
 
   it('leaves nothing of a transaction that throws, and all of those around it', async () => {
