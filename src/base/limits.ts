@@ -87,7 +87,7 @@ const connections = {
   requestsInFlightPerCallerMax: 512,
   /**
    * Responses over 64 KiB, and 128 KiB for each that is streamed, until they are sent to
-   * their readers, in all; beyond it 503.
+   * their readers, in all; beyond it the caller with the most loses its oldest, or 503.
    */
   waitingBytesMax: 256 * 1024 * 1024,
   /** Such responses to one caller; beyond it 503. */

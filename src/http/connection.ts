@@ -241,14 +241,13 @@ export class Connection {
   /** Counts a reply in its caller's share until it is sent. Returns false if it is full. */
   #takeMemory({ caller, outgoing }: Exchange, bytes: number): boolean {
     const { waiting } = this.#shared.pools;
-    if (!waiting.take(caller, bytes)) return false;
     const socket = this.#socket;
-    let isCounted = true;
+    const end = waiting.begin(caller, bytes, () => socket.destroy());
+    if (end === undefined) return false;
     const release = (): void => {
       outgoing.off('close', release);
       socket.off('close', release);
-      if (isCounted) waiting.give(caller, bytes);
-      isCounted = false;
+      end();
     };
     // A response that never gets the socket is not closed with it.
     outgoing.on('close', release);

@@ -9,6 +9,7 @@ import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead, type Head } from './head.ts';
 import type { Handle, ProblemReply, Reply, Request, RequestEntry } from './message.ts';
+import type { WaitingReplies } from './waiting-replies.ts';
 
 /** What an `HttpServer` answers requests with. */
 export interface HttpServerOptions {
@@ -49,7 +50,7 @@ export interface Pools {
   /** Bytes of bodies that are being received from all other callers. */
   readonly fromOthers: Shares;
   /** Bytes of replies that wait for slow readers. */
-  readonly waiting: Shares;
+  readonly waiting: WaitingReplies;
 }
 
 /** Created once, because turning requests away in an overload must be cheap. */

@@ -11,6 +11,7 @@ import { Shares } from '../base/shares.ts';
 import { Connection, type Shared } from './connection.ts';
 import type { HttpServerOptions, Pools } from './exchange.ts';
 import { Pace } from './pace.ts';
+import { WaitingReplies } from './waiting-replies.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
@@ -58,7 +59,7 @@ export class HttpServer implements Shared {
       inFlight: new Shares(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax),
       fromUsers: new Shares((arrivingBytesMax * 3) / 4, arrivingBytesPerCallerMax),
       fromOthers: new Shares(arrivingBytesMax / 4, arrivingBytesPerCallerMax),
-      waiting: new Shares(bounds.waitingBytesMax, bounds.waitingBytesPerCallerMax),
+      waiting: new WaitingReplies(bounds.waitingBytesMax, bounds.waitingBytesPerCallerMax),
     };
     this.#perNetwork = new Shares(Infinity, bounds.connectionsPerAddressMax);
     this.overloads = new Pace(options.clock, bounds.overloadsPerSecondMax);

@@ -835,6 +835,34 @@ test('replies that wait for slow readers count in the share of their caller', as
   again.socket.destroy();
 });
 
+test('where others wait for all of the memory, the one with the most loses its oldest reply', async (context) => {
+  const size = 4 * 1024 * 1024;
+  const big: Handle = (request) => {
+    request.userId = Number(request.target.split('?')[1]);
+    return text('y'.repeat(size));
+  };
+  const bounds = { waitingBytesMax: 4 * size, waitingBytesPerCallerMax: 2 * size };
+  const listener = await start(context, bounds, { 'GET /big': big });
+  const { waiting } = listener.server.pools;
+  const held: RawClient[] = [];
+  for (const user of [1, 1, 2, 3]) {
+    const client = new RawClient(listener.port);
+    client.socket.pause();
+    held.push(client.send(`GET /big?${user} ${host}\r\n`));
+    await until(() => waiting.sum === held.length * size, 'it is not counted');
+  }
+  const ask = (user: number): RawClient => new RawClient(listener.port).send(`GET /big?${user} ${host}\r\n`);
+  const [again, other] = [ask(2), ask(4)];
+  assert.equal((await again.reply()).status, 503);
+  assert.equal((await other.reply()).body.length, size);
+  assert.equal(waiting.heldBy('user 1'), size);
+  held[0]?.socket.resume();
+  await held[0]?.closed;
+  assert.ok((held[0]?.unread.length ?? size) < size, 'the oldest is broken off');
+  for (const client of [...held, again, other]) client.socket.destroy();
+  await until(() => waiting.sum === 0, 'memory is not given back');
+});
+
 test('slow bodies do not count as requests in flight, and share a bound in bytes', async (context) => {
   const limits = { requestsInFlightMax: 3, arrivingBytesMax: 800, uncountedBodyBytesMax: 0 };
   const listener = await start(context, limits);
