@@ -6,7 +6,7 @@ export interface Minute {
   /** Its start, as an ISO 8601 timestamp. */
   readonly at: string;
   readonly requests: number;
-  /** The time within which 99 % of the requests were answered, rounded up by 25 % at most. */
+  /** The time within which 99 % were answered, rounded up by at most 25 % and 0.1 ms. */
   readonly p99Ms: number;
   /** Requests that changed something. */
   readonly writes: number;
@@ -87,7 +87,7 @@ export class Minutes {
     let rest = this.#requests - Math.ceil(this.#requests * 0.99);
     for (let place = buckets - 1; place >= 0; place -= 1) {
       rest -= this.#durations[place] ?? 0;
-      if (rest < 0) return Math.round(shortestMs * growth ** place * 10) / 10;
+      if (rest < 0) return Math.ceil(shortestMs * growth ** place * 10) / 10;
     }
     return 0;
   }
