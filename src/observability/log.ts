@@ -337,10 +337,14 @@ function tolerateErrors(stream: Writable): void {
 let unwrittenErrors = 0;
 
 /**
- * Writes text to standard error. Its reader may have gone, and its disk may be full: then the
- * text is counted, and the next one that can be written is followed by the number.
+ * Writes text to standard error. Its reader may have gone or stopped to read, and its disk may be
+ * full: then the text is counted, and the next one that can be written is followed by the number.
  */
 export function writeError(text: string): void {
+  if (process.stderr.writableLength > waitingMax) {
+    unwrittenErrors += 1;
+    return;
+  }
   tolerateErrors(process.stderr);
   process.stderr.write(text, (error) => {
     if (error) {

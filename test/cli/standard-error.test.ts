@@ -33,3 +33,21 @@ test('messages that standard error does not take are counted, and told when it t
   writeError('four\n');
   assert.deepEqual(written, ['three\n', '2 earlier messages could not be written to standard error\n', 'four\n']);
 });
+
+test('messages do not pile up where nobody reads standard error', (t) => {
+  const written: string[] = [];
+  let [waiting, read] = [0, (): void => undefined];
+  Object.defineProperty(process.stderr, 'writableLength', { configurable: true, get: () => waiting });
+  t.after(() => Reflect.deleteProperty(process.stderr, 'writableLength'));
+  t.mock.method(process.stderr, 'write', (text: string, done: () => void) => {
+    written.push(text);
+    waiting += text.length;
+    read = done;
+    return false;
+  });
+  for (let count = 0; count < 20; count += 1) writeError(`${'x'.repeat(99_999)}\n`);
+  assert.equal(written.length, 11);
+  waiting = 0;
+  read();
+  assert.equal(written.at(-1), '9 earlier messages could not be written to standard error\n');
+});
