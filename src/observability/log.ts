@@ -238,7 +238,7 @@ class LineQueue {
   readonly #onDropped: (lines: number) => void;
   /** The lines for the next batch. */
   #waiting = '';
-  /** Whether one of them is kept, and so is not gathered with others. */
+  /** Whether one of them is kept, and so does not wait for others. */
   #hasKept = false;
   #isWriting = false;
   #droppedReported = 0;
@@ -253,8 +253,8 @@ class LineQueue {
   }
 
   /**
-   * Adds a line. A kept line is dropped only if 16 MiB wait, and is written as soon as the sink
-   * has accepted what was written before.
+   * Adds a line. A kept line is dropped only if 16 MiB wait, and is written when the sink has
+   * accepted what was written before, with the lines of the same millisecond.
    */
   add(line: string, isKept: boolean): void {
     if (this.#waiting.length > (isKept ? keptMax : waitingMax)) {
@@ -262,7 +262,10 @@ class LineQueue {
       return;
     }
     this.#waiting += line;
-    this.#hasKept ||= isKept;
+    if (isKept && !this.#hasKept) {
+      this.#hasKept = true;
+      this.#stopTimer();
+    }
     this.#schedule();
   }
 
@@ -277,16 +280,21 @@ class LineQueue {
     });
   }
 
-  /** Writes the next batch if it is urgent or long enough, and else a little later. */
+  /** Writes the next batch if it is long enough, and else a little later. */
   #schedule(): void {
     if (this.#isWriting) return;
-    if (this.#hasKept || this.#waiting.length >= batchLength) void this.#writeBatch();
-    else this.#timer ??= setTimeout(() => void this.#writeBatch(), flushMs);
+    const delayMs = this.#hasKept ? 0 : flushMs;
+    if (this.#waiting.length >= batchLength) void this.#writeBatch();
+    else this.#timer ??= setTimeout(() => void this.#writeBatch(), delayMs);
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   async #writeBatch(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#stopTimer();
     this.#isWriting = true;
     const batch = Buffer.from(this.#waiting);
     this.#waiting = '';
