@@ -254,6 +254,12 @@ const store = {
    * is a group of its own.
    */
   groupBytesMax: 1024 * 1024,
+  /**
+   * How long transactions that change nothing, such as refused ones, are run at once: they take
+   * no bytes, but a thousand records each may have been tried. Further ones wait for a turn of
+   * the loop.
+   */
+  refusingMs: 10,
   /** The most writes that wait for the disk; beyond it 503. */
   waitingTransactionsMax: 16_384,
   /**

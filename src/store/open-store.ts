@@ -47,7 +47,7 @@ export function openStore(options: StoreOptions): OpenStore {
   const watch = new HeapWatch(onNotice);
   const { heap = watch } = options;
   const log = options.log?.(tables) ?? logOf({ ...options, onNotice }, tables);
-  const writer = new Writer({ log, tables, heap, onFailure });
+  const writer = new Writer({ log, tables, heap, clock: options.clock, onFailure });
   let isStarted = false;
   let closing: Promise<void> | undefined;
   return {

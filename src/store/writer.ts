@@ -1,5 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
+import type { Clock } from '../base/system.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
 import type { Heap } from './memory/heap.ts';
 import { countsOf, undo, type AnyTable, type TableChange } from './memory/table.ts';
@@ -10,6 +11,7 @@ export interface WriterOptions {
   readonly log: CommitLog;
   readonly tables: ReadonlyMap<string, AnyTable>;
   readonly heap: Heap;
+  readonly clock: Clock;
   /** Called once when nothing can be written any more. */
   readonly onFailure: (error: unknown) => void;
 }
@@ -205,9 +207,13 @@ export class Writer implements LogClient {
     const first = this.#published.sequence + 1;
     const batch: Batch = { first, writes: [], commits: [], changes: [] };
     const { writes, commits, changes } = (this.#batch = batch);
+    const { clock } = this.#options;
     let bytes = 0;
+    let beganMs = clock.elapsed();
+    /** What the writes took that change nothing. */
+    let idleMs = 0;
     for (const write of this.#waiting) {
-      if (writes.length === limits.groupTransactionsMax) break;
+      if (writes.length === limits.groupTransactionsMax || idleMs >= limits.refusingMs) break;
       const transaction = new TableTransaction(first + commits.length);
       this.#runWork(write, transaction);
       if (write.hasChanges) {
@@ -223,6 +229,9 @@ export class Writer implements LogClient {
         changes.push(...transaction.changes);
       }
       writes.push(write);
+      const endedMs = clock.elapsed();
+      if (!write.hasChanges) idleMs += endedMs - beganMs;
+      beganMs = endedMs;
     }
     this.#waiting.splice(0, writes.length);
     return batch;

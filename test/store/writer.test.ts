@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
+import { systemClock } from '../../src/base/system.ts';
 import type { Answer, Group, CommitLog, LogClient, ReadGroup } from '../../src/store/log.ts';
 import { memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
@@ -27,6 +28,7 @@ interface Fake {
   readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
   isFull: boolean;
   readonly heap: { isFull: boolean; isScarce: boolean };
+  readonly clock: { now: () => number; elapsed: () => number };
   /** What the log has received by itself. It is applied before the next batch. */
   readonly arrived: ReadGroup[];
   /** Lets the log decide. */
@@ -50,6 +52,7 @@ async function fakeLog(): Promise<Fake> {
     answers: [],
     isFull: false,
     heap: { isFull: false, isScarce: false },
+    clock: { now: () => 0, elapsed: () => 0 },
     arrived: [],
     turn: Promise.resolve(),
     giveUp: () => undefined,
@@ -93,7 +96,7 @@ async function fakeLog(): Promise<Fake> {
     close: (answered) => Promise.race([answered, givenUp]),
   };
   const onFailure = (error: unknown): void => void failures.push(error);
-  const writer = new Writer({ log, tables: byName, heap: fake.heap, onFailure });
+  const writer = new Writer({ log, tables: byName, heap: fake.heap, clock: fake.clock, onFailure });
   await writer.start();
   assert.ok(client);
   return Object.assign(fake, { writer, client });
@@ -461,7 +464,7 @@ describe('a writer', () => {
     assert.ok(table);
     const log = memoryLog(seededRandom(1));
     const heap = { isFull: false, isScarce: false };
-    const writer = new Writer({ log, tables, heap, onFailure: () => assert.fail() });
+    const writer = new Writer({ log, tables, heap, clock: systemClock, onFailure: () => assert.fail() });
     await writer.start();
     let isOver = false;
     setTimeout(() => (isOver = true), 1);
@@ -471,6 +474,32 @@ describe('a writer', () => {
       writes += 1;
     }
     assert.ok(isOver, `${writes} writes kept a timer waiting`);
+  });
+
+  it('leaves others their turn, however much work refusals take', async () => {
+    const { writer, people, clock, groups } = await fakeLog();
+    let nowMs = 0;
+    clock.elapsed = () => nowMs;
+    const ran: string[] = [];
+    const write = (name: string): Promise<unknown> =>
+      writer.write((tx) => {
+        nowMs += 4;
+        ran.push(name);
+        if (name === 'no') throw new Error(name);
+        tx.insert(people, person(name));
+      });
+    const turns = new Set<number>();
+    const watch = (): void => {
+      turns.add(ran.length);
+      if (ran.length < 9) setImmediate(watch);
+    };
+    setImmediate(watch);
+    const names = ['no', 'no', 'no', 'no', 'ann', 'no', 'bob', 'no', 'cy'];
+    const outcomes = await Promise.allSettled(names.map(write));
+    assert.deepEqual(outcomes.map(({ status }) => status === 'rejected'), names.map((name) => name === 'no'));
+    assert.deepEqual(ran, names);
+    assert.ok(turns.has(3) && turns.has(8), [...turns].join());
+    assert.deepEqual(groups.map(({ commits }) => commits.length), [2, 1]);
   });
 
   it('takes 1,000 records in one transaction as one commit', async () => {
