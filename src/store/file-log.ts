@@ -134,6 +134,7 @@ export class FileLog implements CommitLog {
       });
       return { epoch, sequence };
     } catch (error) {
+      await this.#journal?.close();
       await this.#lock?.release();
       if (!isExhausted(error)) throw error;
       const message = `Cannot open the store: there is no room in ${this.#files.directory}`;

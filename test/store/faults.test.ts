@@ -446,3 +446,35 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
   const promise = new Promise<void>((settle) => (resolve = settle));
   return { promise, resolve: () => resolve() };
 }
+
+it('a start that fails closes every file that it has opened, wherever it fails', async () => {
+  const former = new SimulatedDisk();
+  const { store, people } = await startStore({ files: former });
+  await store.write((tx) => tx.insert(people, person('ann')));
+  const content = former.content().set('import', Buffer.from('{"after":0}'));
+  content.delete('lock');
+  let failures = 0;
+  for (let [n, isMet] = [1, true]; isMet; n += 1) {
+    const disk = new SimulatedDisk(content);
+    let [calls, where, opened] = [0, '', 0];
+    disk.fault = ({ operation, name }) => {
+      if (operation === 'close' || (calls += 1) !== n) return undefined;
+      where = `${operation} ${name}`;
+      return { code: 'EIO' };
+    };
+    const open = disk.open.bind(disk);
+    disk.open = async (...wanted) => {
+      const file = await open(...wanted);
+      opened += 1;
+      const close: OpenFile['close'] = async () => {
+        opened -= 1;
+      };
+      return { ...file, close };
+    };
+    const hasFailed = await startStore({ files: disk }).then(() => false, () => true);
+    if (hasFailed) assert.equal(opened, 0, `call ${n}: ${where}`);
+    failures += Number(hasFailed);
+    isMet = where !== '';
+  }
+  assert.ok(failures > 30, `${failures} failures`);
+});

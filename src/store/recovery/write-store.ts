@@ -24,7 +24,12 @@ export async function writeStore(
   const sizes = isCurrent || after === 0 ? [] : await writeSnapshots(target, image);
   const manifest = { journal: number, closed, epoch, after, collections: listing(views, after) };
   const journal = await JournalFile.create(target.files, manifest);
-  await target.files.syncDirectory();
+  try {
+    await target.files.syncDirectory();
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
   return { journal, sizes };
 }
 
