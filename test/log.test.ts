@@ -309,3 +309,12 @@ test('closing waits for the lines that came while others were dropped', async (t
   await closed;
   assert.match(batches.join(''), /"lines":1\}\n$/);
 });
+
+test('two closes at a time both end with the last line', { timeout: 5000 }, async () => {
+  const { stream, take } = createSink(true);
+  const log = logTo(stream);
+  log.request(entry);
+  const closed = [log.close(60_000), log.close(60_000)];
+  take();
+  await Promise.all(closed);
+});

@@ -272,7 +272,9 @@ class LineQueue {
   close(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, timeoutMs);
+      const former = this.#whenEmpty;
       this.#whenEmpty = () => {
+        former?.();
         clearTimeout(timer);
         resolve();
       };
