@@ -4,6 +4,7 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { callerKey, type TrustedProxies } from '../base/network.ts';
 import type { Limits } from '../base/limits.ts';
 import type { Shares } from '../base/shares.ts';
+import type { YieldToEventLoop } from '../base/slices.ts';
 import type { Clock } from '../base/system.ts';
 import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
@@ -49,6 +50,8 @@ export interface Pools {
   readonly fromUsers: Shares;
   /** Bytes of bodies that are being received from all other callers. */
   readonly fromOthers: Shares;
+  /** Lets callers take turns with bodies that take milliseconds to read. */
+  readonly takeTurn: YieldToEventLoop;
   /** Bytes of replies that wait for slow readers. */
   readonly waiting: WaitingReplies;
 }
@@ -261,6 +264,7 @@ export class Exchange implements Request, RequestEntry {
           .once('end', resolve)
           .once('close', () => reject(callerLeft));
       });
+      if (counted > 0) await this.#pools.takeTurn(this.caller);
     } finally {
       incoming.off('data', append);
       if (counted > 0) memory.give(this.caller, counted);

@@ -8,6 +8,7 @@ import { CairnError, type ErrorCode } from '../base/errors.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { networkOf, plainAddress, siteOfCaller } from '../base/network.ts';
 import { Shares } from '../base/shares.ts';
+import { createSlices } from '../base/slices.ts';
 import { Connection, type Shared } from './connection.ts';
 import type { HttpServerOptions, Pools } from './exchange.ts';
 import { Pace } from './pace.ts';
@@ -59,6 +60,7 @@ export class HttpServer implements Shared {
       inFlight: new Shares(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax),
       fromUsers: new Shares((arrivingBytesMax * 3) / 4, arrivingBytesPerCallerMax),
       fromOthers: new Shares(arrivingBytesMax / 4, arrivingBytesPerCallerMax),
+      takeTurn: createSlices(options.clock),
       waiting: new WaitingReplies(bounds.waitingBytesMax, bounds.waitingBytesPerCallerMax),
     };
     this.#perNetwork = new Shares(Infinity, bounds.connectionsPerAddressMax);
