@@ -292,14 +292,8 @@ export class ChangeFeed {
     const sequence = Number(digits);
     const isKnown = sequence >= this.#forgotten && sequence <= this.#sequence;
     if (epoch !== this.#store.epoch || !isKnown) return undefined;
-    // Whoever was away for long, perhaps with many others, has thousands of events behind.
-    let [low, high] = [this.#first, this.#end];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#events.get(middle)?.sequence ?? 0) > sequence) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    const sequenceAt = (position: number): number => this.#events.get(position)?.sequence ?? 0;
+    return positionAfter(sequence, this.#first, this.#end, sequenceAt);
   }
 
   /**
@@ -347,4 +341,23 @@ function textOf(event: Event): string {
   event.text = `event: ${kind}\ndata: {"collection":"${source.name}","id":${id}${shown}}\n`;
   event.record = undefined;
   return event.text;
+}
+
+/**
+ * Returns the position of the first event after `sequence`; `end` if there is none. A listener
+ * that was away for long has thousands of events behind it, so this halves the range.
+ */
+export function positionAfter(
+  sequence: number,
+  first: number,
+  end: number,
+  sequenceAt: (position: number) => number,
+): number {
+  let [low, high] = [first, end];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sequenceAt(middle) > sequence) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
