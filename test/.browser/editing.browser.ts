@@ -348,7 +348,7 @@ visitTest('a field that both have changed is asked about; the new version become
   await save(visit);
   await text('.dispute');
   await browser.click('.dispute button + button');
-  assert.equal(await value('price'), '2');
+  await browser.until('return document.querySelector("#field-price").value === "2"');
   await save(visit);
   await browser.until('return !document.querySelector(".dispute")');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Mine', price: 2 });
