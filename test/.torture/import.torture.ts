@@ -1,6 +1,6 @@
 /** `kill -9` at any moment of an import: nothing of it is there, or all of it. `CAIRN_TEST_SEED` replays. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,6 +15,7 @@ const rowsMax = 5 * perImport;
 test(`an import that is killed at any of ${kills} moments is there as a whole or not at all`, async (t) => {
   const next = seeded(seed);
   const directory = temporaryDirectory(t);
+  const first = join(directory, 'first');
   const [data, file, own] = ['data', 'db.json', 'own.json'].map((name) => join(directory, name));
   assert.ok(data !== undefined && file !== undefined && own !== undefined);
   const fields = {
@@ -49,6 +50,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
     seen[found === there ? 'nothing' : 'everything'] += 1;
     if (found > there) round += 1;
     there = found;
+    if (kill === 0) cpSync(data, first, { recursive: true });
     if (kill % 10 === 0) {
       const checking = cairn(t, ['check', ...words]);
       assert.equal(await checking.ended, 0, checking.out);
@@ -56,7 +58,8 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
     // A store that only grows would make each kill dearer, and this process too small to read it.
     if (there < rowsMax || kill === kills) continue;
     rmSync(data, { recursive: true });
-    there = 0;
+    cpSync(first, data, { recursive: true });
+    there = perImport;
   }
   assert.match(readFileSync(join(data, 'rows.json'), 'utf8'), /"count":/);
   t.diagnostic(`seed ${seed}: nothing ${seen.nothing} times, everything ${seen.everything} times`);
