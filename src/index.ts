@@ -9,18 +9,18 @@ export type { Administrator } from './app/administrator.ts';
 export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';
 
-export { defineCollection } from './collections/collection.ts';
+export { defineCollection } from './collections/declaration.ts';
 export type {
   CollectionAccess,
   CollectionDeclaration,
   CollectionDefinition,
-} from './collections/collection.ts';
+} from './collections/declaration.ts';
 export type { Field, Shape } from './schema/field.ts';
 export type { ProgramCollection } from './app/program-collection.ts';
 export type { Change, Hooks, Read } from './collections/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 
-export { createLog } from './observability/log.ts';
+export { createLog } from './log/log.ts';
 export type {
   Log,
   LogDetails,
@@ -28,13 +28,13 @@ export type {
   LogOptions,
   LogSink,
   SecurityEvent,
-} from './observability/log.ts';
+} from './log/log.ts';
 
 export { CairnError, InvariantError } from './base/errors.ts';
 export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';
 export { KeyRingError } from './auth/keys.ts';
 export { LockedError } from './store/disk/lock.ts';
-export { StoreDamageError } from './store/recovery/damage.ts';
+export { StoreDamageError } from './store/format/damage.ts';
 
 export type { Clock, Random } from './base/system.ts';
 export type { JsonObject, JsonValue, Scalar } from './base/json.ts';

@@ -24,7 +24,7 @@ const floors: Readonly<Record<string, number>> = {
   'src/api': 5,
   'src/web': 6,
   'src/config': 6,
-  'src/observability': 6,
+  'src/log': 6,
   'src/app': 7,
   'src/cli': 8,
   src: 9,
@@ -63,11 +63,11 @@ const banned: readonly { what: string; pattern: RegExp; in: 'code' | 'text' }[] 
 
 /** The casts, by file. A comment above each says why it holds. */
 const casts: Readonly<Record<string, number>> = {
-  'src/collections/collection.ts': 1,
+  'src/collections/declaration.ts': 1,
   'src/collections/declaration-file.ts': 1,
-  'src/schema/check.ts': 2,
+  'src/schema/validate.ts': 2,
   'src/schema/declaration.ts': 1,
-  'src/schema/representation.ts': 1,
+  'src/schema/record.ts': 1,
 };
 
 const source = filesBelow('src', '.ts').map(readSource);

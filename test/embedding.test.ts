@@ -13,7 +13,7 @@ import {
 } from '../src/index.ts';
 import { isJsonObject, parseJson } from '../src/base/json.ts';
 import { limits } from '../src/base/limits.ts';
-import { silentLog } from '../src/observability/log.ts';
+import { silentLog } from '../src/log/log.ts';
 import { cairn, temporaryDirectory } from './.support/cli/spawn.ts';
 import { handbook } from './.support/source.ts';
 import { isLockedRun } from './.support/locked.ts';

@@ -1,5 +1,5 @@
 import type { SessionHolder } from '../auth/access.ts';
-import { representationWriter } from '../schema/representation.ts';
+import { representationWriter } from '../schema/record.ts';
 import { found, type CollectionResource } from '../collections/resource.ts';
 import type { AccountRecords } from './records.ts';
 import type { Sessions } from './sessions.ts';

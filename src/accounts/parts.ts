@@ -4,7 +4,7 @@ import type { Throttle } from '../auth/throttle.ts';
 import { callerKey } from '../base/network.ts';
 import type { Random } from '../base/system.ts';
 import type { ResourceParts } from '../collections/resource.ts';
-import type { Audit } from './audit.ts';
+import type { Audit } from './events.ts';
 import type { AccountRecords } from './records.ts';
 
 /** What users, sessions and sign-in depend on. */

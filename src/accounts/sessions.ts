@@ -10,13 +10,13 @@ import {
   sessionEndsAt,
   successorAgain,
   successorOf,
-} from '../auth/sessions.ts';
+} from '../auth/secrets.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Transaction } from '../store/store.ts';
 import { checkActor } from './actor.ts';
-import type { Audit } from './audit.ts';
+import type { Audit } from './events.ts';
 import type { AccountParts } from './parts.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 

@@ -1,9 +1,9 @@
 import { roles } from '../auth/access.ts';
 import { passwordIssues } from '../auth/password-rules.ts';
 import type { Issue } from '../base/errors.ts';
-import type { BodyRules, Sender } from '../schema/check.ts';
+import type { BodyRules, Sender } from '../schema/validate.ts';
 import { emailKey, idField, type PasswordField, type Shape } from '../schema/field.ts';
-import { fieldValue } from '../schema/representation.ts';
+import { fieldValue } from '../schema/record.ts';
 
 /** The fields of a user that are shown. */
 export const userFields = {

@@ -5,9 +5,9 @@ import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { RecordWriter } from '../collections/hooks.ts';
 import type { Created, CreationRequest } from '../collections/idempotency.ts';
-import { acceptNew, draft, validationFailed, type Draft } from '../schema/check.ts';
+import { acceptNew, draft, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
-import { looksSame } from '../schema/representation.ts';
+import { looksSame } from '../schema/record.ts';
 import {
   UniqueKeyError,
   type Collection,
@@ -16,7 +16,7 @@ import {
   type Unstored,
 } from '../store/store.ts';
 import { checkActor, checkActorFirst } from './actor.ts';
-import type { Audit } from './audit.ts';
+import type { Audit } from './events.ts';
 import { turnOf, type AccountParts } from './parts.ts';
 import type { UserRecord } from './records.ts';
 import type { Sessions, StartedSession } from './sessions.ts';

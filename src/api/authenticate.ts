@@ -8,7 +8,7 @@ import { readCookies, serializeCookie } from '../http/fields.ts';
 import { hostOf } from '../http/head.ts';
 import { isSafe, type Request } from '../http/message.ts';
 import type { Sessions } from '../accounts/sessions.ts';
-import type { Route } from './route.ts';
+import type { Route } from './call.ts';
 
 /** What checks credentials. */
 export interface Authenticators {

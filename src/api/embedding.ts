@@ -3,13 +3,13 @@ import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { shapeTagOf, type CollectionDeclaration } from '../collections/collection.ts';
+import { shapeTagOf, type CollectionDeclaration } from '../collections/declaration.ts';
 import { idsIn, referencesOf } from '../collections/references.ts';
-import type { ListSubject } from '../lists/list-query.ts';
+import type { ListSubject } from '../lists/query.ts';
 import type { Embedding } from '../lists/list.ts';
 import type { Shape } from '../schema/field.ts';
 import { resourceSchema } from '../schema/json-schema.ts';
-import { representationWriter, type Write } from '../schema/representation.ts';
+import { representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, Moment, StoredRecord } from '../store/store.ts';
 import { capitalized } from './schemas.ts';
 

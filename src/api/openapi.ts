@@ -5,7 +5,7 @@ import { objectSchema } from '../schema/json-schema.ts';
 import { sessionCookie, sessionUserField } from './authenticate.ts';
 import type { Body } from './body.ts';
 import { idempotencyKeyPattern } from './replies.ts';
-import { idSchema, type Route } from './route.ts';
+import { idSchema, type Route } from './call.ts';
 import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
 
 /**

@@ -10,7 +10,7 @@ import { Router, type Match } from '../http/router.ts';
 import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
 import { checkNoVersion, noContent } from './replies.ts';
-import { parseId, wantsPage, type Call, type Endpoint, type Route } from './route.ts';
+import { parseId, wantsPage, type Call, type Endpoint, type Route } from './call.ts';
 import { createUnknownPath, type UnknownPath } from './unknown-path.ts';
 
 export interface PipelineOptions extends Authenticators {

@@ -2,16 +2,16 @@ import {
   dependsOnOthers,
   shapeTagOf,
   type CollectionDeclaration,
-} from '../collections/collection.ts';
+} from '../collections/declaration.ts';
 import { items } from '../collections/items.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
-import { listParameters, recordParameters } from '../lists/list-query.ts';
+import { listParameters, recordParameters } from '../lists/query.ts';
 import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { manySchema, resourceSchema } from '../schema/json-schema.ts';
 import { bodiesFor, either, manyOf, newRecord } from './body.ts';
 import { embeddablesOf, readSchemaOf, subjectOf } from './embedding.ts';
-import { content, idSchema, type Route, type RoutedCollection } from './route.ts';
+import { content, idSchema, type Route, type RoutedCollection } from './call.ts';
 import {
   capitalized,
   credentialsFields,

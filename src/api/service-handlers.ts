@@ -1,5 +1,5 @@
 import { localAdministrator, requireUser } from '../auth/access.ts';
-import { sessionEndsAt } from '../auth/sessions.ts';
+import { sessionEndsAt } from '../auth/secrets.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { readCookies } from '../http/fields.ts';
@@ -14,7 +14,7 @@ import type { Client, Sessions } from '../accounts/sessions.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { invalidParameter } from '../lists/filters.ts';
-import { representationWriter } from '../schema/representation.ts';
+import { representationWriter } from '../schema/record.ts';
 import { bearerToken, checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
 import type { FixedContent } from './fixed-content.ts';
 import {
@@ -26,7 +26,7 @@ import {
   shown,
   unstoredReply,
 } from './replies.ts';
-import { bind, parseId, wantsPage, type Call, type Endpoint, type Handler } from './route.ts';
+import { bind, parseId, wantsPage, type Call, type Endpoint, type Handler } from './call.ts';
 import { accountRoutes, serverRoutes, signInRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of the app. */

@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { nearestOf } from '../base/nearest.ts';
 import type { Request } from '../http/message.ts';
-import type { Route } from './route.ts';
+import type { Route } from './call.ts';
 
 /** Returns the error for a path that no route has. It suggests what may have been meant. */
 export type UnknownPath = (request: Request) => CairnError;

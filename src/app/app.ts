@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Audit } from '../accounts/audit.ts';
+import type { Audit } from '../accounts/events.ts';
 import type { Users } from '../accounts/users.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
@@ -17,8 +17,8 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
 import { ListPool } from '../lists/list-pool.ts';
-import { logError, type Observer } from '../observability/log.ts';
-import { Minutes } from '../observability/minutes.ts';
+import { logError, type Observer } from '../log/log.ts';
+import { Minutes } from '../log/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import type { ClusterNode } from './cluster.ts';

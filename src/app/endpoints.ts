@@ -1,8 +1,8 @@
 import { statfsSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
-import { batchEndpoints, collectionEndpoints } from '../api/collection-handlers.ts';
+import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
 import { FixedContent } from '../api/fixed-content.ts';
-import type { Endpoint } from '../api/route.ts';
+import type { Endpoint } from '../api/call.ts';
 import {
   declaredCollection,
   routeTable,
@@ -12,9 +12,9 @@ import {
 import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
 import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
-import type { CollectionDeclaration } from '../collections/collection.ts';
+import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import type { Minutes } from '../observability/minutes.ts';
+import type { Minutes } from '../log/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { pageEndpoints } from '../web/assets.ts';
 import type { Data } from './data.ts';

@@ -10,8 +10,8 @@ import { hostOf } from '../http/head.ts';
 import { apiFields, type Handle, type Reply } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer } from '../http/server.ts';
-import type { Log } from '../observability/log.ts';
-import { exposition, type Family, type Metrics, type Sample } from '../observability/metrics.ts';
+import type { Log } from '../log/log.ts';
+import { exposition, type Family, type Metrics, type Sample } from '../log/metrics.ts';
 import type { App } from './app.ts';
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.

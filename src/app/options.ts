@@ -1,6 +1,6 @@
 import { didYouMean } from '../base/nearest.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
-import type { CollectionDeclaration } from '../collections/collection.ts';
+import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Hooks } from '../collections/hooks.ts';
 import {
   clusterKinds,
@@ -11,7 +11,7 @@ import {
   type Settings,
   type SomeSettings,
 } from '../config/settings.ts';
-import { errorLog, type Log } from '../observability/log.ts';
+import { errorLog, type Log } from '../log/log.ts';
 import type { Administrator } from './administrator.ts';
 
 /** The options of `createApp`. Every one may be left out. */

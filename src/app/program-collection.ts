@@ -1,8 +1,8 @@
 import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { localTarget, type CollectionResource } from '../collections/resource.ts';
-import { acceptNew, draft } from '../schema/check.ts';
-import { representationOf } from '../schema/representation.ts';
+import { acceptNew, draft } from '../schema/validate.ts';
+import { representationOf } from '../schema/record.ts';
 
 /**
  * A declared collection for a program, which uses it as an administrator: with the same

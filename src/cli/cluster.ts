@@ -14,7 +14,7 @@ import { openStore } from '../store/open-store.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { PasswordPlace } from './admin-password.ts';
 import type { Copy } from '../store/recovery/offline.ts';
-import { imageOf, type Image } from '../store/recovery/snapshot.ts';
+import { imageOf, type Image } from '../store/format/snapshot.ts';
 
 /** Reaches a cluster. Does not make one. */
 export function openTools(

@@ -5,7 +5,7 @@ import { version } from '../base/version.ts';
 import { readOption, systemEnvironment } from '../config/config.ts';
 import { UsageError, type Option } from '../config/settings.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
-import { writeError } from '../observability/log.ts';
+import { writeError } from '../log/log.ts';
 import { serve } from './serve.ts';
 
 /** Runs the command that the arguments of the process name. */

@@ -7,9 +7,9 @@ import { completeOptions } from '../app/options.ts';
 import { UsageError } from '../config/settings.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { journalNumbers } from '../store/journal/journal-format.ts';
+import { journalNumbers } from '../store/format/journal.ts';
 import type { OpenStore } from '../store/open-store.ts';
-import type { StoreDamageError } from '../store/recovery/damage.ts';
+import type { StoreDamageError } from '../store/format/damage.ts';
 import {
   checkStore,
   readCopy,

@@ -1,5 +1,5 @@
 import { isScalar, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
-import { DeclarationError } from '../collections/collection.ts';
+import { DeclarationError } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
 import { lengthMax } from '../schema/declaration.ts';
 import type { Field } from '../schema/field.ts';

@@ -18,7 +18,7 @@ import {
   type Log,
   type LogSink,
   type Observer,
-} from '../observability/log.ts';
+} from '../log/log.ts';
 import { forgetAdminPassword, passwordFileIn, type PasswordPlace } from './admin-password.ts';
 import { declarationsOf, type Command, type Terminal } from './command.ts';
 
@@ -97,7 +97,7 @@ async function start(
     : passwordFileIn(directory);
   const observers: Observer[] = [passwordWatcher(place, () => app.users)];
   const metrics =
-    opsPort === undefined ? undefined : new (await import('../observability/metrics.ts')).Metrics();
+    opsPort === undefined ? undefined : new (await import('../log/metrics.ts')).Metrics();
   if (metrics !== undefined) observers.push(metrics);
   const app = await openApp(
     {

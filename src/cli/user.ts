@@ -11,7 +11,7 @@ import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
 import { options } from '../config/config.ts';
 import { choice, flagOnly, option, text, UsageError } from '../config/settings.ts';
-import { silentLog, type Log } from '../observability/log.ts';
+import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {

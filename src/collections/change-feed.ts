@@ -5,7 +5,7 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
-import { sizeOf, type Write } from '../schema/representation.ts';
+import { sizeOf, type Write } from '../schema/record.ts';
 import type { PublishedChange, Store, StoredRecord } from '../store/store.ts';
 
 /** A collection whose changes the feed reports. */

@@ -9,7 +9,7 @@ import {
   refuseMistakes,
   type CollectionDeclaration,
   type CollectionDefinition,
-} from './collection.ts';
+} from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Shape } from '../schema/field.ts';
-import { representationOf } from '../schema/representation.ts';
+import { representationOf } from '../schema/record.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 
 /** One write to a collection, with the record as callers see it. */

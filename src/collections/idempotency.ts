@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
-import { storedRecordParser } from '../schema/check.ts';
+import { storedRecordParser } from '../schema/validate.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 

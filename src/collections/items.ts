@@ -1,4 +1,4 @@
-import { defineCollection } from './collection.ts';
+import { defineCollection } from './declaration.ts';
 
 /** Things with a price. The installation chooses its unit. */
 export const items = defineCollection({

@@ -3,7 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { createSlices, type YieldToEventLoop } from '../base/slices.ts';
 import type { Clock } from '../base/system.ts';
-import { sizeOf } from '../schema/representation.ts';
+import { sizeOf } from '../schema/record.ts';
 import type { Collection, Store } from '../store/store.ts';
 import type { Entry } from './references.ts';
 

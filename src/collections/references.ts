@@ -2,11 +2,11 @@ import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError, invariant, type Issue } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { validationFailed } from '../schema/check.ts';
+import { validationFailed } from '../schema/validate.ts';
 import { referenceIn, type ReferenceField, type Shape, type Value } from '../schema/field.ts';
-import { fieldValue, isSameValue } from '../schema/representation.ts';
+import { fieldValue, isSameValue } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction } from '../store/store.ts';
-import type { CollectionDeclaration } from './collection.ts';
+import type { CollectionDeclaration } from './declaration.ts';
 import type { RecordWriter } from './hooks.ts';
 
 /**

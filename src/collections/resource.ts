@@ -8,7 +8,7 @@ import {
 import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
-import { atElement, storedRecordParser, type Draft } from '../schema/check.ts';
+import { atElement, storedRecordParser, type Draft } from '../schema/validate.ts';
 import {
   emailKey,
   type Field,
@@ -17,9 +17,9 @@ import {
   type Shape,
   type Value,
 } from '../schema/field.ts';
-import { looksSame, scalarValue } from '../schema/representation.ts';
+import { looksSame, scalarValue } from '../schema/record.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import type { CollectionDeclaration } from './collection.ts';
+import type { CollectionDeclaration } from './declaration.ts';
 import type { HookedWrites } from './hooks.ts';
 import type { OwnerShares } from './owner-shares.ts';
 import {

@@ -3,10 +3,10 @@ import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { boundsOf, referenceIn, type Field, type Shape } from '../schema/field.ts';
 import { typeSchema } from '../schema/json-schema.ts';
-import { fieldValue, readableFields } from '../schema/representation.ts';
+import { fieldValue, readableFields } from '../schema/record.ts';
 import { emailLengthMax, ruleViolation } from '../schema/rules.ts';
 import { comparedValue } from './order.ts';
-import { textSearch } from './text-search.ts';
+import { textSearch } from './search.ts';
 
 /** One filter of a list, such as `price:gte=10`. */
 export interface Filter {

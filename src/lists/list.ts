@@ -1,11 +1,11 @@
 import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
-import { representationWriter } from '../schema/representation.ts';
+import { representationWriter } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
 import type { Followed } from './kept-orders.ts';
 import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
-import { writeCursor, type ListQuery, type ListSubject } from './list-query.ts';
+import { writeCursor, type ListQuery, type ListSubject } from './query.ts';
 import {
   comparator,
   firstInOrder,

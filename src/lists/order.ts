@@ -1,6 +1,6 @@
 import type { Scalar } from '../base/json.ts';
 import { emailKey, type Shape } from '../schema/field.ts';
-import { scalarValue } from '../schema/representation.ts';
+import { scalarValue } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
 /** One field of a `sort`. */

@@ -3,7 +3,7 @@ import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
 import type { Files } from './disk/files.ts';
 import { systemMachine } from './disk/lock.ts';
-import { FileLog, type FileLogOptions } from './file-log.ts';
+import { FileLog, type FileLogOptions } from './disk/file-log.ts';
 import { memoryLog, type CommitLog } from './log.ts';
 import { HeapWatch, type Heap } from './memory/heap.ts';
 import { isCollectionName, Table, type AnyTable } from './memory/table.ts';

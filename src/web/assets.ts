@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { FixedContent } from '../api/fixed-content.ts';
 import { isUnchanged } from '../api/replies.ts';
-import type { Endpoint } from '../api/route.ts';
+import type { Endpoint } from '../api/call.ts';
 
 /**
  * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and

@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from '../../src/app/app.ts';
-import { createLog } from '../../src/observability/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { makeCertificate } from '../.support/http/certificates.ts';
 import { handbook } from '../.support/source.ts';
 

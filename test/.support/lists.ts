@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits.ts';
 import type { Clock } from '../../src/base/system.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
-import { parseListQuery } from '../../src/lists/list-query.ts';
+import { parseListQuery } from '../../src/lists/query.ts';
 import { readList, type List } from '../../src/lists/list.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
-import { silentLog, type LogDetails, type SecurityEvent } from '../../src/observability/log.ts';
+import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log/log.ts';
 import type { SessionRecord } from '../../src/accounts/records.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';

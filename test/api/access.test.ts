@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 
 import { routeTable } from '../../src/api/routes.ts';
-import type { Route } from '../../src/api/route.ts';
-import { defineCollection } from '../../src/collections/collection.ts';
+import type { Route } from '../../src/api/call.ts';
+import { defineCollection } from '../../src/collections/declaration.ts';
 import { items } from '../../src/collections/items.ts';
 import { handbook } from '../.support/source.ts';
 import { cookieIn, openTestApp } from '../.support/app.ts';

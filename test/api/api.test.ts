@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
-import { defineCollection } from '../../src/collections/collection.ts';
+import { defineCollection } from '../../src/collections/declaration.ts';
 import { openTestApp } from '../.support/app.ts';
 
 test('an item is created, read, replaced, patched, listed and removed', async (t) => {

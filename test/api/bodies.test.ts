@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import type { Users } from '../../src/accounts/users.ts';
 import { noContent } from '../../src/api/replies.ts';
-import { bind } from '../../src/api/route.ts';
+import { bind } from '../../src/api/call.ts';
 import { routeTable, signInRoutes } from '../../src/api/routes.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import type { JsonValue } from '../../src/base/json.ts';

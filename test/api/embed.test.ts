@@ -7,9 +7,9 @@ import { referenceIndexes, type Entry } from '../../src/collections/references.t
 import { parseQuery } from '../../src/http/query.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
-import { parseListQuery } from '../../src/lists/list-query.ts';
+import { parseListQuery } from '../../src/lists/query.ts';
 import { readList, readRecord } from '../../src/lists/list.ts';
-import { representationWriter } from '../../src/schema/representation.ts';
+import { representationWriter } from '../../src/schema/record.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection } from '../../src/store/store.ts';
 import { openTestApp } from '../.support/app.ts';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { isLockedRun } from '../.support/locked.ts';
-import { silentLog } from '../../src/observability/log.ts';
+import { silentLog } from '../../src/log/log.ts';
 import { openTestApp } from '../.support/app.ts';
 
 test('a start on a disk without a free byte serves who is signed in, and goes on when there is room', async (t) => {

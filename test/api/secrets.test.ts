@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
-import { createLog } from '../../src/observability/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { cookieIn, openTestApp, type Answer, type AskOptions } from '../.support/app.ts';
 
 /**

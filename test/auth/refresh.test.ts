@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
 import {
   decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, successorOf,
-} from '../../src/auth/sessions.ts';
+} from '../../src/auth/secrets.ts';
 import { testRandom } from '../.support/auth/helpers.ts';
 
 const rotatedAt = 1_000_000_000;

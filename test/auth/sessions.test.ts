@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/sessions.ts';
+import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/secrets.ts';
 import { testRandom } from '../.support/auth/helpers.ts';
 
 const kind = 'cookie';

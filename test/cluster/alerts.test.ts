@@ -6,8 +6,8 @@ import { test } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
 import { startOperations } from '../../src/app/operations.ts';
-import { silentLog } from '../../src/observability/log.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
+import { silentLog } from '../../src/log/log.ts';
+import { Metrics } from '../../src/log/metrics.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { noLeader, startEtcd, until } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonValue } from '../../src/base/json.ts';
-import { defineCollection } from '../../src/collections/collection.ts';
+import { defineCollection } from '../../src/collections/declaration.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 
 const books = { name: 'books', singular: 'book', fields: { title: { kind: 'text' } } };

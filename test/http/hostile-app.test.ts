@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { createApp, type App } from '../../src/app/app.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
-import { createLog } from '../../src/observability/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { RawClient, type RawReply } from '../.support/http/raw.ts';
 
 const email = 'admin@example.org';

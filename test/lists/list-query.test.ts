@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/list-query.ts';
+import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 
 const shape = {

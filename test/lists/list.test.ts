@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
-import { parseListQuery } from '../../src/lists/list-query.ts';
+import { parseListQuery } from '../../src/lists/query.ts';
 import { readList, type List } from '../../src/lists/list.ts';
 import { generator } from '../.support/random.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { textSearch } from '../../src/lists/text-search.ts';
+import { textSearch } from '../../src/lists/search.ts';
 
 /** Whether a search for `wanted` finds `text`, and why. */
 const rows: readonly [wanted: string, text: string, isFound: boolean, why: string][] = [

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
-import { storedRecordParser, validateBody } from '../../src/schema/check.ts';
-import type { Mode } from '../../src/schema/check.ts';
+import { storedRecordParser, validateBody } from '../../src/schema/validate.ts';
+import type { Mode } from '../../src/schema/validate.ts';
 import { idField, type Input, type Shape } from '../../src/schema/field.ts';
 
 const item = {

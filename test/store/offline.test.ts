@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Files } from '../../src/store/disk/files.ts';
-import { encodeLine, manifestBody } from '../../src/store/journal/journal-format.ts';
+import { encodeLine, manifestBody } from '../../src/store/format/journal.ts';
 import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/store/recovery/offline.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
 import {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Table } from '../../src/store/memory/table.ts';
 import { settle } from '../../src/store/recovery/settle.ts';
-import type { StoreDamageError } from '../../src/store/recovery/damage.ts';
+import type { StoreDamageError } from '../../src/store/format/damage.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 

@@ -25,7 +25,7 @@
  */
 import { crc32 } from 'node:zlib';
 import type { Random } from '../../base/system.ts';
-import { hex, parseObject } from '../journal/journal-format.ts';
+import { hex, parseObject } from '../format/journal.ts';
 import { newEpoch } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { joinDeclarations, type Declaration } from './declaration.ts';

@@ -38,7 +38,7 @@ import {
 } from '../log.ts';
 import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
-import { viewsOf } from '../recovery/snapshot.ts';
+import { viewsOf } from '../format/snapshot.ts';
 import type { Figure, PublishedChange } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import {

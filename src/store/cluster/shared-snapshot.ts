@@ -22,9 +22,9 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { isJsonObject, type JsonObject } from '../../base/json.ts';
-import { decodeLine, encodeLine, parseObject } from '../journal/journal-format.ts';
+import { decodeLine, encodeLine, parseObject } from '../format/journal.ts';
 import { isCollectionName, isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
-import type { Image } from '../recovery/snapshot.ts';
+import type { Image } from '../format/snapshot.ts';
 import { misfit } from './declaration.ts';
 import { ClusterError, endOf, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type Head } from './group-format.ts';

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { FatalError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
-import { parseObject } from '../journal/journal-format.ts';
+import { parseObject } from '../format/journal.ts';
 import { errorCode, isExhausted, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
 /** What the lock file says of its holder. */

@@ -4,9 +4,9 @@ import { DirectoryLock, lockName, waitUntilGone, type LockOptions } from '../dis
 import { newEpoch } from '../log.ts';
 import { countsOf, type AnyTable } from '../memory/table.ts';
 import type { StoreStatus } from '../store.ts';
-import { StoreDamageError } from './damage.ts';
-import { recover, type Recovered } from './recovery.ts';
-import { imageOf, writeSnapshots, type Image, type Target } from './snapshot.ts';
+import { StoreDamageError } from '../format/damage.ts';
+import { recover, type Recovered } from './recover.ts';
+import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 import { writeStore } from './write-store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {

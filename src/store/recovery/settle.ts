@@ -6,10 +6,10 @@
  * one of them.
  */
 import { readWhole, replaceFile, type Files } from '../disk/files.ts';
-import { parseObject, type Report } from '../journal/journal-format.ts';
+import { parseObject, type Report } from '../format/journal.ts';
 import { conflictsIn, isCount, type AnyTable } from '../memory/table.ts';
-import { StoreDamageError } from './damage.ts';
-import { snapshotName } from './snapshot.ts';
+import { StoreDamageError } from '../format/damage.ts';
+import { snapshotName } from '../format/snapshot.ts';
 
 const importName = 'import';
 

@@ -1,8 +1,8 @@
 import type { Files } from '../disk/files.ts';
-import { JournalFile } from '../journal/journal-file.ts';
-import { journalNumbers, type ListedCollection } from '../journal/journal-format.ts';
+import { JournalFile } from '../format/journal-file.ts';
+import { journalNumbers, type ListedCollection } from '../format/journal.ts';
 import type { AnyTable } from '../memory/table.ts';
-import { snapshotsOf, writeSnapshots, type Image, type Target } from './snapshot.ts';
+import { snapshotsOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 
 /**
  * Writes a whole store: the snapshots, and then a journal that needs no other one. Every

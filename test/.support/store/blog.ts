@@ -11,7 +11,7 @@ import { OwnerShares } from '../../../src/collections/owner-shares.ts';
 import { Relations } from '../../../src/collections/references.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
-import { draft } from '../../../src/schema/check.ts';
+import { draft } from '../../../src/schema/validate.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
 import { TableTransaction } from '../../../src/store/memory/transaction.ts';

@@ -5,7 +5,7 @@ import {
   manifestBody,
   type LineBody,
   type Manifest,
-} from './journal-format.ts';
+} from './journal.ts';
 
 /** A journal that this process appends to. Each line is durable when `append` resolves. */
 export class JournalFile {

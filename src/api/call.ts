@@ -1,7 +1,7 @@
 import type { Access, Principal } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Reply, Request } from '../http/message.ts';
-import type { CollectionAccess } from '../collections/collection.ts';
+import type { CollectionAccess } from '../collections/declaration.ts';
 import type { QueryParameter } from '../lists/filters.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';

@@ -26,7 +26,7 @@ import {
   writeSynced,
   type Files,
 } from '../disk/files.ts';
-import { parseObject, refuseNewer, type Report } from '../journal/journal-format.ts';
+import { parseObject, refuseNewer, type Report } from './journal.ts';
 import { isCount, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { StoredRecord, View } from '../store.ts';
 import { StoreDamageError } from './damage.ts';

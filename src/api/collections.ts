@@ -5,9 +5,9 @@ import type { StartedSession } from '../accounts/sessions.ts';
 import type { Created, CreationRequest } from '../collections/idempotency.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import { parseListQuery, parseRecordQuery } from '../lists/list-query.ts';
+import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
-import { representationWriter } from '../schema/representation.ts';
+import { representationWriter } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import { embeddedBy, subjectOf, type RecordsOf } from './embedding.ts';
@@ -21,7 +21,7 @@ import {
   shown,
   unstoredReply,
 } from './replies.ts';
-import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './route.ts';
+import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './call.ts';
 import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */

@@ -5,14 +5,14 @@ import {
   readGroups,
   type Journal,
   type Report,
-} from '../journal/journal-format.ts';
+} from '../format/journal.ts';
 import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
 import { settle, takeBack, unfinishedImport } from './settle.ts';
-import { StoreDamageError } from './damage.ts';
-import { readSnapshot, snapshotName, snapshotsOf } from './snapshot.ts';
+import { StoreDamageError } from '../format/damage.ts';
+import { readSnapshot, snapshotName, snapshotsOf } from '../format/snapshot.ts';
 
 /** The content of a directory at a start, beside the records, which are in the tables. */
 export interface Recovered {

@@ -10,7 +10,7 @@ import {
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Field, Input, Shape, Value } from './field.ts';
-import { isSameValue, readableFields, representationOf } from './representation.ts';
+import { isSameValue, readableFields, representationOf } from './record.ts';
 import { hasType, listViolations, ruleViolation } from './rules.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */

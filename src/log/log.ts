@@ -1,7 +1,7 @@
 import { fstatSync, write } from 'node:fs';
 import { METHODS } from 'node:http';
 import { Writable } from 'node:stream';
-import type { AuditEvent } from '../accounts/audit.ts';
+import type { AuditEvent } from '../accounts/events.ts';
 import { systemClock, type Clock } from '../base/system.ts';
 import type { RequestEntry } from '../http/message.ts';
 

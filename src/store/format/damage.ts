@@ -1,7 +1,7 @@
 import { FatalError } from '../../base/errors.ts';
 import type { Files } from '../disk/files.ts';
 import type { MisfitCause } from '../store.ts';
-import { refusals, type Refusal, type RefusalLabel } from './cases.ts';
+import { refusals, type Refusal, type RefusalLabel } from '../recovery/cases.ts';
 
 /**
  * The files are damaged or were changed, and an operator has to decide. Names file and

@@ -35,7 +35,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
-import { StoreDamageError } from '../recovery/damage.ts';
+import { StoreDamageError } from './damage.ts';
 
 const journalFormat = 2;
 

@@ -4,7 +4,7 @@ import { parseJsonObject, type JsonObject, type JsonValue } from '../base/json.t
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
 import { boundsOf, type Field, type Shape } from '../schema/field.ts';
-import { fieldValue, readableFields, readableNames } from '../schema/representation.ts';
+import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
 import { hasType } from '../schema/rules.ts';
 import {
   filterParameters,
@@ -14,7 +14,7 @@ import {
   type QueryParameter,
 } from './filters.ts';
 import type { SortTerm } from './order.ts';
-import { normalised } from './text-search.ts';
+import { normalised } from './search.ts';
 
 /** The records that can be listed. */
 export interface ListSubject {

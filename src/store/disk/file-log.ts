@@ -1,9 +1,9 @@
-import { CairnError, invariant, reasonOf } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
-import { isExhausted, readChunks, type Files } from './disk/files.ts';
-import { DirectoryLock, type LockOptions } from './disk/lock.ts';
-import { JournalFile } from './journal/journal-file.ts';
-import { groupBody, journalName } from './journal/journal-format.ts';
+import { CairnError, invariant, reasonOf } from '../../base/errors.ts';
+import { limits } from '../../base/limits.ts';
+import { isExhausted, readChunks, type Files } from './files.ts';
+import { DirectoryLock, type LockOptions } from './lock.ts';
+import { JournalFile } from '../format/journal-file.ts';
+import { groupBody, journalName } from '../format/journal.ts';
 import {
   newEpoch,
   noFigures,
@@ -13,12 +13,12 @@ import {
   type Group,
   type CommitLog,
   type LogClient,
-} from './log.ts';
-import type { AnyTable } from './memory/table.ts';
-import { recover } from './recovery/recovery.ts';
-import { endImport } from './recovery/settle.ts';
-import { imageOf, writeSnapshots, type Image, type Target } from './recovery/snapshot.ts';
-import { listing, writeStore } from './recovery/write-store.ts';
+} from '../log.ts';
+import type { AnyTable } from '../memory/table.ts';
+import { recover } from '../recovery/recover.ts';
+import { endImport } from '../recovery/settle.ts';
+import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
+import { listing, writeStore } from '../recovery/write-store.ts';
 
 export interface FileLogOptions extends LockOptions {
   /**
