@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 test('the suites of the API, of accounts and of collections pass over a cluster', () => {
   const files = ['api', 'accounts', 'collections'].flatMap((folder) => {
-    const directory = join(import.meta.dirname, '..', folder);
+    const directory = join(import.meta.dirname, '..', `.${folder}`);
     return readdirSync(directory).filter((name) => name.endsWith('.test.ts')).map((name) => join(directory, name));
   });
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;

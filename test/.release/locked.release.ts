@@ -15,18 +15,19 @@ import { signInAndWrite } from './caller.ts';
  * cannot be locked down itself, so there the servers that it starts are.
  */
 const startsServers = [
-  'test/cli/serve.test.ts', 'test/cli/standard-error.test.ts', 'test/cluster/commands.test.ts', 'test/readme.test.ts',
+  'test/.cli/serve.test.ts', 'test/.cli/standard-error.test.ts', 'test/.cluster/commands.test.ts',
+  'test/.project/readme.test.ts',
 ];
 const outside: Readonly<Record<string, string>> = {
-  'test/store/editions.test.ts': 'runs commands that write in other directories',
-  'test/store/heap.test.ts': 'starts a process with little memory, without a server',
-  'test/api/full-disk.test.ts': 'mounts a file system of its own',
-  'test/architecture.test.ts': 'reads the source: nothing is served',
-  'test/cluster/alerts.test.ts': 'starts promtool, without a server',
-  'test/bench.test.ts': 'starts the bench, without a server',
-  'test/handbook.test.ts': 'reads the source: nothing is served',
-  'test/web/assets.test.ts': 'reads the source: the page is served in test/api/pages.test.ts',
-  'test/http/tls.test.ts': 'makes certificates by another program: TLS is served in test/cli/serve.test.ts',
+  'test/.store/editions.test.ts': 'runs commands that write in other directories',
+  'test/.store/heap.test.ts': 'starts a process with little memory, without a server',
+  'test/.api/full-disk.test.ts': 'mounts a file system of its own',
+  'test/.project/architecture.test.ts': 'reads the source: nothing is served',
+  'test/.cluster/alerts.test.ts': 'starts promtool, without a server',
+  'test/.project/bench.test.ts': 'starts the bench, without a server',
+  'test/.project/handbook.test.ts': 'reads the source: nothing is served',
+  'test/.web/assets.test.ts': 'reads the source: the page is served in test/.api/pages.test.ts',
+  'test/.http/tls.test.ts': 'makes certificates by another program: TLS is served in test/.cli/serve.test.ts',
 };
 
 const built = mkdtempSync(join(tmpdir(), 'cairn-locked-'));
@@ -46,7 +47,7 @@ for (const path of ['package.json', 'README.md', 'src/README.md', 'src/web']) {
   const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
   cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
 }
-const fixture = 'test/store/first-edition.json';
+const fixture = 'test/.store/first-edition.json';
 cpSync(join(projectDirectory, fixture), join(built, fixture));
 const flags = lockedFlags(join(built, 'src'), data);
 const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs-read=${join(built, path)}`)];

@@ -80,7 +80,7 @@ suite('the cases of the shared log', () => {
   function run(pattern: string, timeout: number): number | null {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
-    const files = ['cases', 'declaration'].map((name) => `test/cluster/${name}.test.ts`);
+    const files = ['cases', 'declaration'].map((name) => `test/.cluster/${name}.test.ts`);
     const flags = [...typescript, '--test', `--test-name-pattern=^${pattern}`, ...files];
     return spawnSync(process.execPath, flags, { cwd: copy, env, timeout }).status;
   }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { testProgram } from './.support/cli/spawn.ts';
-import { projectDirectory } from './.support/source.ts';
-import { problemOf, readArguments } from './.bench/arguments.ts';
+import { testProgram } from '../.support/cli/spawn.ts';
+import { projectDirectory } from '../.support/source.ts';
+import { problemOf, readArguments } from '../.bench/arguments.ts';
 
 function bench(...words: readonly string[]) {
   const all = [...testProgram('.bench/main'), ...words];

@@ -10,15 +10,15 @@ import { test, type TestContext } from 'node:test';
 import {
   createApp, createLog, defineCollection, type App, type Change, type Clock,
   type Field, type Random, type Shape,
-} from '../src/index.ts';
-import { isJsonObject, parseJson } from '../src/base/json.ts';
-import { limits } from '../src/base/limits.ts';
-import { silentLog } from '../src/log/log.ts';
-import { cairn, temporaryDirectory } from './.support/cli/spawn.ts';
-import { handbook } from './.support/source.ts';
-import { isLockedRun } from './.support/locked.ts';
-import { RawClient } from './.support/http/raw.ts';
-import { checkAnswer } from './.support/contract.ts';
+} from '../../src/index.ts';
+import { isJsonObject, parseJson } from '../../src/base/json.ts';
+import { limits } from '../../src/base/limits.ts';
+import { silentLog } from '../../src/log/log.ts';
+import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
+import { handbook } from '../.support/source.ts';
+import { isLockedRun } from '../.support/locked.ts';
+import { RawClient } from '../.support/http/raw.ts';
+import { checkAnswer } from '../.support/contract.ts';
 
 const json = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields: json, body: '{"name":"Lamp","price":24.5}' };

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../src/base/system.ts';
-import type { RequestEntry } from '../src/http/message.ts';
-import { createLog, type Log, type LogOptions, type LogSink } from '../src/log/log.ts';
+import type { Clock } from '../../src/base/system.ts';
+import type { RequestEntry } from '../../src/http/message.ts';
+import { createLog, type Log, type LogOptions, type LogSink } from '../../src/log/log.ts';
 
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
 const entry: RequestEntry = {

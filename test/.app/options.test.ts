@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp, createLog, defineCollection, type AppOptions } from '../src/index.ts';
-import type { Shape } from '../src/schema/field.ts';
-import { temporaryDirectory } from './.support/cli/spawn.ts';
+import { createApp, createLog, defineCollection, type AppOptions } from '../../src/index.ts';
+import type { Shape } from '../../src/schema/field.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
 const declare = (fields: Shape, name = 'books', singular = 'book') => defineCollection({ name, singular, fields });
 

@@ -8,7 +8,7 @@ import { all, machineWith, makeStore, person, startStore } from '../.support/sto
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 const left: { readonly [what: string]: { readonly [file: string]: string } } =
-  JSON.parse(readFileSync(join(projectDirectory, 'test', 'store', 'first-edition.json'), 'utf8'));
+  JSON.parse(readFileSync(join(projectDirectory, 'test', '.store', 'first-edition.json'), 'utf8'));
 
 const expected: { readonly [what: string]: { names: string; notes: string; nextId: number; sequence: number } } = {
   stopped: { names: 'ann cat', notes: 'käse', nextId: 4, sequence: 4 },

@@ -5,9 +5,9 @@ import { extname, join, posix } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { temporaryDirectory } from './.support/cli/spawn.ts';
-import { pages, projectText, pageWith, partsOf, wanted } from './.support/handbook.ts';
-import { filesBelow, projectDirectory, readSource, tokensOf } from './.support/source.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { pages, projectText, pageWith, partsOf, wanted } from '../.support/handbook.ts';
+import { filesBelow, projectDirectory, readSource, tokensOf } from '../.support/source.ts';
 
 /** What README.md and src/README.md tell is held against the code. */
 const all = pages.map(projectText).join('\n');
@@ -58,7 +58,7 @@ test('every file, test and link that the pages name is there', () => {
     for (const [, target = ''] of text.matchAll(/\]\(((?!http)[^)#]+)(?:#[^)]*)?\)/g)) {
       if (!existsSync(join(projectDirectory, page, '..', target))) wrong.push(`${page}: ${target}`);
     }
-    // A claim that names its test, `test/auth/jws.test.ts` "how a title begins": of a test, or of a row of its table.
+    // A claim that names its test, `test/.auth/jws.test.ts` "how a title begins": of a test, or of a row of its table.
     for (const [, path = '', title = ''] of text.matchAll(/`(test\/[\w./-]+\.ts)` "([^"]+)"/g)) {
       const escaped = title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
       const titled = new RegExp(`(?:\\b(?:test|it|refuses|answers)\\(|[[{]\\s*)['"\`]${escaped}`);
@@ -74,7 +74,7 @@ for (const [index, code] of examples.entries()) {
   const [title = ''] = code.split('\n');
   test(`example ${index + 1} prints what it promises: ${title}`, async (t) => {
     const file = join(temporaryDirectory(t), 'example.mjs');
-    const entrance = join(import.meta.dirname, '..', 'src', `index${extname(import.meta.filename)}`);
+    const entrance = join(import.meta.dirname, '..', '..', 'src', `index${extname(import.meta.filename)}`);
     writeFileSync(file, code.replaceAll("'cairn-api'", JSON.stringify(entrance)));
     const promised = [...code.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, output = '']) => output);
     const printed: string[] = [];

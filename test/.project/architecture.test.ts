@@ -3,10 +3,10 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join, posix } from 'node:path';
 import { test } from 'node:test';
-import { version } from '../src/base/version.ts';
+import { version } from '../../src/base/version.ts';
 import {
   filesBelow, handbook, projectDirectory, readSource, withoutLiterals, type SourceFile,
-} from './.support/source.ts';
+} from '../.support/source.ts';
 
 /**
  * The house: a file imports from a lower floor or from its own room. A room is one of these folders with all that is

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
-import { CairnError, createApp, type App, type AppOptions, type Change, type Hooks, type Read } from '../src/index.ts';
-import { silentLog } from '../src/log/log.ts';
+import {
+  CairnError, createApp, type App, type AppOptions, type Change, type Hooks, type Read,
+} from '../../src/index.ts';
+import { silentLog } from '../../src/log/log.ts';
 
 const fields = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields, body: '{"name":"Lamp","price":24.5}' };

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   options, readConfig as readFrom, secrets, unknownVariables, type Config, type Environment,
-} from '../src/config/config.ts';
-import { UsageError, type Option } from '../src/config/settings.ts';
-import { temporaryDirectory } from './.support/cli/spawn.ts';
+} from '../../src/config/config.ts';
+import { UsageError, type Option } from '../../src/config/settings.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
 const none = new Map<string, string>();
 

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { cairn, temporaryDirectory, testProgram, type Running } from './.support/cli/spawn.ts';
-import { projectDirectory } from './.support/source.ts';
+import { cairn, temporaryDirectory, testProgram, type Running } from '../.support/cli/spawn.ts';
+import { projectDirectory } from '../.support/source.ts';
 
 const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
 const { scripts } = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { RequestEntry } from '../src/http/message.ts';
-import { Minutes } from '../src/log/minutes.ts';
-import { TestClock } from './.support/auth/helpers.ts';
+import type { RequestEntry } from '../../src/http/message.ts';
+import { Minutes } from '../../src/log/minutes.ts';
+import { TestClock } from '../.support/auth/helpers.ts';
 
 const entry: RequestEntry = {
   id: '', method: 'GET', target: '/items', route: '/items', status: 200, durationMs: 1, bytes: 0, userId: undefined,

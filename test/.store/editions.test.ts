@@ -22,7 +22,7 @@ interface Edition {
   readonly killed: { readonly [file: string]: string };
 }
 const editions: { readonly [edition: string]: Edition } =
-  JSON.parse(readFileSync(join(projectDirectory, 'test', 'store', 'editions.json'), 'utf8'));
+  JSON.parse(readFileSync(join(projectDirectory, 'test', '.store', 'editions.json'), 'utf8'));
 
 const books = defineCollection({
   name: 'books',
