@@ -21,14 +21,7 @@ export type { Change, Hooks, Read } from './collections/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 
 export { createLog } from './log/log.ts';
-export type {
-  Log,
-  LogDetails,
-  LogLevel,
-  LogOptions,
-  LogSink,
-  SecurityEvent,
-} from './log/log.ts';
+export type { Log, LogDetails, LogLevel, LogOptions, LogSink, SecurityEvent } from './log/log.ts';
 
 export { CairnError, InvariantError } from './base/errors.ts';
 export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';

@@ -1,6 +1,12 @@
 import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { acceptNew, draft, validateElements, type BodyRules, type Draft } from '../schema/validate.ts';
+import {
+  acceptNew,
+  draft,
+  validateElements,
+  type BodyRules,
+  type Draft,
+} from '../schema/validate.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { manySchema, resourceSchema } from '../schema/json-schema.ts';
 

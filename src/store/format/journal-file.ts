@@ -1,11 +1,5 @@
 import { isExhausted, writeAll, type Files, type OpenFile } from '../disk/files.ts';
-import {
-  encodeLine,
-  journalName,
-  manifestBody,
-  type LineBody,
-  type Manifest,
-} from './journal.ts';
+import { encodeLine, journalName, manifestBody, type LineBody, type Manifest } from './journal.ts';
 
 /** A journal that this process appends to. Each line is durable when `append` resolves. */
 export class JournalFile {
