@@ -10,7 +10,7 @@ import {
 import { CairnError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { servedCollections } from '../collections/declaration-file.ts';
-import type { ClusterOptions } from '../config/settings.ts';
+import type { ClusterOptions } from '../config/options.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { referenceIn, type Field } from '../schema/field.ts';
 import type { Declaration } from '../store/cluster/declaration.ts';

@@ -10,7 +10,7 @@ import {
   type ClusterOptions,
   type Settings,
   type SomeSettings,
-} from '../config/settings.ts';
+} from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';
 import type { Administrator } from './administrator.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The bounds of what callers and files can make the server accept, keep or wait for. Each
- * name has its unit. Options (`src/config/settings.ts`) set further bounds. A number that
+ * name has its unit. Options (`src/config/options.ts`) set further bounds. A number that
  * bounds nothing from outside is written where it is used.
  */
 

@@ -4,7 +4,7 @@ import { completeOptions } from '../app/options.ts';
 import { serialiseKeyRing } from '../auth/keys.ts';
 import { systemClock as clock, systemRandom as random } from '../base/system.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
-import type { ClusterOptions } from '../config/settings.ts';
+import type { ClusterOptions } from '../config/options.ts';
 import { ClusterError, hasValue, isAt, put, range, remove } from '../store/cluster/etcd.ts';
 import { findLog, metaOf, openMs, roomTest } from '../store/cluster/founding.ts';
 import { firstHead } from '../store/cluster/group-format.ts';

@@ -9,8 +9,8 @@ import {
   type Environment,
   type Given,
   type SecretName,
-} from '../config/config.ts';
-import { UsageError, type Option } from '../config/settings.ts';
+} from '../config/read.ts';
+import { OptionError, type Option } from '../config/options.ts';
 import type { ClusterTools } from './cluster.ts';
 
 /** One command: its name, what it accepts, and what it does. */
@@ -49,7 +49,7 @@ export interface Call {
   /** One value for each operand that the command names. */
   readonly operands: readonly string[];
   readonly given: Given;
-  /** Reads one option. @throws UsageError */
+  /** Reads one option. @throws OptionError */
   read<T>(option: Option<T>): T;
 }
 
@@ -98,7 +98,7 @@ export async function clusterOf(
 
 /**
  * Reads the file that `--collections` names, if any.
- * @throws UsageError with all mistakes
+ * @throws OptionError with all mistakes
  */
 export async function declarationsOf(file: string | undefined): Promise<Partial<Declarations>> {
   return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);
@@ -106,7 +106,7 @@ export async function declarationsOf(file: string | undefined): Promise<Partial<
 
 /**
  * Returns the data directory. It must exist, so that a wrong name makes no new one.
- * @throws UsageError
+ * @throws OptionError
  */
 export function dataDirectory(call: Call): string {
   return existingDirectory('--data', call.read(options.directory));
@@ -114,11 +114,11 @@ export function dataDirectory(call: Call): string {
 
 /**
  * Returns `directory`.
- * @throws UsageError that names `what` if there is no such directory
+ * @throws OptionError that names `what` if there is no such directory
  */
 export function existingDirectory(what: string, directory: string): string {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
-  throw new UsageError(
+  throw new OptionError(
     `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`,
   );
 }

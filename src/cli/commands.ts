@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import type { ExitCode } from '../base/errors.ts';
 import { nearest } from '../base/nearest.ts';
 import { version } from '../base/version.ts';
-import { readOption, systemEnvironment } from '../config/config.ts';
-import { UsageError, type Option } from '../config/settings.ts';
+import { readOption, systemEnvironment } from '../config/read.ts';
+import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/log.ts';
 import { serve } from './serve.ts';
@@ -80,7 +80,7 @@ export async function run(
   }
 }
 
-/** @throws UsageError for an unknown command or option, or a wrong number of operands */
+/** @throws OptionError for an unknown command or option, or a wrong number of operands */
 function parseCall(
   commands: readonly Command[],
   words: readonly string[],
@@ -89,13 +89,13 @@ function parseCall(
   const command = findCommand(commands, words);
   if (command === undefined) {
     const name = JSON.stringify(words[0]);
-    throw new UsageError(`Cannot run cairn ${name}: no such command; see cairn --help`);
+    throw new OptionError(`Cannot run cairn ${name}: no such command; see cairn --help`);
   }
   const { name, operands: wanted = [] } = command;
   const { flags, operands } = parseWords(command, words.slice(name.split(' ').length));
   if (operands.length !== wanted.length) {
     const takes = wanted.join(' ') || `no arguments, and got "${operands[0]}"`;
-    throw new UsageError(`Cannot run cairn ${name}: it takes ${takes}`);
+    throw new OptionError(`Cannot run cairn ${name}: it takes ${takes}`);
   }
   const given = { flags, environment: terminal.environment };
   const read = <T>(option: Option<T>): T => readOption(option, given);
@@ -104,7 +104,7 @@ function parseCall(
   return { command, terminal, operands, given, read };
 }
 
-/** Tells the flags from the operands. Never quotes a value. @throws UsageError */
+/** Tells the flags from the operands. Never quotes a value. @throws OptionError */
 function parseWords({ name, options }: Command, words: readonly string[]) {
   const byName = new Map(options.map((option) => [option.name, option]));
   const types = options.map(({ name, placeholder }) => [
@@ -127,16 +127,16 @@ function parseWords({ name, options }: Command, words: readonly string[]) {
     if (option === undefined) {
       const meant = nearest(token.name, byName.keys());
       const hint = meant === undefined ? `see cairn ${name} --help` : `did you mean --${meant}?`;
-      throw new UsageError(`Cannot run cairn ${name}: it has no option ${rawName}; ${hint}`);
+      throw new OptionError(`Cannot run cairn ${name}: it has no option ${rawName}; ${hint}`);
     }
     const isSwitch = option.placeholder === '';
     if (isSwitch && value !== undefined) {
-      throw new UsageError(`Cannot use ${rawName}: it takes no value`);
+      throw new OptionError(`Cannot use ${rawName}: it takes no value`);
     }
     // A value that looks like a flag is rather a forgotten value.
     if (!isSwitch && (value === undefined || (inlineValue !== true && /^-./.test(value)))) {
       const example = `${rawName}=${option.placeholder}`;
-      throw new UsageError(`Cannot use ${rawName}: it needs a value, as in ${example}`);
+      throw new OptionError(`Cannot use ${rawName}: it needs a value, as in ${example}`);
     }
     flags.set(token.name, value ?? 'true');
   }

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { reasonOf, type ExitCode } from '../base/errors.ts';
-import { options, readSecret } from '../config/config.ts';
+import { options, readSecret } from '../config/read.ts';
 import { keyFile, openData, readKeyRing } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
-import { UsageError } from '../config/settings.ts';
+import { OptionError } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
@@ -76,7 +76,7 @@ export const dataCommands: readonly Command[] = [
     async run(call) {
       const cluster = await clusterOf(call);
       if (cluster === undefined) {
-        throw new UsageError('Cannot renew the epoch: --cluster must name the cluster');
+        throw new OptionError('Cannot renew the epoch: --cluster must name the cluster');
       }
       await cluster.renewEpoch();
       call.terminal.out('The cluster has a new epoch: start its nodes\n');
@@ -263,12 +263,12 @@ function operandOf({ operands: [operand = ''] }: Call): string {
 
 /**
  * Returns the directory to write to.
- * @throws UsageError if it is in the data directory
+ * @throws OptionError if it is in the data directory
  */
 function targetOf(call: Call): string {
   const target = operandOf(call);
   if (!isWithin(call.read(options.directory), target)) return target;
-  throw new UsageError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
+  throw new OptionError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
 function counts(collections: Counts): string[] {

@@ -4,7 +4,7 @@ import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { DeclarationError } from '../collections/declaration.ts';
 import { parseDeclarations, type Declarations } from '../collections/declaration-file.ts';
-import { UsageError } from '../config/settings.ts';
+import { OptionError } from '../config/options.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { pageEndpoints } from '../web/assets.ts';
 
@@ -16,7 +16,7 @@ export function takenNames(): string[] {
 
 /**
  * Reads the file that `--collections` names.
- * @throws UsageError with all mistakes
+ * @throws OptionError with all mistakes
  */
 export function readDeclarations(file: string): Declarations {
   try {
@@ -26,6 +26,6 @@ export function readDeclarations(file: string): Declarations {
     const code = errorCode(error);
     if (!isWrong && code === undefined) throw error;
     const problem = isWrong ? error.message : `the file cannot be read (${code})`;
-    throw new UsageError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
+    throw new OptionError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
   }
 }

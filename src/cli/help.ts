@@ -1,6 +1,6 @@
 import { exitMeanings } from '../base/errors.ts';
-import { secrets } from '../config/config.ts';
-import type { Option } from '../config/settings.ts';
+import { secrets } from '../config/read.ts';
+import type { Option } from '../config/options.ts';
 import { findCommand, type Command } from './command.ts';
 
 /**

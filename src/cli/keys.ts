@@ -1,7 +1,7 @@
 import { rotateKeyRing, serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { keyFile, readKeyRing } from '../app/data.ts';
-import { UsageError } from '../config/settings.ts';
+import { OptionError } from '../config/options.ts';
 import {
   errorCode,
   temporaryName,
@@ -62,7 +62,7 @@ export const keyCommands: readonly Command[] = [
  * Rotates the ring in the file, and returns the id of the new key. The temporary file
  * excludes other rotations: of two that begin with the same ring, one would be lost. A
  * first ring is left to the server, which makes it without this exclusion.
- * @throws LockedError, or UsageError if there is no ring
+ * @throws LockedError, or OptionError if there is no ring
  */
 async function rotate(files: Files): Promise<string> {
   const temporary = temporaryName('rotation');
@@ -92,10 +92,10 @@ async function rotate(files: Files): Promise<string> {
   }
 }
 
-/** Returns the ring with a new key that signs. @throws UsageError if there is none yet */
+/** Returns the ring with a new key that signs. @throws OptionError if there is none yet */
 function nextRing(former?: KeyRing): KeyRing {
   if (former === undefined) {
-    throw new UsageError('Cannot rotate the keys: there are none yet; the first start makes them');
+    throw new OptionError('Cannot rotate the keys: there are none yet; the first start makes them');
   }
   return rotateKeyRing(former, systemRandom, systemClock.now());
 }
@@ -104,9 +104,11 @@ function timeOf(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-/** @throws UsageError if the only key is a secret of the environment */
+/** @throws OptionError if the only key is a secret of the environment */
 function refuseSecret({ terminal }: Call): void {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = terminal.environment;
   if (!value && !file) return;
-  throw new UsageError('Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there');
+  throw new OptionError(
+    'Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there',
+  );
 }

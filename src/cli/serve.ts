@@ -7,8 +7,8 @@ import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { version } from '../base/version.ts';
-import { options, readConfig, unknownVariables, type Config } from '../config/config.ts';
-import { settingsOf } from '../config/settings.ts';
+import { options, readConfig, unknownVariables, type Config } from '../config/read.ts';
+import { settingsOf } from '../config/options.ts';
 import type { OperationsListener } from '../app/operations.ts';
 import type { TlsTexts } from '../http/server.ts';
 import {
@@ -153,7 +153,7 @@ function passwordWatcher(place: PasswordPlace, users: () => Users): Observer {
   };
 }
 
-/** @throws UsageError */
+/** @throws OptionError */
 async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
   return tls && (await import('../config/certificate.ts')).readTls(...tls);
 }

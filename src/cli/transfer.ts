@@ -7,8 +7,8 @@ import type { CollectionDeclaration } from '../collections/declaration.ts';
 import { servedCollections, type Declarations } from '../collections/declaration-file.ts';
 import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
 import { uniqueFields, type CollectionResource, type KeyOf } from '../collections/resource.ts';
-import { options } from '../config/config.ts';
-import { flagOnly, option, text, UsageError } from '../config/settings.ts';
+import { options } from '../config/read.ts';
+import { flagOnly, option, text, OptionError } from '../config/options.ts';
 import { silentLog } from '../log/log.ts';
 import { storedRecordParser, validateBody } from '../schema/validate.ts';
 import { emailKey, type Value } from '../schema/field.ts';
@@ -269,12 +269,12 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   return { id: typeof id === 'number' ? id : undefined, fields: { ...input, ...times } };
 }
 
-/** @throws UsageError where no user has the address */
+/** @throws OptionError where no user has the address */
 function ownerOf({ users }: Data, email: string | undefined): number {
   if (email === undefined) return 0;
   const user = users.records.find('email', emailKey(email));
   if (user !== undefined) return user.id;
-  throw new UsageError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
+  throw new OptionError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
 }
 
 const resourceOf = ({ collections }: Data, name: string): CollectionResource | undefined =>
@@ -342,10 +342,10 @@ function withTimes(
   return { ...others, createdAt, updatedAt };
 }
 
-/** @throws UsageError where CAIRN_CLUSTER names a cluster, whose data are not in the directory */
+/** @throws OptionError where CAIRN_CLUSTER names a cluster, whose data are not in the directory */
 function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
   if (read(options.cluster) === undefined) return;
-  throw new UsageError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
+  throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
 }
 
 async function exportAll(call: Call): Promise<void> {

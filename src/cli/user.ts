@@ -9,8 +9,8 @@ import { completeOptions } from '../app/options.ts';
 import { localAdministrator, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
-import { options } from '../config/config.ts';
-import { choice, flagOnly, option, text, UsageError } from '../config/settings.ts';
+import { options } from '../config/read.ts';
+import { choice, flagOnly, option, text, OptionError } from '../config/options.ts';
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
@@ -126,7 +126,7 @@ function line(user: UserRecord): string {
 
 /**
  * Runs `work` on the user that the first operand names.
- * @throws UsageError if there is none
+ * @throws OptionError if there is none
  */
 function withUser(
   call: Call,
@@ -137,7 +137,7 @@ function withUser(
     const user = users.records.find('email', emailKey(email));
     if (user === undefined) {
       const address = JSON.stringify(email);
-      throw new UsageError(`Cannot find the user: no user has the address ${address}`);
+      throw new OptionError(`Cannot find the user: no user has the address ${address}`);
     }
     return work(users, user);
   });
@@ -147,7 +147,7 @@ function withUser(
  * Opens the data directory or joins the cluster, without serving it. Runs `work`, and
  * shows the text that it returns. A directory without a store gets one only if `check` is
  * given and passes.
- * @throws LockedError while a server has the directory, UsageError if there is no store
+ * @throws LockedError while a server has the directory, OptionError if there is no store
  */
 async function withUsers(
   call: Call,
@@ -170,7 +170,7 @@ async function withUsers(
   const { store, users } = openData(complete, undefined, cluster?.node);
   if (cluster === undefined && !(await store.exists())) {
     if (check === undefined) {
-      throw new UsageError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
+      throw new OptionError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
     }
     await check(users);
   }
@@ -185,7 +185,7 @@ async function withUsers(
 /**
  * Reads the password from `--password-file`, from a terminal, or from standard input that
  * is no terminal. A line end at its end is not part of it.
- * @throws UsageError if it is empty, or was typed differently the second time
+ * @throws OptionError if it is empty, or was typed differently the second time
  */
 export async function readPassword(call: Call): Promise<string> {
   const { terminal } = call;
@@ -196,11 +196,11 @@ export async function readPassword(call: Call): Promise<string> {
   else {
     password = await readHidden(terminal, 'Password: ');
     if ((await readHidden(terminal, 'Once more: ')) !== password) {
-      throw new UsageError('Cannot set the password: the two were not the same');
+      throw new OptionError('Cannot set the password: the two were not the same');
     }
   }
   password = password.replace(/\r?\n$/, '');
-  if (password === '') throw new UsageError('Cannot set the password: it is empty');
+  if (password === '') throw new OptionError('Cannot set the password: it is empty');
   return password;
 }
 
@@ -213,7 +213,7 @@ async function readHidden({ input, err }: Terminal, prompt: string): Promise<str
     return await new Promise((resolve, reject) => {
       lines.once('line', resolve);
       // Ctrl-C, and Ctrl-D on an empty line, close it.
-      lines.once('close', () => reject(new UsageError('Cannot set the password: interrupted')));
+      lines.once('close', () => reject(new OptionError('Cannot set the password: interrupted')));
     });
   } finally {
     lines.close();

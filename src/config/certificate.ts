@@ -4,11 +4,11 @@ import { createSecureContext } from 'node:tls';
 import { reasonOf } from '../base/errors.ts';
 import type { TlsTexts } from '../http/server.ts';
 import { errorCode } from '../store/disk/files.ts';
-import { UsageError } from './settings.ts';
+import { OptionError } from './options.ts';
 
 /**
  * Reads a certificate and its key.
- * @throws UsageError where a file has something else, or the two do not fit
+ * @throws OptionError where a file has something else, or the two do not fit
  */
 export function readTls(certFile: string, keyFile: string): TlsTexts {
   try {
@@ -22,6 +22,6 @@ export function readTls(certFile: string, keyFile: string): TlsTexts {
     return { cert, key };
   } catch (error) {
     if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
-    throw new UsageError(`Cannot use --tls-cert and --tls-key: ${reasonOf(error)}`);
+    throw new OptionError(`Cannot use --tls-cert and --tls-key: ${reasonOf(error)}`);
   }
 }

@@ -6,7 +6,7 @@ import { problems } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { settingsOf } from '../../src/config/settings.ts';
+import { settingsOf } from '../../src/config/options.ts';
 import { version } from '../../src/base/version.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../.support/cli/terminal.ts';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   options, readConfig as readFrom, secrets, unknownVariables, type Config, type Environment,
-} from '../../src/config/config.ts';
-import { UsageError, type Option } from '../../src/config/settings.ts';
+} from '../../src/config/read.ts';
+import { OptionError, type Option } from '../../src/config/options.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
 const none = new Map<string, string>();
@@ -69,7 +69,7 @@ test('what is not allowed is one line that names the option, the value and what 
   for (const [flag, text] of refused) {
     const option = Object.values(options).find(({ name }) => name === flag);
     assert.ok(option, flag);
-    const expected = new UsageError(`Cannot use --${flag} ${JSON.stringify(text)}: must be ${option.allowed}`);
+    const expected = new OptionError(`Cannot use --${flag} ${JSON.stringify(text)}: must be ${option.allowed}`);
     assert.throws(() => readConfig(new Map([[flag, text]]), {}), expected);
     assert.ok(!expected.message.includes('\n'));
   }
@@ -88,7 +88,7 @@ test('options that contradict each other are refused', () => {
     [[['ops-host', '::1']], /^Cannot use --ops-host: it has no effect without --ops-port$/],
   ];
   for (const [flags, message] of cases) {
-    assert.throws(() => readConfig(new Map(flags), {}), { name: 'UsageError', message });
+    assert.throws(() => readConfig(new Map(flags), {}), { name: 'OptionError', message });
   }
 });
 
@@ -106,7 +106,7 @@ test('secrets come from a variable or a file, never both, and are never quoted',
     try {
       readConfig(none, environment);
     } catch (error) {
-      if (error instanceof UsageError) return error.message;
+      if (error instanceof OptionError) return error.message;
     }
     return 'nothing was thrown';
   };

@@ -45,7 +45,7 @@ const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
   {
     what: 'process.env',
     pattern: /\bprocess\s*(\.\s*env\b|\[)|\{[^}]*\benv\b[^}]*\}\s*from\b/,
-    only: 'src/config/config.ts',
+    only: 'src/config/read.ts',
   },
 ];
 

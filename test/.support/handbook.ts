@@ -9,8 +9,8 @@ import { exitMeanings } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { limits } from '../../src/base/limits.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { options, secrets } from '../../src/config/config.ts';
-import { settings } from '../../src/config/settings.ts';
+import { options, secrets } from '../../src/config/read.ts';
+import { settings } from '../../src/config/options.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { projectDirectory } from './source.ts';
 

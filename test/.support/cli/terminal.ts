@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import type { ExitCode } from '../../../src/base/errors.ts';
 import type { Command, Terminal } from '../../../src/cli/command.ts';
 import { run } from '../../../src/cli/commands.ts';
-import type { Environment } from '../../../src/config/config.ts';
+import type { Environment } from '../../../src/config/read.ts';
 
 export interface Outcome {
   readonly code: ExitCode;

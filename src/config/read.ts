@@ -12,10 +12,10 @@ import {
   option,
   settings,
   text,
-  UsageError,
+  OptionError,
   type ClusterOptions,
   type Option,
-} from './settings.ts';
+} from './options.ts';
 
 /** Variables by name, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -164,7 +164,7 @@ export type Config = ReturnType<typeof readConfig>;
 
 /**
  * Reads all options and secrets of a server.
- * @throws UsageError that names the option and what is allowed
+ * @throws OptionError that names the option and what is allowed
  */
 export function readConfig(given: Given) {
   const read = <T>(option: Option<T>): T => readOption(option, given);
@@ -186,12 +186,12 @@ export function readConfig(given: Given) {
   };
   if (config.auth === 'none' && !isLoopback(config.host)) {
     const hosts = '--host 127.0.0.1, ::1 or localhost';
-    throw new UsageError(`Cannot use --auth: none is allowed only with ${hosts}`);
+    throw new OptionError(`Cannot use --auth: none is allowed only with ${hosts}`);
   }
   return config;
 }
 
-/** Reads the options of a node; `undefined` without `--cluster`. @throws UsageError */
+/** Reads the options of a node; `undefined` without `--cluster`. @throws OptionError */
 export function readCluster(given: Given): ClusterOptions | undefined {
   const read = <T>(option: Option<T>): T => readOption(option, given);
   const { clusterCert, clusterKey, clusterUser } = clusterOptions;
@@ -217,7 +217,7 @@ export function readCluster(given: Given): ClusterOptions | undefined {
 
 /**
  * Returns two values of which neither is of use alone; `undefined` without them.
- * @throws UsageError if only one is given
+ * @throws OptionError if only one is given
  */
 function both(
   names: string,
@@ -226,10 +226,10 @@ function both(
 ): readonly [string, string] | undefined {
   if (first !== undefined && second !== undefined) return [first, second];
   if (first === second) return undefined;
-  throw new UsageError(`Cannot use ${names}: each needs the other`);
+  throw new OptionError(`Cannot use ${names}: each needs the other`);
 }
 
-/** Reads one option: its flag, else its variable, else its default. @throws UsageError */
+/** Reads one option: its flag, else its variable, else its default. @throws OptionError */
 export function readOption<T>(option: Option<T>, given: Given): T {
   const { needs } = option;
   const [text, source] = givenFor(option, given);
@@ -237,10 +237,10 @@ export function readOption<T>(option: Option<T>, given: Given): T {
   const value = option.parse(text);
   if (value === undefined) {
     const shown = JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
-    throw new UsageError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
+    throw new OptionError(`Cannot use ${source} ${shown}: must be ${option.allowed}`);
   }
   if (needs === undefined || givenFor(needs, given)[0] !== undefined) return value;
-  throw new UsageError(`Cannot use ${source}: it has no effect without --${needs.name}`);
+  throw new OptionError(`Cannot use ${source}: it has no effect without --${needs.name}`);
 }
 
 /** Returns what is given for an option, and by what. An empty variable gives nothing. */
@@ -267,21 +267,21 @@ export function unknownVariables(environment: Environment): string[] {
 
 /**
  * Reads a secret, and never quotes it.
- * @throws UsageError if it is given twice, or the file or the length of a key is wrong
+ * @throws OptionError if it is given twice, or the file or the length of a key is wrong
  */
 export function readSecret(name: SecretName, { environment }: Given): string | undefined {
   const value = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
   const source = file === undefined ? name : `${name}_FILE`;
   if (file !== undefined && value !== undefined) {
-    throw new UsageError(`Cannot use ${source}: ${name} is set as well`);
+    throw new OptionError(`Cannot use ${source}: ${name} is set as well`);
   }
   const secret = file === undefined ? value : readSecretFile(file, source);
   const { keyBytesMin: min, keyBytesMax: max } = limits;
   const bytes = Buffer.byteLength(secret ?? '');
   const isKey = secret !== undefined && name === 'CAIRN_SECRET';
   if (!isKey || (bytes >= min && bytes <= max)) return secret;
-  throw new UsageError(
+  throw new OptionError(
     `Cannot use ${source}: must have from ${min} to ${max} bytes, and has ${bytes}`,
   );
 }
@@ -291,6 +291,6 @@ function readSecretFile(file: string, source: string): string {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {
     const reason = errorCode(error) ?? 'unknown error';
-    throw new UsageError(`Cannot use ${source}: the file cannot be read (${reason})`);
+    throw new OptionError(`Cannot use ${source}: the file cannot be read (${reason})`);
   }
 }

@@ -76,8 +76,8 @@ export interface Option<T> extends Kind<T> {
  * A wrong use of Cairn. The message is one line that names the option and what is
  * allowed.
  */
-export class UsageError extends FatalError {
-  override readonly name = 'UsageError';
+export class OptionError extends FatalError {
+  override readonly name = 'OptionError';
 
   constructor(message: string) {
     super(64, message);
