@@ -22,7 +22,6 @@ import { refuseMistakes } from '../collections/declaration.ts';
 import { checkServed, servedCollections } from '../collections/declaration-file.ts';
 import { HookedWrites } from '../collections/hooks.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { OwnerShares } from '../collections/owner-shares.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { representationWriter } from '../schema/record.ts';
@@ -116,7 +115,6 @@ export function openData(
     writes,
     relations,
     idempotencyKeys: new IdempotencyKeys(store, clock),
-    shares: new OwnerShares(store, clock),
     clock,
   };
   const records = accountRecords(store);

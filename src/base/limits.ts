@@ -273,13 +273,6 @@ const store = {
    */
   heapShareMax: 0.6,
   /**
-   * The part of that share in use from which on no owner's records may take more than
-   * `ownerShareMax` of all records; beyond it 507 for them, except by administrators.
-   */
-  scarceHeapPart: 0.75,
-  /** The largest part of all records, by size, that one owner may have while memory is scarce. */
-  ownerShareMax: 0.25,
-  /**
    * The space that stays free on the disk in addition to what the next checkpoint needs;
    * with less, writes that grow are refused (507).
    */

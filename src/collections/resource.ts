@@ -21,7 +21,6 @@ import { looksSame, scalarValue } from '../schema/record.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import type { CollectionDeclaration } from './declaration.ts';
 import type { HookedWrites } from './hooks.ts';
-import type { OwnerShares } from './owner-shares.ts';
 import {
   referenceIndexes,
   referencesOf,
@@ -83,7 +82,6 @@ export interface ResourceParts {
   readonly store: Store;
   readonly writes: HookedWrites;
   readonly idempotencyKeys: IdempotencyKeys;
-  readonly shares: OwnerShares;
   readonly clock: Clock;
 }
 
@@ -115,7 +113,6 @@ export class CollectionResource {
       without: (entry, field, key) => without(entry, fields, field, key),
     });
     parts.relations.add(this);
-    parts.shares.add(this.records);
   }
 
   /**
@@ -226,11 +223,9 @@ export class CollectionResource {
 
   /**
    * Checks what depends on other records.
-   * @throws CairnError `validation_failed` for a record that is not there; `not_unique`;
-   *   `storage_full`
+   * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
    */
   #check(transaction: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    this.#parts.shares.check(principal, before?.ownerId ?? principal.userId ?? 0);
     this.#parts.relations.check(transaction, principal, this, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);

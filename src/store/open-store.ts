@@ -54,9 +54,6 @@ export function openStore(options: StoreOptions): OpenStore {
     get epoch() {
       return writer.epoch;
     },
-    get isScarce() {
-      return heap.isScarce;
-    },
     get sequence() {
       return writer.sequence;
     },

@@ -184,8 +184,6 @@ export interface Store {
    * `write`
    */
   confirm(): Promise<void>;
-  /** Whether the records have most of the memory that they may take. */
-  readonly isScarce: boolean;
   /** Sequence number of the last published commit. */
   readonly sequence: number;
   /**

@@ -11,11 +11,10 @@ import { projectDirectory } from '../.support/source.ts';
 test('128 MB of heap: records are refused before it runs out, and accepted again after removals', async () => {
   const words = ['--max-old-space-size=128', ...testProgram('.support/store/heap-filler')];
   const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
-  const { refusal, filled, left, notices, wasScarce } = JSON.parse(stdout);
+  const { refusal, filled, left, notices } = JSON.parse(stdout);
   assert.match(refusal, /^Cannot write: the records fill the memory of the server: remove records, or give Node\.js/);
   assert.ok(filled > 20_000, `${filled} records`);
   assert.equal(left, 1000);
-  assert.ok(wasScarce, 'and it is not any more, or the program would not have ended');
   assert.deepEqual(notices, [
     'the records fill the memory of this process: only removals are accepted',
     'there is room in memory again: all writes are accepted',

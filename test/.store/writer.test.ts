@@ -27,7 +27,7 @@ interface Fake {
   /** What the log answers next; without one, it has won. */
   readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
   isFull: boolean;
-  readonly heap: { isFull: boolean; isScarce: boolean };
+  readonly heap: { isFull: boolean };
   readonly clock: { now: () => number; elapsed: () => number };
   /** What the log has received by itself. It is applied before the next batch. */
   readonly arrived: ReadGroup[];
@@ -51,7 +51,7 @@ async function fakeLog(): Promise<Fake> {
     confirmed: 0,
     answers: [],
     isFull: false,
-    heap: { isFull: false, isScarce: false },
+    heap: { isFull: false },
     clock: { now: () => 0, elapsed: () => 0 },
     arrived: [],
     turn: Promise.resolve(),
@@ -463,7 +463,7 @@ describe('a writer', () => {
     const [table] = tables.values();
     assert.ok(table);
     const log = memoryLog(seededRandom(1));
-    const heap = { isFull: false, isScarce: false };
+    const heap = { isFull: false };
     const writer = new Writer({ log, tables, heap, clock: systemClock, onFailure: () => assert.fail() });
     await writer.start();
     let isOver = false;

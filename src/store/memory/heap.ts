@@ -5,8 +5,6 @@ import { limits } from '../../base/limits.ts';
 export interface Heap {
   /** Whether the records may take no more memory. */
   readonly isFull: boolean;
-  /** Whether they have most of what they may take. */
-  readonly isScarce: boolean;
 }
 
 /**
@@ -25,7 +23,6 @@ const releaseShare = 0.95;
  */
 export class HeapWatch implements Heap {
   isFull = false;
-  isScarce = false;
   readonly #onNotice: (notice: string, level?: 'error') => void;
   readonly #observer = new PerformanceObserver((list) => {
     if (list.getEntries().some(isFullCollection)) void this.#measure();
@@ -49,7 +46,6 @@ export class HeapWatch implements Heap {
     const { getHeapStatistics } = await import('node:v8');
     const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics();
     const bound = Math.max(limit - newObjectsBytes, limit / 2) * limits.heapShareMax;
-    this.isScarce = used > bound * limits.scarceHeapPart;
     const isFull = used > (this.isFull ? bound * releaseShare : bound);
     if (isFull === this.isFull) return;
     this.isFull = isFull;

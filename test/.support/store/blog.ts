@@ -7,7 +7,6 @@ import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
 import { HookedWrites } from '../../../src/collections/hooks.ts';
 import { IdempotencyKeys } from '../../../src/collections/idempotency.ts';
-import { OwnerShares } from '../../../src/collections/owner-shares.ts';
 import { Relations } from '../../../src/collections/references.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
@@ -107,8 +106,8 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
   };
   const relations = new Relations();
   const writes = new HookedWrites(store, {}, (name) => relations.get(name), (error) => assert.fail(String(error)));
-  const [idempotencyKeys, shares] = [new IdempotencyKeys(store, clock), new OwnerShares(store, clock)];
-  const parts = { store, writes, relations, clock, idempotencyKeys, shares };
+  const idempotencyKeys = new IdempotencyKeys(store, clock);
+  const parts = { store, writes, relations, clock, idempotencyKeys };
   const resources = new Map(names.map((name) => {
     const declaration = defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] });
     return [name, new CollectionResource(declaration, parts)];
