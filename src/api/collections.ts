@@ -78,16 +78,16 @@ export function collectionEndpoints<N extends object, C>(
   function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
     const asked = parseRecordQuery(subject, parseQuery(query));
     const embedded = embeddedBy(asked.embed, embeddables, principal, options.recordsOf);
-    const { selection, revisionWith, begin } = embedded;
+    const { selection, revisionWith, writer } = embedded;
     const part = (asked.fields?.join('-') ?? '') + selection;
     const tag = tagOf(revisionWith(record.revision), part);
     if (isUnchanged(request, tag)) return notModified(tag);
     const writeSelected = representationWriter(fields, asked.fields);
-    const embedding = begin?.(writeSelected);
+    const embed = writer?.(writeSelected);
     const body =
-      embedding === undefined
+      embed === undefined
         ? writeSelected(record)
-        : readRecord(options.listPool, record, { caller: request, embedding });
+        : readRecord(options.listPool, record, { caller: request, embed });
     return shown(200, tag, body);
   }
 
@@ -174,7 +174,7 @@ function listHandler<N, C>(
   return ({ request, principal, query }) => {
     const asked = parseListQuery(source, parseQuery(query), principal.userId);
     const embedded = embeddedBy(asked.embed, embeddables, principal, options.recordsOf);
-    const { selection, revisionWith, begin } = embedded;
+    const { selection, revisionWith, writer } = embedded;
     const withTotal = prefersCount(request);
     // The revision and the list's view are taken in the same loop turn, so the tag fits
     // the list.
@@ -190,10 +190,12 @@ function listHandler<N, C>(
         total === undefined
           ? []
           : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
-      return shown(200, tag, body, [...linkTo(request, list), ...count]);
+      // While all records are sent, those that are embedded may change.
+      const hasTag = embed === undefined || asked.limit !== undefined;
+      return shown(200, hasTag ? tag : undefined, body, [...linkTo(request, list), ...count]);
     };
-    const embedding = begin?.(representationWriter(source.shape, asked.fields));
-    const list = readList(source, { query: asked, withTotal, caller: request, embedding });
+    const embed = writer?.(representationWriter(source.shape, asked.fields));
+    const list = readList(source, { query: asked, withTotal, caller: request, embed });
     return list instanceof Promise ? list.then(reply) : reply(list);
   };
 }

@@ -6,11 +6,11 @@ import { limits } from '../base/limits.ts';
 import { shapeTagOf, type CollectionDeclaration } from '../collections/declaration.ts';
 import { idsIn, referencesOf } from '../collections/references.ts';
 import type { ListSubject } from '../lists/query.ts';
-import type { Embedding } from '../lists/list.ts';
+import type { PieceWriter } from '../lists/list.ts';
 import type { Shape } from '../schema/field.ts';
 import { resourceSchema } from '../schema/json-schema.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
-import type { Collection, Moment, StoredRecord } from '../store/store.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
 import { capitalized } from './schemas.ts';
 
 /**
@@ -96,8 +96,8 @@ export interface Embedded {
   readonly selection: string;
   /** Returns the revision of records of this revision together with what is embedded. */
   readonly revisionWith: (own: number) => number;
-  /** Begins to embed in records, which `write` writes. Absent: nothing is embedded. */
-  readonly begin?: (write: Write) => Embedding;
+  /** Returns the writer of records that `write` writes alone. Absent: nothing is embedded. */
+  readonly writer?: (write: Write) => PieceWriter;
 }
 
 /**
@@ -118,7 +118,7 @@ export function embeddedBy(
     selection: `~${crc32(JSON.stringify(shapes)).toString(36)}`,
     // A commit gives each collection that it changes a higher revision than all had before.
     revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => recordsOf(of.name).revision)),
-    begin: (write) => beginEmbedding(write, chosen, recordsOf),
+    writer: (write) => embeddingWriter(write, chosen, recordsOf),
   };
 }
 
@@ -130,36 +130,29 @@ function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void
   throw new CairnError('insufficient_scope', message);
 }
 
-function beginEmbedding(
+/** Records are embedded as they are when they are written. */
+function embeddingWriter(
   write: Write,
   chosen: readonly Embeddable[],
   recordsOf: RecordsOf,
-): Embedding {
-  const moments = new Map<string, Moment<StoredRecord>>();
+): PieceWriter {
   const parts = chosen.map((each) => {
     const { name, fields } = each.of;
-    const moment = moments.get(name) ?? recordsOf(name).moment();
-    moments.set(name, moment);
-    return { ...each, moment, writeOne: representationWriter(fields) };
+    return { ...each, records: recordsOf(name), writeOne: representationWriter(fields) };
   });
-  return {
-    *write(record) {
-      const own = write(record);
-      yield own.slice(0, -1);
-      let separator = own === '{}' ? '' : ',';
-      for (const { member, field, kind, moment, writeOne } of parts) {
-        const found = recordsIn(record, field, kind, moment);
-        if (found === undefined) continue;
-        yield `${separator}"${member}":${kind === 'one' ? '' : '['}`;
-        for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);
-        if (kind !== 'one') yield ']';
-        separator = ',';
-      }
-      yield '}';
-    },
-    end() {
-      for (const moment of moments.values()) moment.end();
-    },
+  return function* writeWithEmbedded(record) {
+    const own = write(record);
+    yield own.slice(0, -1);
+    let separator = own === '{}' ? '' : ',';
+    for (const { member, field, kind, records, writeOne } of parts) {
+      const found = recordsIn(record, field, kind, records);
+      if (found === undefined) continue;
+      yield `${separator}"${member}":${kind === 'one' ? '' : '['}`;
+      for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);
+      if (kind !== 'one') yield ']';
+      separator = ',';
+    }
+    yield '}';
   };
 }
 
@@ -168,14 +161,14 @@ function recordsIn(
   record: StoredRecord,
   field: string,
   kind: Embeddable['kind'],
-  moment: Moment<StoredRecord>,
+  records: Collection<StoredRecord>,
 ): readonly StoredRecord[] | undefined {
-  if (kind === 'referring') return moment.members(field, record.id, limits.embeddedMax);
+  if (kind === 'referring') return records.members(field, record.id, limits.embeddedMax);
   const ids = idsIn(record, field);
   if (ids === undefined) return undefined;
   const found = [ids]
     .flat()
     .slice(0, limits.embeddedMax)
-    .flatMap((id) => moment.get(id) ?? []);
+    .flatMap((id) => records.get(id) ?? []);
   return kind === 'one' && found.length === 0 ? undefined : found;
 }

@@ -207,15 +207,19 @@ function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): J
   };
 }
 
-function success({ reply, signInAt }: Route): JsonObject {
+function success(route: Route): JsonObject {
+  const { reply, signInAt } = route;
   const { description, schema, mediaType, headers = [] } = reply;
   const content = {
     ...(schema && { [mediaType ?? 'application/json']: { schema } }),
     ...(signInAt !== undefined && { 'text/html': { schema: text } }),
   };
   // Of the two, only the page has a version.
-  const ofPage = headersOf(signInAt === undefined ? [] : ['ETag'], { required: false });
-  const described = { ...ofPage, ...headersOf(headers) };
+  const ofVersion = headersOf(['ETag'], { required: false });
+  const ofPage = signInAt === undefined ? {} : ofVersion;
+  // Of lists that embed, only pages have one.
+  const ofList = embeds(route) && !route.path.includes('{id}') ? ofVersion : {};
+  const described = { ...ofPage, ...headersOf(headers), ...ofList };
   return { description, headers: described, ...(schema && { content }) };
 }
 
@@ -224,6 +228,8 @@ function unchanged({ reply: { headers = [] } }: Route): JsonObject {
   const place = headers.filter((name) => name === 'Content-Location');
   return { description: 'You have the current version.', headers: headersOf(['ETag', ...place]) };
 }
+
+const embeds = ({ query }: Route): boolean => query?.some(({ name }) => name === 'embed') === true;
 
 /** Statuses that any request can get. */
 const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
@@ -234,13 +240,12 @@ const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
  */
 export function statusesOf(route: Route): number[] {
   const { access, method, path, body, conditional, requireIfMatch, pages, refusals = [] } = route;
-  const embeds = route.query?.some(({ name }) => name === 'embed') === true;
   const writes = method !== 'GET';
   // Other sites may call where no cookie counts.
   const isGuarded = writes && (access !== 'public' || pages !== undefined);
   const implied: readonly [boolean, ...number[]][] = [
     [access !== 'public', 401, 409],
-    [isGuarded || embeds || access === 'admin' || access === 'session', 403],
+    [isGuarded || embeds(route) || access === 'admin' || access === 'session', 403],
     [path.includes('{id}'), 404],
     [writes || conditional === true, 412],
     [body !== undefined, 413, 415, 422],

@@ -25,16 +25,17 @@ const unstoredJson = ['Content-Type', 'application/json', ...unstored];
 const unstoredProblem = ['Content-Type', 'application/problem+json', ...unstored];
 
 /**
- * Returns a representation, as JSON text, with its entity tag. `fields` are names and
- * values in turn.
+ * Returns a representation, as JSON text, with its entity tag if it has one. `fields` are
+ * names and values in turn.
  */
 export function shown(
   status: 200 | 201,
-  tag: string,
+  tag: string | undefined,
   body: Reply['body'],
   fields: readonly string[] = [],
 ): Reply {
-  return { status, fields: [...revalidatedJson, 'ETag', tag, ...fields], body };
+  const first = tag === undefined ? revalidatedJson : [...revalidatedJson, 'ETag', tag];
+  return { status, fields: [...first, ...fields], body };
 }
 
 /**

@@ -57,18 +57,16 @@ export class ListPool {
   }
 
   /**
-   * Takes a place for a list without a limit, or for a long answer that embeds records.
-   * `onEnd` is called when the work ends, the caller leaves, or there is no place. Where others
-   * have all places, the caller with the most loses one: slow readers may keep theirs for hours.
+   * Takes a place for a list without a limit, or for a long answer that embeds records, until
+   * the work ends or the caller leaves. Where others have all places, the caller with the most
+   * loses one: slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`; `draining`
    */
-  begin(from: ListCaller, onEnd = (): void => {}): ListWork {
+  begin(from: ListCaller): ListWork {
     const { caller, signal } = from;
     if (this.#lists.sum === limits.listsMax) this.#makeRoom(caller);
-    if (signal.aborted || !this.#lists.take(caller, 1)) {
-      onEnd();
-      throw signal.aborted ? abandoned : tooManyLists;
-    }
+    if (signal.aborted) throw abandoned;
+    if (!this.#lists.take(caller, 1)) throw tooManyLists;
     const own = this.#breakable.get(caller) ?? new Set();
     this.#breakable.set(caller, own);
     if (from.abandon !== undefined) own.add(from);
@@ -77,7 +75,6 @@ export class ListPool {
       if (own.size === 0) this.#breakable.delete(caller);
       signal.removeEventListener('abort', work.end);
       this.#lists.give(caller, 1);
-      onEnd();
     });
     // A reply that is never sent is not read to its end either.
     signal.addEventListener('abort', work.end);
@@ -110,8 +107,7 @@ export class ListPool {
   /**
    * Runs the steps that make a page, and returns the page. If it needs more than a few steps,
    * it takes a place, or waits for one of its caller. To wait costs less than to be refused:
-   * a refused caller may ask again at once. The promise is rejected with `overloaded` or
-   * `draining`, which is thrown in the steps, too.
+   * a refused caller may ask again at once. @throws CairnError `overloaded`; `draining`
    */
   makePage<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Page | Promise<Page> {
     for (let step = 0; step < freeSteps; step += 1) {
@@ -122,16 +118,11 @@ export class ListPool {
   }
 
   async #finish<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Promise<Page> {
-    let work: ListWork | undefined;
+    const work = await this.#beginPage(caller);
     try {
-      work = await this.#beginPage(caller);
       return await finish(steps, work);
-    } catch (error) {
-      // The steps release what they hold, and throw it themselves.
-      steps.throw(error);
-      throw error;
     } finally {
-      work?.end();
+      work.end();
     }
   }
 

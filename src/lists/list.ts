@@ -1,6 +1,6 @@
 import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
-import { representationWriter } from '../schema/record.ts';
+import { representationWriter, type Write } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
 import type { Followed } from './kept-orders.ts';
@@ -22,13 +22,8 @@ export interface ListSource extends ListSubject {
   readonly pool: ListPool;
 }
 
-/** Writes records with what is embedded in them, as it was when this was made. */
-export interface Embedding {
-  /** Returns the JSON of a record in pieces. */
-  readonly write: (record: StoredRecord) => Iterable<string>;
-  /** Called when nothing more is written. */
-  readonly end: () => void;
-}
+/** Returns the JSON of a record in pieces. */
+export type PieceWriter = (record: StoredRecord) => Iterable<string>;
 
 /** A request for a list. */
 export interface ListRequest {
@@ -36,8 +31,8 @@ export interface ListRequest {
   /** Whether to count all records that pass the filters. */
   readonly withTotal: boolean;
   readonly caller: ListCaller;
-  /** Made in the same loop turn, so that it fits the list. Absent: nothing is embedded. */
-  readonly embedding?: Embedding | undefined;
+  /** Writes records with what is embedded in them. Absent: nothing is embedded. */
+  readonly embed?: PieceWriter | undefined;
 }
 
 /** A list in response to a request. */
@@ -79,7 +74,7 @@ export function readList(source: ListSource, request: ListRequest): List | Promi
 }
 
 async function readWhole(source: ListSource, request: ListRequest): Promise<List> {
-  const work = source.pool.begin(request.caller, request.embedding?.end);
+  const work = source.pool.begin(request.caller);
   try {
     const selection = new Selection(source, request.query);
     const total = request.withTotal ? await finish(selection.count(), work) : undefined;
@@ -98,16 +93,13 @@ async function readWhole(source: ListSource, request: ListRequest): Promise<List
 export function readRecord(
   pool: ListPool,
   record: StoredRecord,
-  request: Pick<ListRequest, 'caller'> & { readonly embedding: Embedding },
+  request: Pick<ListRequest, 'caller'> & { readonly embed: PieceWriter },
 ): List['body'] {
-  return bodyOf(jsonPieces([[record]], request.embedding.write, '', ''), pool, request);
+  return bodyOf(jsonPieces([[record]], request.embed, '', ''), pool, request);
 }
 
-/** Returns the JSON of a record: a text, or its pieces. */
-type PieceWriter = (record: StoredRecord) => string | Iterable<string>;
-
-const writerOf = ({ shape }: ListSource, { query, embedding }: ListRequest): PieceWriter =>
-  embedding?.write ?? representationWriter(shape, query.fields);
+const writerOf = ({ shape }: ListSource, { query, embed }: ListRequest) =>
+  embed ?? representationWriter(shape, query.fields);
 
 /** Makes a page in steps. */
 function* page(
@@ -115,20 +107,14 @@ function* page(
   request: ListRequest,
   limit: number,
 ): Generator<void, List, void> {
-  const { query, withTotal, embedding } = request;
+  const { query, withTotal } = request;
   const selection = new Selection(source, query);
-  let total: number | undefined;
+  const total = withTotal ? yield* selection.count() : undefined;
   const found: Block[number][] = [];
-  try {
-    total = withTotal ? yield* selection.count() : undefined;
-    for (const block of selection.inOrder(limit + 1)) {
-      found.push(...block);
-      if (found.length > limit) break;
-      if (!selection.isFoundAtOnce) yield;
-    }
-  } catch (error) {
-    embedding?.end();
-    throw error;
+  for (const block of selection.inOrder(limit + 1)) {
+    found.push(...block);
+    if (found.length > limit) break;
+    if (!selection.isFoundAtOnce) yield;
   }
   const shown = found.slice(0, limit);
   const isReversed = query.until !== undefined;
@@ -280,7 +266,7 @@ function scattered(blocks: readonly Block[]): Block[] {
 function bodyOf(
   pieces: Generator<string, undefined>,
   pool: ListPool,
-  { caller, embedding }: Pick<ListRequest, 'caller' | 'embedding'>,
+  { caller, embed }: Pick<ListRequest, 'caller' | 'embed'>,
 ): List['body'] {
   let text = '';
   for (;;) {
@@ -288,18 +274,16 @@ function bodyOf(
     if (done === true) break;
     text += value;
     if (text.length < pieceLength) continue;
-    const work =
-      embedding === undefined ? pool.withoutPlace(caller) : pool.begin(caller, embedding.end);
+    const work = embed === undefined ? pool.withoutPlace(caller) : pool.begin(caller);
     return new StreamedJson(pieces, work, text);
   }
-  embedding?.end();
   return text;
 }
 
 /** Yields the JSON array of `blocks` in pieces. An empty piece is a pause. */
 function* jsonPieces(
   blocks: Iterable<Block>,
-  write: PieceWriter,
+  write: Write | PieceWriter,
   start = '[',
   end = ']',
 ): Generator<string, undefined> {

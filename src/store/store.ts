@@ -63,8 +63,8 @@ export interface Collection<R extends StoredRecord> {
   get(id: number): R | undefined;
   /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
-  /** The records with this key in a group index, by ascending id. */
-  members(index: string, key: string | number): R[];
+  /** The records with this key in a group index, by ascending id: all, or the first `most`. */
+  members(index: string, key: string | number, most?: number): R[];
   /** At least as many as have this key in a group index: changes in the making count, too. */
   countAtMost(index: string, key: string | number): number;
   /** The newest records, the one with the highest id first. */
@@ -72,15 +72,13 @@ export interface Collection<R extends StoredRecord> {
   /** All records at this moment. Later writes do not change the view. */
   view(): View<R>;
   /**
-   * Calls `listener` with each record before and after its change, and its id, as it is
-   * published, until the returned function is called. `undefined` stands for no record.
+   * Calls `listener` with each record before and after its change, as it is published, until
+   * the returned function is called. `undefined` stands for no record.
    */
   follow(listener: ChangeListener<R>): () => void;
-  /** Keeps the records as they are now until its `end` is called. */
-  moment(): Moment<R>;
 }
 
-export type ChangeListener<R> = (before: R | undefined, after: R | undefined, id: number) => void;
+export type ChangeListener<R> = (before: R | undefined, after: R | undefined) => void;
 
 /**
  * A point-in-time view. It costs a pointer for each block, and a copy of each changed
@@ -91,14 +89,6 @@ export interface View<R extends StoredRecord> {
   readonly revision: number;
   /** The records in blocks of at most 1,024, by ascending id. No block is empty. */
   readonly blocks: readonly (readonly R[])[];
-}
-
-/** The records of a collection at a moment. It costs what is changed until its end. */
-export interface Moment<R extends StoredRecord> {
-  get(id: number): R | undefined;
-  /** The first `most` records with this key in a group index, by ascending id. */
-  members(index: string, key: string | number, most: number): R[];
-  end(): void;
 }
 
 /**

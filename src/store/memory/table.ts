@@ -5,14 +5,12 @@ import {
   type Collection,
   type TableDefinition,
   type MisfitCause,
-  type Moment,
   type PublishedChange,
   type StoredRecord,
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
-import { TableMoment } from './table-moment.ts';
 
 /** A table, whatever the type of its records is: without private members, all fit this type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -102,8 +100,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return found;
   }
 
-  members(index: string, key: Key): R[] {
-    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'published')];
+  members(index: string, key: Key, most = Infinity): R[] {
+    const found: R[] = [];
+    for (const record of this.#recordsWith(this.#of(this.#groups, index), key, 'published')) {
+      if (found.push(record) >= most) break;
+    }
+    return found;
   }
 
   latest(count: number): R[] {
@@ -117,12 +119,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   follow(listener: ChangeListener<R>): () => void {
     this.#followers.add(listener);
     return () => this.#followers.delete(listener);
-  }
-
-  moment(): Moment<R> {
-    const membersNow = (index: string, key: Key) =>
-      this.#recordsWith(this.#of(this.#groups, index), key, 'published');
-    return new TableMoment(this, this.#groups, membersNow);
   }
 
   /** The record as the batch leaves it. */
@@ -296,7 +292,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       index.add(id, to, from);
     }
     this.#blocks.set(id, record);
-    for (const listener of this.#followers) listener(before, record, id);
+    for (const listener of this.#followers) listener(before, record);
   }
 
   /** The records with this key, by ascending id. */
