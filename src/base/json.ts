@@ -35,43 +35,28 @@ export function parseJsonBytes(bytes: Buffer): JsonValue {
 }
 
 /**
- * Parses `text` by RFC 8259, and strictly where that RFC leaves a choice. Refuses a
- * member name that is repeated in an object, and nesting deeper than
- * `limits.jsonDepthMax`. `__proto__` is an ordinary name. A number that a double cannot
- * represent exactly becomes NaN, and one that is too large ±Infinity, so that the rules
- * for numbers refuse it and no number is changed silently.
+ * Parses `text` by RFC 8259, and strictly where that RFC leaves a choice: see `scan`.
+ * `__proto__` is an ordinary name.
  * @throws CairnError `malformed_json` with line and column; it never quotes the text,
  *   which may be a secret
  */
 export function parseJson(text: string): JsonValue {
-  return parseFlat(text) ?? new JsonReader(text).document();
+  scan(text, limits.jsonValuesMax);
+  return JSON.parse(text);
 }
 
 /**
- * Parses a flat object, or an array of flat objects, by `JSON.parse`, which is much
- * faster than `JsonReader`. Returns `undefined` if the two might differ. The number of
- * colons equals the number of members, so no name is repeated and no object is nested.
- * There is no inner array, and no number is so long that a double might not represent it
- * exactly.
+ * Passes over a text without building its values, and returns their number. Refuses what
+ * `JSON.parse` refuses, and what that lets pass: a member name that is repeated in an object,
+ * nesting deeper than `limits.jsonDepthMax`, more than `valuesMax` values, and a number with
+ * digits that a double does not keep. (One that is too large becomes ±Infinity, which the
+ * rules for numbers refuse.)
+ * @throws CairnError `malformed_json`
  */
-function parseFlat(text: string): JsonValue | undefined {
-  if (text.lastIndexOf('[') > 0 || /[:[,]\s*-?(?:[\d.]{16}|[\d.]+[eE])/.test(text))
-    return undefined;
-  let colons = 0;
-  for (let at = text.indexOf(':'); at !== -1; at = text.indexOf(':', at + 1)) {
-    colons += 1;
-    if (colons === limits.jsonValuesMax) return undefined;
-  }
-  try {
-    const value: JsonValue = JSON.parse(text);
-    if (typeof value !== 'object' || value === null) return undefined;
-    const objects: readonly JsonValue[] = Array.isArray(value) ? value : [value];
-    let names = 0;
-    for (const object of objects) names += isJsonObject(object) ? Object.keys(object).length : 0;
-    return names === colons && names + objects.length < limits.jsonValuesMax ? value : undefined;
-  } catch {
-    return undefined;
-  }
+export function scan(text: string, valuesMax: number): number {
+  const scanner = new Scanner(text, valuesMax);
+  scanner.document();
+  return scanner.values;
 }
 
 /** Parses an object; returns `undefined` if the bytes are no JSON object. */
@@ -102,88 +87,89 @@ export function mergePatch(target: JsonValue | undefined, patch: JsonValue): Jso
 
 const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/;
 const wholeNumber = new RegExp(`^${number.source}$`);
+const numberHere = new RegExp(number, 'y');
+const wordHere = /true|false|null/y;
 const space = /[ \t\n\r]*/y;
-const scalar = new RegExp(`${number.source}|true|false|null`, 'y');
+const escapeSequence = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
-/** A recursive-descent parser of one text, whose errors name the place. */
-class JsonReader {
+/** A recursive descent through one text, whose errors name the place. */
+class Scanner {
+  values = 0;
   readonly #text: string;
+  readonly #valuesMax: number;
   #at = 0;
-  #values = 0;
 
-  constructor(text: string) {
+  constructor(text: string, valuesMax: number) {
     this.#text = text;
+    this.#valuesMax = valuesMax;
   }
 
-  document(): JsonValue {
-    const value = this.#value(1);
+  document(): void {
+    this.#value(1);
     if (this.#next() !== '') throw this.#error('expected the end');
-    return value;
   }
 
-  #value(depth: number): JsonValue {
+  #value(depth: number): void {
     const first = this.#next();
-    this.#values += 1;
-    if (this.#values > limits.jsonValuesMax)
-      throw this.#error(`over ${limits.jsonValuesMax} values`);
-    if (first === '{') return this.#object(depth);
-    if (first === '[') return this.#array(depth);
-    if (first === '"') return this.#string();
-    const lexeme = this.#match(scalar);
-    if (lexeme === '') throw this.#error('expected a value');
-    return /[a-z]$/.test(lexeme) ? JSON.parse(lexeme) : exactNumber(lexeme);
+    this.values += 1;
+    if (this.values > this.#valuesMax) throw this.#error(`over ${this.#valuesMax} values`);
+    if (first === '{') this.#object(depth);
+    else if (first === '[') this.#list(']', depth, () => this.#value(depth + 1));
+    else if (first === '"') this.#string();
+    else this.#scalar(first);
   }
 
-  #object(depth: number): JsonObject {
-    const members = new Map<string, JsonValue>();
+  #object(depth: number): void {
+    const names = new Set<string>();
     this.#list('}', depth, () => {
       if (this.#next() !== '"') throw this.#error('expected a member name');
       const start = this.#at;
-      const name = this.#string();
-      if (members.has(name)) throw this.#error('duplicate member name', start);
+      const raw = this.#string();
+      const name = raw.includes('\\') ? String(JSON.parse(raw)) : raw.slice(1, -1);
+      if (names.has(name)) throw this.#error('duplicate member name', start);
+      names.add(name);
       this.#expect(':', 'expected ":"');
-      members.set(name, this.#value(depth + 1));
+      this.#value(depth + 1);
     });
-    return Object.fromEntries(members);
   }
 
-  #array(depth: number): JsonValue[] {
-    const elements: JsonValue[] = [];
-    this.#list(']', depth, () => elements.push(this.#value(depth + 1)));
-    return elements;
-  }
-
-  /** Parses the elements between two brackets. */
-  #list(close: '}' | ']', depth: number, readElement: () => void): void {
+  /** Passes the elements between two brackets. */
+  #list(close: '}' | ']', depth: number, passElement: () => void): void {
     if (depth > limits.jsonDepthMax)
       throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
     this.#at += 1;
     for (let isFirst = true; this.#next() !== close; isFirst = false) {
       if (!isFirst) this.#expect(',', `expected "," or "${close}"`);
-      readElement();
+      passElement();
     }
     this.#at += 1;
   }
 
-  /**
-   * Parses a string. A regular expression that skips escapes would overflow the stack on
-   * a long one.
-   */
+  /** Passes a string. Returns it with its quotes and escapes. */
   #string(): string {
     const start = this.#at;
-    do {
-      this.#at += this.#text[this.#at] === '\\' ? 2 : 1;
-    } while (this.#at < this.#text.length && this.#text[this.#at] !== '"');
-    this.#at += 1;
-    try {
-      // JSON.parse makes a copy. A slice would keep the whole text in memory with the value.
-      return String(JSON.parse(this.#text.slice(start, this.#at)));
-    } catch {
-      throw this.#error(
-        'a string is not closed, or has a control character or an invalid escape',
-        start,
-      );
+    for (let at = start + 1; ;) {
+      const code = this.#text.charCodeAt(at);
+      if (code === 0x22) {
+        this.#at = at + 1;
+        return this.#text.slice(start, this.#at);
+      }
+      const next = code === 0x5c ? this.#after(escapeSequence, at) : at + Number(code >= 0x20);
+      if (next === at) {
+        const what = 'a string is not closed, or has a control character or an invalid escape';
+        throw this.#error(what, start);
+      }
+      at = next;
     }
+  }
+
+  #scalar(first: string): void {
+    const start = this.#at;
+    const isWord = first >= 'a';
+    this.#at = this.#after(isWord ? wordHere : numberHere, start);
+    if (this.#at === start) throw this.#error('expected a value');
+    if (isWord || isExact(this.#text.slice(start, this.#at))) return;
+    throw this.#error('a number has more digits than a double keeps', start);
   }
 
   #expect(character: string, what: string): void {
@@ -193,16 +179,14 @@ class JsonReader {
 
   /** Skips white space. Returns the next character, or an empty text at the end. */
   #next(): string {
-    this.#match(space);
+    if (this.#text.charCodeAt(this.#at) <= 0x20) this.#at = this.#after(space, this.#at);
     return this.#text.charAt(this.#at);
   }
 
-  /** Returns the text that a sticky pattern matches here, and moves behind it. */
-  #match(pattern: RegExp): string {
-    pattern.lastIndex = this.#at;
-    const [matched = ''] = pattern.exec(this.#text) ?? [];
-    this.#at += matched.length;
-    return matched;
+  /** Returns where the match of a sticky pattern at `at` ends; `at` where it does not match. */
+  #after(pattern: RegExp, at: number): number {
+    pattern.lastIndex = at;
+    return pattern.test(this.#text) ? pattern.lastIndex : at;
   }
 
   #error(what: string, at = this.#at): CairnError {
@@ -212,21 +196,17 @@ class JsonReader {
   }
 }
 
-/** Parses one number like `parseJson`; returns NaN for a text that is no JSON number. */
+/** Returns the value of one JSON number; NaN for any other text, and one that is not exact. */
 export function parseJsonNumber(text: string): number {
-  return wholeNumber.test(text) ? exactNumber(text) : NaN;
+  return wholeNumber.test(text) && isExact(text) ? Number(text) : NaN;
 }
 
-/**
- * Returns the value of a number; NaN if a double cannot represent it exactly, ±Infinity
- * if it is too large.
- */
-function exactNumber(lexeme: string): number {
-  const value = Number(lexeme);
+/** Whether a double keeps all digits of a number. Those of one that is too large are not lost. */
+function isExact(lexeme: string): boolean {
   // A double represents up to 15 significant digits exactly.
-  if (lexeme.length <= 15 && !/[eE]/.test(lexeme)) return value;
-  if (!Number.isFinite(value)) return value;
-  return significand(lexeme) === significand(String(value)) ? value : NaN;
+  if (lexeme.length <= 15 && !/[eE]/.test(lexeme)) return true;
+  const value = Number(lexeme);
+  return !Number.isFinite(value) || significand(lexeme) === significand(String(value));
 }
 
 /**

@@ -143,9 +143,6 @@ const numberNames = { number: 'number', integer: 'whole number' } as const;
 function numberViolation(field: NumberField, value: number): Violation | undefined {
   const { kind } = field;
   const { min, max } = boundsOf(field);
-  if (Number.isNaN(value)) {
-    return violation('inexact', 'must have no more digits than a double can represent');
-  }
   if (!Number.isFinite(value)) return violation('not_finite', 'must be a finite number');
   if (value < min) return violation('too_small', `must be at least ${min}`);
   if (value > max) return violation('too_large', `must be at most ${max}`);

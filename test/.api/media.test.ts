@@ -76,8 +76,13 @@ test('a price is kept exactly as it was sent, or refused', async (t) => {
     const answer = await admin('POST', '/items', { body: `{"name":"x","price":${sent}}` });
     assert.equal(/"price":([^}]*)/.exec(answer.body)?.[1], shown, sent);
   }
-  for (const sent of ['0.12345678901234567890', '9007199254740993', '1e400', '-1', '1e13', '"1"', 'null']) {
+  for (const sent of ['1e400', '-1', '1e13', '"1"', 'null']) {
     const answer = await admin('POST', '/items', { body: `{"name":"x","price":${sent}}` });
     assert.deepEqual([answer.status, Object(answer.json).errors[0].pointer], [422, '/price'], sent);
+  }
+  for (const sent of ['0.12345678901234567890', '9007199254740993']) {
+    const { status, code, json } = await admin('POST', '/items', { body: `{"name":"x","price":${sent}}` });
+    assert.deepEqual([status, code], [400, 'malformed_json'], sent);
+    assert.match(Object(json).detail, /a number has more digits than a double keeps at line 1, column 21$/);
   }
 });

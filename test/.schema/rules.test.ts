@@ -52,12 +52,12 @@ const table: readonly [what: string, field: Field, rows: readonly [json: string,
   ['a price', { kind: 'number', min: 0, max: 1e12 }, [
     ['0', 'good'], ['-0', 'good'], ['0.1', 'good'], ['1e12', 'good'], ['1000000000000', 'good'], ['5e-324', 'good'],
     ['-1', 'too_small'], ['-5e-324', 'too_small'], ['1e13', 'too_large'], ['1000000000000.1', 'too_large'],
-    ['1e400', 'not_finite'], ['-1e400', 'not_finite'], ['0.12345678901234567890', 'inexact'], ['1e-400', 'inexact'],
+    ['1e400', 'not_finite'], ['-1e400', 'not_finite'],
     ['"1"', 'wrong_type'], ['null', 'wrong_type'], ['true', 'wrong_type'], ['[1]', 'wrong_type'],
   ]],
   ['a whole number', { kind: 'integer', min: 1 }, [
     ['1', 'good'], ['1.0', 'good'], ['1e3', 'good'], ['9007199254740991', 'good'],
-    ['1.5', 'wrong_type'], ['0', 'too_small'], ['9007199254740992', 'too_large'], ['9007199254740993', 'inexact'],
+    ['1.5', 'wrong_type'], ['0', 'too_small'], ['9007199254740992', 'too_large'],
     ['"1"', 'wrong_type'],
   ]],
   ['a boolean', { kind: 'boolean' }, [
