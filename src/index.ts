@@ -25,6 +25,7 @@ export type { Log, LogDetails, LogLevel, LogOptions, LogSink, SecurityEvent } fr
 
 export { CairnError, InvariantError } from './base/errors.ts';
 export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';
+export { OptionError } from './config/options.ts';
 export { KeyRingError } from './auth/keys.ts';
 export { LockedError } from './store/disk/lock.ts';
 export { StoreDamageError } from './store/format/damage.ts';

@@ -77,7 +77,7 @@ export interface Load extends FeedStatus {
 /**
  * Opens the store and puts the application together.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
- *   RangeError for an option that is unknown or not allowed; InvariantError for a
+ *   OptionError for an option that is unknown or not allowed; InvariantError for a
  *   collection that contradicts itself or another one; CairnError `validation_failed` for
  *   an administrator that breaks a rule
  */

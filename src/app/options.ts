@@ -1,18 +1,24 @@
+import { isDeepStrictEqual } from 'node:util';
 import { didYouMean } from '../base/nearest.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Hooks } from '../collections/hooks.ts';
 import {
-  clusterKinds,
-  isAllowed,
+  checkGiven,
+  clusterOptions,
+  OptionError,
+  options as serverOptions,
   settings,
-  settingsOf,
+  signingKey,
+  valuesOf,
   type ClusterOptions,
   type Settings,
-  type SomeSettings,
 } from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';
 import type { Administrator } from './administrator.ts';
+
+/** Settings, of which any may be left out. */
+type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
 
 /** The options of `createApp`. Every one may be left out. */
 export interface AppOptions extends SomeSettings {
@@ -62,52 +68,36 @@ export interface CompleteOptions extends AppOptions {
 }
 
 /**
- * Checks options, and adds the defaults.
- * @throws RangeError for one that is unknown or not allowed
+ * Checks options, and adds the defaults. What remains is held by their types.
+ * @throws OptionError for one that is unknown or not allowed
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
-  const {
-    collections = [],
-    hooks = {},
-    clock = systemClock,
-    random = systemRandom,
-    log = errorLog,
-  } = options;
-  const { directory, secret, cluster } = options;
+  const { collections = [], hooks = {}, clock = systemClock } = options;
+  const { random = systemRandom, log = errorLog, directory, secret, cluster } = options;
   checkNames(options);
-  checkHooks(hooks);
-  if (!logMembers.every((name) => typeof Reflect.get(Object(log), name) === 'function')) {
-    throw new RangeError('Cannot use log: it must be made by createLog');
-  }
-  for (const [name, value] of Object.entries({ directory, secret })) {
-    if (value === undefined || (typeof value === 'string' && value !== '')) continue;
-    throw new RangeError(`Cannot use ${name}: must be a text that is not empty`);
-  }
-  if (cluster !== undefined) checkCluster(cluster);
-  if (cluster !== undefined && directory !== undefined) {
-    throw new RangeError(
-      'Cannot use cluster: directory must be left out, because etcd has the data',
-    );
-  }
-  return {
-    ...options,
-    settings: settingsOf(options),
-    collections,
-    hooks,
-    clock,
-    random,
-    log,
-  };
+  if (directory !== undefined) checkGiven('directory', serverOptions.directory, directory);
+  if (secret !== undefined) checkGiven('secret', signingKey, secret);
+  if (cluster !== undefined) checkCluster(cluster, directory);
+  const chosen = valuesOf(settings, (option, name) => {
+    const value: unknown = Reflect.get(options, name);
+    if (value === undefined || isDeepStrictEqual(value, option.default)) return option.default;
+    checkGiven(name, option.inPrograms ?? option, value);
+    return value;
+  });
+  return { ...options, settings: chosen, collections, hooks, clock, random, log };
 }
 
-/** @throws RangeError for a value that the command line does not allow either */
-function checkCluster(cluster: ClusterOptions): void {
-  for (const [name, kind] of Object.entries(clusterKinds)) {
-    const value: unknown = Reflect.get(cluster, name);
-    const isLeftOut = value === undefined && name !== 'members';
-    if (isLeftOut || isAllowed(kind, value)) continue;
-    throw new RangeError(`Cannot use cluster.${name}: must be ${kind.allowed}`);
-  }
+function checkCluster(
+  { members, prefix, sessions }: ClusterOptions,
+  directory: string | undefined,
+): void {
+  checkGiven('cluster.members', clusterOptions.members, members);
+  if (prefix !== undefined) checkGiven('cluster.prefix', clusterOptions.prefix, prefix);
+  if (sessions !== undefined) checkGiven('cluster.sessions', clusterOptions.sessions, sessions);
+  if (directory === undefined) return;
+  throw new OptionError(
+    'Cannot use cluster: directory must be left out, because etcd has the data',
+  );
 }
 
 /** The names of the options that are no settings. */
@@ -128,29 +118,12 @@ const otherOptions: {
   page: true,
 };
 
-const logMembers: readonly (keyof Log)[] = ['request', 'security', 'message', 'close'];
-const hookNames: readonly string[] = ['beforeWrite', 'afterWrite'] satisfies (keyof Hooks)[];
-
-/** @throws RangeError for a hook that is no function, and for a function that is no hook */
-function checkHooks(hooks: Hooks): void {
-  for (const name of hookNames) {
-    if (['function', 'undefined'].includes(typeof Reflect.get(hooks, name))) continue;
-    throw new RangeError(`Cannot use hooks.${name}: it must be a function`);
-  }
-  for (const [name, value] of Object.entries(hooks)) {
-    if (hookNames.includes(name) || typeof value !== 'function') continue;
-    throw new RangeError(
-      `Cannot use hooks.${name}: there is no such hook${didYouMean(name, hookNames)}`,
-    );
-  }
-}
-
-/** @throws RangeError for an unknown option, which would have no effect */
+/** @throws OptionError for an unknown option, which would have no effect */
 function checkNames(options: AppOptions): void {
   const known = [...Object.keys(settings), ...Object.keys(otherOptions)];
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   const isOfListen = ['port', 'host', 'tls'].includes(unknown);
   const advice = isOfListen ? '; app.listen takes it' : didYouMean(unknown, known);
-  throw new RangeError(`Cannot use "${unknown}": createApp has no such option${advice}`);
+  throw new OptionError(`Cannot use "${unknown}": createApp has no such option${advice}`);
 }

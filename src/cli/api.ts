@@ -2,7 +2,7 @@ import { openApi } from '../api/openapi.ts';
 import { routeTable } from '../api/routes.ts';
 import { version } from '../base/version.ts';
 import { servedCollections } from '../collections/declaration-file.ts';
-import { options } from '../config/read.ts';
+import { options } from '../config/options.ts';
 import { declarationsOf, type Command } from './command.ts';
 
 /** Commands that describe the API without serving it. */

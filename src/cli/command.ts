@@ -2,15 +2,14 @@ import { statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import type { ExitCode } from '../base/errors.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
+import { clusterOptions, OptionError, options, type Option } from '../config/options.ts';
 import {
-  options,
   readCluster,
   readSecret,
   type Environment,
   type Given,
   type SecretName,
 } from '../config/read.ts';
-import { OptionError, type Option } from '../config/options.ts';
 import type { ClusterTools } from './cluster.ts';
 
 /** One command: its name, what it accepts, and what it does. */
@@ -56,12 +55,12 @@ export interface Call {
 /** The options and secrets of a command that works on a cluster only. */
 export const clusterAccess = {
   options: [
-    options.cluster,
-    options.clusterPrefix,
-    options.clusterCa,
-    options.clusterCert,
-    options.clusterKey,
-    options.clusterUser,
+    clusterOptions.members,
+    clusterOptions.prefix,
+    clusterOptions.ca,
+    clusterOptions.cert,
+    clusterOptions.key,
+    clusterOptions.user,
   ],
   secrets: ['CAIRN_SECRET', 'CAIRN_CLUSTER_PASSWORD'],
 } as const satisfies Partial<Command>;

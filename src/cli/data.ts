@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { reasonOf, type ExitCode } from '../base/errors.ts';
-import { options, readSecret } from '../config/read.ts';
+import { readSecret } from '../config/read.ts';
 import { keyFile, openData, readKeyRing } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
-import { OptionError } from '../config/options.ts';
+import { OptionError, options } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';

@@ -7,8 +7,8 @@ import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { version } from '../base/version.ts';
-import { options, readConfig, unknownVariables, type Config } from '../config/read.ts';
-import { settingsOf } from '../config/options.ts';
+import { clusterOptions, options } from '../config/options.ts';
+import { readConfig, unknownVariables, type Config } from '../config/read.ts';
 import type { OperationsListener } from '../app/operations.ts';
 import type { TlsTexts } from '../http/server.ts';
 import {
@@ -26,7 +26,7 @@ import { declarationsOf, type Command, type Terminal } from './command.ts';
 export const serve: Command = {
   name: 'serve',
   summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
-  options: Object.values(options),
+  options: [...Object.values(options), ...Object.values(clusterOptions)],
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   async run({ terminal, given }) {
     const config = readConfig(given);
@@ -101,7 +101,7 @@ async function start(
   if (metrics !== undefined) observers.push(metrics);
   const app = await openApp(
     {
-      ...settingsOf(config),
+      ...config.settings,
       ...(await declarationsOf(config.collections)),
       directory: cluster === undefined ? directory : undefined,
       cluster,
@@ -233,6 +233,9 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
   }
 }
 
+/** The address of the administrator, who may change it after the first start. */
+const email = 'admin@localhost.localdomain';
+
 /**
  * Returns the administrator of the first start. A generated password is kept or shown before
  * the user is made. Where nobody signs in, none is generated, so that it is shown when it is
@@ -243,7 +246,7 @@ function firstAdministrator(
   terminal: Terminal,
   place: PasswordPlace,
 ): Administrator | undefined {
-  const { adminEmail: email, adminPassword, auth, passwordLengthMin } = config;
+  const { adminPassword, auth, passwordLengthMin } = config;
   if (adminPassword !== undefined) return { email, password: adminPassword };
   if (auth === 'none') return undefined;
   const bytes = Math.max(18, Math.ceil((passwordLengthMin * 3) / 4));
@@ -253,15 +256,15 @@ function firstAdministrator(
 
 /** Shows a password on a terminal, and keeps it where no terminal or another node has to find it. */
 async function keepPassword(
-  { adminEmail, cluster }: Config,
+  { cluster }: Config,
   { interactive, out, err }: Terminal,
   place: PasswordPlace,
   made: string,
 ): Promise<string> {
   const isKept = !interactive || cluster !== undefined;
   const { password, where } = isKept ? await place.keep(made) : { password: made, where: '' };
-  if (interactive) out(`The password of ${adminEmail}, shown only once: ${password}\n`);
-  else err(`The password of ${adminEmail} is in ${where}, until it is changed\n`);
+  if (interactive) out(`The password of ${email}, shown only once: ${password}\n`);
+  else err(`The password of ${email} is in ${where}, until it is changed\n`);
   return password;
 }
 

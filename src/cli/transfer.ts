@@ -7,8 +7,7 @@ import type { CollectionDeclaration } from '../collections/declaration.ts';
 import { servedCollections, type Declarations } from '../collections/declaration-file.ts';
 import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
 import { uniqueFields, type CollectionResource, type KeyOf } from '../collections/resource.ts';
-import { options } from '../config/read.ts';
-import { flagOnly, option, text, OptionError } from '../config/options.ts';
+import { clusterOptions, flagOnly, option, OptionError, options, text } from '../config/options.ts';
 import { silentLog } from '../log/log.ts';
 import { storedRecordParser, validateBody } from '../schema/validate.ts';
 import { emailKey, type Value } from '../schema/field.ts';
@@ -344,7 +343,7 @@ function withTimes(
 
 /** @throws OptionError where CAIRN_CLUSTER names a cluster, whose data are not in the directory */
 function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
-  if (read(options.cluster) === undefined) return;
+  if (read(clusterOptions.members) === undefined) return;
   throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
 }
 

@@ -1,51 +1,13 @@
-import { inspect, isDeepStrictEqual } from 'node:util';
+/**
+ * The table of options: a row each, with its name, the values that it allows, its help and
+ * its default. The command line, the variables, `createApp`, the help and the reference
+ * follow from it.
+ */
+import { isDeepStrictEqual } from 'node:util';
 import { FatalError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
 import { hostOf } from '../http/head.ts';
-import type { EtcdOptions } from '../store/cluster/etcd.ts';
-
-/** What an installation may choose, on the command line or in `createApp`. */
-export interface Settings {
-  /** Who may create users: administrators only, or anyone. */
-  readonly registration: 'closed' | 'open';
-  /**
-   * `none` makes every caller an administrator. It answers callers on this machine only.
-   */
-  readonly auth: 'required' | 'none';
-  /** Web origins such as `https://app.example` whose pages may call the API. */
-  readonly corsOrigins: readonly string[];
-  /**
-   * Addresses and networks such as `10.0.0.0/8` of proxies whose `X-Forwarded-*` are
-   * believed.
-   */
-  readonly trustedProxies: readonly string[];
-  /**
-   * The path under which a proxy shows the server, such as `/api`; empty for the root.
-   */
-  readonly basePath: string;
-  /** The shortest password, in characters. */
-  readonly passwordLengthMin: number;
-  /** The exponent of scrypt's N. `createApp` also accepts 1 to 13, for tests only. */
-  readonly scryptCost: number;
-  /** Refuses PUT, PATCH and DELETE without `If-Match`. */
-  readonly requireIfMatch: boolean;
-}
-
-/** The etcd in which the nodes of a cluster share their data. */
-export interface ClusterOptions extends EtcdOptions {
-  /** The beginning of all keys in etcd, which ends in a slash; `cairn/` if absent. */
-  readonly prefix?: string;
-  /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
-  readonly maxAgeMs?: number;
-  /**
-   * `confirmed` asks etcd at each request with a cookie whether another node has ended its
-   * session; `recent`, the default, does not.
-   */
-  readonly sessions?: 'recent' | 'confirmed';
-}
-
-/** Settings, of which any may be left out. */
-export type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
 
 /** A kind of value: how it is written, and which values are allowed. */
 export interface Kind<T> {
@@ -70,7 +32,14 @@ export interface Option<T> extends Kind<T> {
   readonly defaultText: string;
   /** The option without which this one has no effect. */
   readonly needs?: Option<unknown>;
+  /** What a program may give, where it may give more than a person. */
+  readonly inPrograms?: Kind<T>;
 }
+
+/** The values of a table of options, by the names of its rows. */
+export type ValuesOf<T> = {
+  readonly [K in keyof T]: T[K] extends Option<infer V> ? V : never;
+};
 
 /**
  * A wrong use of Cairn. The message is one line that names the option and what is
@@ -90,7 +59,7 @@ export function option<T>(
   help: string,
   kind: Kind<T>,
   fallback: T,
-  more: Partial<Pick<Option<T>, 'defaultText' | 'needs'>> = {},
+  more: Partial<Pick<Option<T>, 'defaultText' | 'needs' | 'inPrograms'>> = {},
 ): Option<T> {
   const variable = `CAIRN_${name.replaceAll('-', '_').toUpperCase()}`;
   const defaultText = String(fallback ?? '');
@@ -157,16 +126,6 @@ function list(entry: Kind<string>): Kind<readonly string[]> {
   };
 }
 
-/** Whether a program may give this value: it is what the same value as a text stands for. */
-export function isAllowed(kind: Kind<unknown>, value: unknown): boolean {
-  return value !== undefined && isDeepStrictEqual(kind.parse(textOf(value)), value);
-}
-
-function textOf(value: unknown): string {
-  if (Array.isArray(value)) return value.map(textOf).join(',');
-  return typeof value === 'object' ? '' : String(value);
-}
-
 /** Whether a text is an origin as browsers send it: scheme, host, and no default port. */
 function isOrigin(entry: string): boolean {
   return /^https?:/.test(entry) && URL.canParse(entry) && new URL(entry).origin === entry;
@@ -180,17 +139,23 @@ function isMember(line: string): boolean {
   return isSafe && origin === line.replace(/\/$/, '');
 }
 
-/** The kinds of what `ClusterOptions` has as the command line has it. */
-export const clusterKinds = {
-  members: list(
-    text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember),
-  ),
-  prefix: text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
-  sessions: choice(['recent', 'confirmed']),
+const isAddress = (line: string): boolean => /^[\w.:%-]+$/.test(line);
+/** The secret that signs tokens, as HS256 needs it (RFC 7518 §3.2). */
+export const signingKey: Kind<string> = {
+  placeholder: 'SECRET',
+  allowed: `a text of ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes`,
+  parse(secret) {
+    const bytes = Buffer.byteLength(secret);
+    return bytes >= limits.keyBytesMin && bytes <= limits.keyBytesMax ? secret : undefined;
+  },
 };
 
+const address = text('ADDRESS', 'an IP address or a host name', isAddress);
+const port = integer('PORT', 0, 65_535);
+const file = text('FILE');
+
 /** The options of the command line that `createApp` takes too. */
-export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } = {
+export const settings = {
   registration: option(
     'registration',
     'who may create users: administrators only, or anyone',
@@ -234,35 +199,150 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
     "exponent of scrypt's N for new password hashes",
     integer('EXPONENT', 14, 20),
     15,
+    // The tests of a program need not wait for a hash that resists attacks.
+    { inPrograms: integer('EXPONENT', 1, 20) },
   ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
 };
+export type Settings = ValuesOf<typeof settings>;
 
-/**
- * Returns all settings, with defaults for those that are left out.
- * @throws RangeError that names a setting and what is allowed
- */
-export function settingsOf(given: SomeSettings): Settings {
-  return allSettings((name) => {
-    const value = given[name];
-    const option = settings[name];
-    if (value === undefined) return option.default;
-    const kind = name === 'scryptCost' ? integer('', 1, 20) : option;
-    if (isDeepStrictEqual(value, option.default) || isAllowed(kind, value)) return value;
-    throw new RangeError(`Cannot use ${name} ${inspect(value)}: must be ${option.allowed}`);
-  });
+const opsPort = option(
+  'ops-port',
+  'port of the operations listener (/metrics, /livez, /readyz); without it there is none',
+  port,
+  undefined,
+);
+
+/** Every option of a server but those of a cluster, by the name of its value. */
+export const options = {
+  host: option('host', 'address to listen on', address, '127.0.0.1'),
+  port: option('port', 'port to listen on; 0 takes any free one', port, 3000),
+  directory: option('data', 'directory of the data files', text('DIRECTORY'), 'data'),
+  collections: option(
+    'collections',
+    'file that declares collections of your own, in JSON',
+    file,
+    undefined,
+  ),
+  log: option(
+    'log',
+    'form of the log; none leaves out security events too',
+    choice(['pretty', 'json', 'none']),
+    undefined,
+    { defaultText: 'pretty on a terminal, else json' },
+  ),
+  logLevel: option(
+    'log-level',
+    'least severe lines to log; security events are always logged',
+    choice(['info', 'warn', 'error']),
+    'info',
+  ),
+  opsHost: option('ops-host', 'address of the operations listener', address, '127.0.0.1', {
+    needs: opsPort,
+  }),
+  opsPort,
+  tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', file, undefined),
+  tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', file, undefined),
+  ...settings,
+};
+
+const members = option(
+  'cluster',
+  'members of the etcd in which several nodes share their data, instead of --data',
+  list(text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember)),
+  undefined,
+);
+const inCluster = { needs: members };
+
+/** The options of a node of a cluster. */
+export const clusterOptions = {
+  members,
+  prefix: option(
+    'cluster-prefix',
+    'beginning of all keys of the cluster in etcd',
+    text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
+    'cairn/',
+    inCluster,
+  ),
+  maxAge: option(
+    'cluster-max-age',
+    'how long a node serves reads while etcd does not answer, in seconds',
+    integer('SECONDS', 1, 60),
+    5,
+    inCluster,
+  ),
+  sessions: option(
+    'cluster-sessions',
+    'confirmed asks etcd at each request with a cookie whether another node ended its session',
+    choice(['recent', 'confirmed']),
+    'recent',
+    inCluster,
+  ),
+  ca: option(
+    'cluster-ca',
+    'certificates in PEM that vouch for the members',
+    file,
+    undefined,
+    inCluster,
+  ),
+  cert: option(
+    'cluster-cert',
+    "this node's certificate for the members, in PEM",
+    file,
+    undefined,
+    inCluster,
+  ),
+  key: option(
+    'cluster-key',
+    'the private key of --cluster-cert, in PEM',
+    file,
+    undefined,
+    inCluster,
+  ),
+  user: option(
+    'cluster-user',
+    'user of etcd; the password is CAIRN_CLUSTER_PASSWORD',
+    text('NAME'),
+    undefined,
+    inCluster,
+  ),
+};
+
+/** The etcd in which the nodes of a cluster share their data. */
+export interface ClusterOptions {
+  /** Addresses of the members of etcd, such as `https://10.0.0.1:2379`. */
+  readonly members: readonly string[];
+  /** In PEM: the authority that signs the members' certificates, and this node's own. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  /** A user of etcd. */
+  readonly user?: { readonly name: string; readonly password: string } | undefined;
+  /** The beginning of all keys in etcd, which ends in a slash; `cairn/` if absent. */
+  readonly prefix?: string;
+  /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
+  readonly maxAgeMs?: number;
+  /**
+   * `confirmed` asks etcd at each request with a cookie whether another node has ended its
+   * session; `recent`, the default, does not.
+   */
+  readonly sessions?: 'recent' | 'confirmed';
 }
 
-/** Reads each setting by its name. */
-export function allSettings(read: <K extends keyof Settings>(name: K) => Settings[K]): Settings {
-  return {
-    registration: read('registration'),
-    auth: read('auth'),
-    corsOrigins: read('corsOrigins'),
-    trustedProxies: read('trustedProxies'),
-    basePath: read('basePath'),
-    passwordLengthMin: read('passwordLengthMin'),
-    scryptCost: read('scryptCost'),
-    requireIfMatch: read('requireIfMatch'),
-  };
+/** Returns the values that `read` gives for the options of a table. */
+export function valuesOf<T extends Readonly<Record<string, Option<unknown>>>>(
+  table: T,
+  read: (option: Option<unknown>, name: string) => unknown,
+): ValuesOf<T> {
+  const values = Object.entries(table).map(([name, option]) => [name, read(option, name)] as const);
+  // Each member is what the option of its name allows, because `read` returns nothing else.
+  return Object.fromEntries(values) as ValuesOf<T>;
+}
+
+/**
+ * Checks what a program gives: it must be what the same value as a text stands for.
+ * @throws OptionError that names the option and what is allowed
+ */
+export function checkGiven(name: string, kind: Kind<unknown>, value: unknown): void {
+  const text = Array.isArray(value) ? value.join(',') : String(value);
+  if (value !== undefined && isDeepStrictEqual(kind.parse(text), value)) return;
+  throw new OptionError(`Cannot use ${name}: must be ${kind.allowed}`);
 }

@@ -6,14 +6,14 @@ import { problems } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { settingsOf } from '../../src/config/options.ts';
+import { settings, valuesOf } from '../../src/config/options.ts';
 import { version } from '../../src/base/version.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { openTestApp } from '../.support/app.ts';
 import { resolve, violations } from '../.support/json-schema.ts';
 
-const document = openApi(routeTable(undefined, settingsOf({})), version);
+const document = openApi(routeTable(undefined, valuesOf(settings, (option) => option.default)), version);
 
 /** Every object in the document, with the way to it. */
 function* objects(value: JsonValue, way: string): Generator<[way: string, object: JsonObject]> {

@@ -50,7 +50,7 @@ export async function cairn(name: string, program: string, work: string, more: r
     const data = join(work, 'data');
     rmSync(data, { recursive: true, force: true });
     cpSync(template, data, { recursive: true });
-    const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', '--admin-email', email];
+    const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json'];
     return startProgram(work, [join(program, 'dist', 'main.js'), 'serve', ...options, ...more]);
   };
   return { name, takes: () => true, start, signIn: (port, { request }) => signedIn(port, request) } satisfies Contender;

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LoadOrder, LoadResult } from './load.ts';
 
 export const secret = 'the secret of the benchmark, 32 bytes or more';
-export const email = 'admin@example.org';
+export const email = 'admin@localhost.localdomain';
 export const password = 'the password of the benchmark';
 
 /** Where the system can: servers on one core, load on another. */
@@ -52,7 +52,7 @@ export function startBare(directory: string, order: BareOrder): Promise<Server> 
 /** Starts the built Cairn on this data, with its log in a file and its figures being counted. */
 export function startCairn(directory: string, data: string, more: readonly string[] = []): Promise<Server> {
   const main = join(import.meta.dirname, '../../dist/main.js');
-  const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', '--admin-email', email, ...more];
+  const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json', ...more];
   return startProgram(directory, [main, 'serve', ...options]);
 }
 

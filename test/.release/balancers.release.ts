@@ -13,7 +13,7 @@ import { freePorts, noEtcd, RealEtcd } from '../.support/cluster/real-etcd.ts';
 import { handbook, projectDirectory } from '../.support/source.ts';
 
 const callers = 24;
-const administrator = { email: 'admin@example.org', password: 'correct horse battery' };
+const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
 const json = { 'Content-Type': 'application/json' };
 const lamp = JSON.stringify({ name: 'Lamp', price: 1 });
 
@@ -112,7 +112,7 @@ function startNode(etcd: RealEtcd, port: number): ChildProcess {
   const main = join(projectDirectory, 'src', 'main.ts');
   return spawn(process.execPath, [...typescript, main, 'serve', ...options, '--trust-proxy', '127.0.0.1'], {
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, CAIRN_ADMIN_EMAIL: administrator.email, CAIRN_ADMIN_PASSWORD: administrator.password },
+    env: { ...process.env, CAIRN_ADMIN_PASSWORD: administrator.password },
   });
 }
 

@@ -9,8 +9,8 @@ import { exitMeanings } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
 import { limits } from '../../src/base/limits.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { options, secrets } from '../../src/config/read.ts';
-import { settings } from '../../src/config/options.ts';
+import { clusterOptions, options, settings } from '../../src/config/options.ts';
+import { secrets } from '../../src/config/read.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { projectDirectory } from './source.ts';
 
@@ -65,7 +65,8 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
   options: () => [
     '| Option | Default | Allowed | What it is for |',
     '|---|---|---|---|',
-    ...Object.entries(options).map(([key, { name, variable, placeholder, allowed, defaultText, help }]) => {
+    ...Object.entries({ ...options, ...clusterOptions }).map(([key, option]) => {
+      const { name, variable, placeholder, allowed, defaultText, help } = option;
       const flag = placeholder === '' ? `--${name}` : `--${name} ${placeholder}`;
       const names = [flag, variable, ...(key in settings ? [key] : [])].map((text) => `\`${text}\``);
       return row(names.join(' '), defaultText, allowed, help);

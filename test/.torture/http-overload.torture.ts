@@ -16,8 +16,7 @@ import { RawClient } from '../.support/http/raw.ts';
 import type { CallersOrder, Counts } from './callers.ts';
 
 const host = 'HTTP/1.1\r\nHost: localhost\r\n';
-const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
-const administrator = ['--admin-email', credentials.email];
+const credentials = { email: 'admin@localhost.localdomain', password: 'administrator of the tests' };
 const callersBy = [64, 256, 1024, 4096];
 const connectMs = 2000;
 const stepMs = 4000;
@@ -40,7 +39,7 @@ test('under overload health checks are answered, requests are served and memory 
   const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
   const server = spawn(
     process.execPath,
-    [...typescript, main, 'serve', '--port', '0', '--ops-port', '0', '--data', directory, ...administrator],
+    [...typescript, main, 'serve', '--port', '0', '--ops-port', '0', '--data', directory],
     { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, CAIRN_ADMIN_PASSWORD: credentials.password } },
   );
   context.after(async () => {

@@ -13,7 +13,7 @@ import { RawClient } from '../.support/http/raw.ts';
 /** Fewer than one user may have in flight. */
 const callersCount = 500;
 const json = { 'content-type': 'application/json' };
-const credentials = JSON.stringify({ email: 'admin@example.org', password: 'correct horse battery' });
+const credentials = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
 
 interface Server {
   readonly running: Running;
@@ -22,7 +22,7 @@ interface Server {
 }
 
 async function serve(t: TestContext, data: string): Promise<Server> {
-  const words = ['serve', '--port', '0', '--data', data, '--log', 'none', '--admin-email', 'admin@example.org'];
+  const words = ['serve', '--port', '0', '--data', data, '--log', 'none'];
   const running = cairn(t, words);
   const [, port = ''] = await running.find(/ serves http:\/\/127\.0\.0\.1:(\d+)/);
   const reply = await fetch(`http://localhost:${port}/tokens`, { method: 'POST', headers: json, body: credentials });

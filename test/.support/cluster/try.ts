@@ -31,7 +31,7 @@ const nodes = ports.map((port) => {
   const options = optionsOf(port);
   return spawn(process.execPath, [...typescript, main, 'serve', ...options], {
     stdio: 'inherit',
-    env: { ...process.env, CAIRN_ADMIN_EMAIL: 'admin@example.org', CAIRN_ADMIN_PASSWORD: password },
+    env: { ...process.env, CAIRN_ADMIN_PASSWORD: password },
   });
 });
 let isStopping = false;
@@ -51,7 +51,8 @@ process.stdout.write(`etcd:  ${etcd.addresses.join(',')}\n`);
 for (const [index, port] of ports.entries()) {
   process.stdout.write(`Cairn: http://127.0.0.1:${port}/ (process ${nodes[index]?.pid})\n`);
 }
-process.stdout.write(`Sign in anywhere as admin@example.org with the password ${password}; Ctrl-C ends all of it\n`);
+process.stdout.write(`Sign in anywhere as admin@localhost.localdomain with the password ${password}\n`);
+process.stdout.write('Ctrl-C ends all of it\n');
 process.stdout.write('Kill a process: the other node goes on. Start the first one again:\n');
 const program = readsTypeScript ? 'node' : 'npx tsx';
 process.stdout.write(`  ${program} src/main.ts serve ${optionsOf(ports[0] ?? 0).join(' ')}\n`);
