@@ -20,7 +20,7 @@ test('a declaration that would store what the next start refuses is refused itse
     [{ kind: 'text', optional: true, writeOnly: true }, '/writeOnly is not a known member'],
     [{ kind: 'password' }, `/kind must be one of ${kinds}, not "password"`],
     [{ kind: 'choice', values: ['a', 'b'], default: 'c' }, '/default must be one of a, b'],
-    [{ kind: 'integer', default: NaN }, '/default must have no more digits than a double can represent'],
+    [{ kind: 'integer', default: NaN }, '/default must be a finite number'],
     [{ kind: 'number', default: Infinity }, '/default must be a finite number'],
     [{ kind: 'integer', max: 3, default: 9 }, '/default must be at most 3'],
     [{ kind: 'timestamp', default: 'yesterday' }, '/default must be like 2026-01-31T12:00:00.000Z'],
