@@ -3,7 +3,7 @@ import { passwordIssues } from '../auth/password-rules.ts';
 import type { Issue } from '../base/errors.ts';
 import type { BodyRules, Sender } from '../schema/validate.ts';
 import { emailKey, idField, type PasswordField, type Shape } from '../schema/field.ts';
-import { fieldValue } from '../schema/record.ts';
+import { fieldValue, scalarValue } from '../schema/record.ts';
 
 /** The fields of a user that are shown. */
 export const userFields = {
@@ -35,7 +35,7 @@ export function newUserRules(passwordLengthMin: number): BodyRules<NewUserFields
     shape: { ...newUserFields, password: { ...password, min: passwordLengthMin } },
     furtherIssues(sent, stored, { role: ownRole }) {
       const user = { ...stored, ...sent };
-      const textOf = (name: string): string => String(fieldValue(user, name) ?? '');
+      const textOf = (name: string): string => String(scalarValue(user, name) ?? '');
       const owner = { name: textOf('name'), email: textOf('email') };
       const { role, password } = sent;
       const before = fieldValue(stored, 'role') ?? userFields.role.default;
@@ -74,7 +74,7 @@ export function userChangeRules(passwordLengthMin: number): BodyRules<UserChange
  * password.
  */
 export function needsProof({ userId }: Sender, stored: object, sent: object): boolean {
-  const keyOf = (user: object): string => emailKey(String(fieldValue(user, 'email') ?? ''));
+  const keyOf = (user: object): string => emailKey(String(scalarValue(user, 'email') ?? ''));
   const isOwn =
     fieldValue(stored, 'id') === userId && fieldValue(stored, 'passwordHash') !== undefined;
   return (

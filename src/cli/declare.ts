@@ -3,7 +3,7 @@ import { DeclarationError } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
 import { lengthMax } from '../schema/declaration.ts';
 import type { Field } from '../schema/field.ts';
-import { ruleViolation } from '../schema/rules.ts';
+import { ruleViolation } from '../schema/kinds.ts';
 import type { Call, Command } from './command.ts';
 import { takenNames } from './declarations.ts';
 import { Mistakes, numberOf, readRecords } from './json-file.ts';

@@ -12,7 +12,7 @@ import { silentLog } from '../log/log.ts';
 import { storedRecordParser, validateBody } from '../schema/validate.ts';
 import { emailKey, type Value } from '../schema/field.ts';
 import { looksSame, representationWriter } from '../schema/record.ts';
-import { hasType, ruleViolation } from '../schema/rules.ts';
+import { hasType, ruleViolation } from '../schema/kinds.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { HeapWatch } from '../store/memory/heap.ts';
 import { readCopy } from '../store/recovery/offline.ts';

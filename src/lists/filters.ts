@@ -1,11 +1,10 @@
 import { CairnError } from '../base/errors.ts';
-import { parseJsonNumber, type JsonObject, type Scalar } from '../base/json.ts';
+import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { boundsOf, referenceIn, type Field, type Shape } from '../schema/field.ts';
-import { typeSchema } from '../schema/json-schema.ts';
-import { fieldValue, readableFields } from '../schema/record.ts';
-import { emailLengthMax, ruleViolation } from '../schema/rules.ts';
-import { comparedValue } from './order.ts';
+import { referenceIn, type Field, type Shape } from '../schema/field.ts';
+import { kindOf, type Operator } from '../schema/kinds.ts';
+import { fieldValue, readableFields, scalarValue } from '../schema/record.ts';
+import { comparedBy, comparedValue } from './order.ts';
 import { textSearch } from './search.ts';
 
 /** One filter of a list, such as `price:gte=10`. */
@@ -29,7 +28,9 @@ export interface QueryParameter {
 type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
 /** Each operator, with its description in the OpenAPI document and its test. */
-const operators = {
+const operators: {
+  readonly [operator in Operator]: { readonly words: string; readonly test: MakeTest };
+} = {
   eq: { words: 'equals this value', test: (operand) => (value) => value === operand },
   ne: {
     words: 'does not equal this value',
@@ -65,23 +66,6 @@ const operators = {
     words: 'contains this text in upper or lower case',
     test: (operand) => textSearch(String(operand)),
   },
-} as const satisfies Record<string, { words: string; test: MakeTest }>;
-
-type Operator = keyof typeof operators;
-
-const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
-
-const operatorsByKind: { readonly [kind in Field['kind']]: readonly Operator[] } = {
-  text: [...comparisons, 'contains', 'starts'],
-  email: [...comparisons, 'contains', 'starts'],
-  password: [],
-  number: comparisons,
-  integer: comparisons,
-  timestamp: comparisons,
-  boolean: ['eq', 'ne'],
-  choice: ['eq', 'ne', 'in'],
-  reference: ['eq', 'ne', 'in'],
-  list: ['has'],
 };
 
 /** Returns the error for a query parameter. `problem` follows its name. */
@@ -111,7 +95,8 @@ export function readFilter(
     const known = `${others().join(', ')}, and ${filters}`;
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
-  const allowed = operatorsByKind[field.kind];
+  const kind = kindOf(field);
+  const allowed = kind.operators;
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
@@ -121,7 +106,11 @@ export function readFilter(
     throw invalidParameter(parameter, `must be at most ${limits.containedTextMax} characters long`);
   }
   const values = operator === 'in' ? splitValues(value) : [value];
-  const operands = values.map((one) => readOperand(field, parameter, one));
+  const operands = values.map((text) => {
+    const operand = kind.operand(text, field);
+    if (isScalar(operand)) return operand;
+    throw invalidParameter(parameter, operand.detail);
+  });
   return { names: [name], operator, operands };
 }
 
@@ -144,35 +133,10 @@ function splitValues(list: string): string[] {
   return [...values, value];
 }
 
-/**
- * Parses an operand as a value of the field. A number may be outside the bounds of its
- * rule.
- */
-function readOperand(field: Field, parameter: string, text: string): Scalar {
-  if (field.kind === 'list') return readOperand(field.of, parameter, text);
-  const { kind } = field;
-  if (kind === 'text' || kind === 'email') return text;
-  if (kind === 'number' || kind === 'integer' || kind === 'reference') {
-    const number = parseJsonNumber(text);
-    if (Number.isFinite(number)) return number;
-    throw invalidParameter(
-      parameter,
-      'must be a number in JSON that a double can represent exactly',
-    );
-  }
-  if (kind === 'boolean' && /^(?:true|false)$/.test(text)) return text === 'true';
-  // A date stands for its first moment.
-  const isDate = kind === 'timestamp' && /^\d{4}-\d\d-\d\d$/.test(text);
-  const value = isDate ? `${text}T00:00:00.000Z` : text;
-  const violation = ruleViolation(field, value);
-  if (violation !== undefined) throw invalidParameter(parameter, violation.detail);
-  return value;
-}
-
 /** Returns the descriptions of all filters of a list of records of this shape. */
 export function filterParameters(shape: Shape): QueryParameter[] {
   return readableFields(shape).flatMap(([name, field]) =>
-    operatorsByKind[field.kind].map((operator) => ({
+    kindOf(field).operators.map((operator) => ({
       name: operator === 'eq' ? name : `${name}:${operator}`,
       description: `Only records whose ${name} ${operators[operator].words}.${notes[field.kind] ?? ''}`,
       schema: operandSchema(operator, field),
@@ -182,8 +146,9 @@ export function filterParameters(shape: Shape): QueryParameter[] {
 
 function operandSchema(operator: Operator, field: Field): JsonObject {
   const references = operator === 'eq' || operator === 'has' ? referenceIn(field)?.to : undefined;
+  const operand = field.kind === 'list' ? field.of : field;
   const one = {
-    ...typeSchema(field.kind === 'list' ? field.of : field),
+    ...kindOf(operand).type(operand),
     ...(references !== undefined && { 'x-references': references }),
   };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
@@ -206,20 +171,15 @@ export type Test = (record: object) => boolean;
 export function matcher(shape: Shape, filters: readonly Filter[]): Test {
   const tests = filters.map(({ names, operator, operands }) => {
     const ofFields = names.map((name): Test => {
-      const field = shape[name];
-      if (field?.kind === 'list') {
-        const isWanted = matcher({ [name]: field.of }, [
-          { names: [name], operator: 'eq', operands },
-        ]);
+      const passes = operandTest(shape[name], operator, operands);
+      if (operator === 'has') {
         return (record) => {
           const values = fieldValue(record, name);
-          return typeof values === 'object' && values.some((value) => isWanted({ [name]: value }));
+          return typeof values === 'object' && values.some(passes);
         };
       }
-      const read = comparedValue(shape, name);
-      const passes = operandTest(shape, name, operator, operands);
       return (record) => {
-        const value = read(record);
+        const value = scalarValue(record, name);
         return value === undefined ? operator === 'ne' : passes(value);
       };
     });
@@ -228,15 +188,16 @@ export function matcher(shape: Shape, filters: readonly Filter[]): Test {
   return (record) => tests.every((passes) => passes(record));
 }
 
+/** Returns the test of a value of a field that is there, or of an element of a list. */
 function operandTest(
-  shape: Shape,
-  name: string,
+  field: Field | undefined,
   operator: Operator,
   operands: readonly Scalar[],
 ): (value: Scalar) => boolean {
-  const read = comparedValue(shape, name);
-  const keys = operands.flatMap((operand) => read({ [name]: operand }) ?? []);
-  return operators[operator].test(keys[0] ?? '', new Set(keys));
+  const compared = comparedBy(field);
+  const keys = operands.map(compared);
+  const passes = operators[operator].test(keys[0] ?? '', new Set(keys));
+  return (value) => passes(compared(value));
 }
 
 /** The length of the texts that are searched in one step, in UTF-16 code units. */
@@ -253,7 +214,7 @@ const isSearch = ({ operator }: Filter): boolean =>
   operator === 'contains' || operator === 'search';
 
 const lengthMax = (field: Field | undefined): number =>
-  field?.kind === 'text' ? boundsOf(field).max : emailLengthMax;
+  (field && kindOf(field).lengthMax?.(field)) ?? 0;
 
 /** The part of an ascending order that filters leave. */
 export interface Range {
@@ -281,7 +242,7 @@ export function rangeOf(shape: Shape, filters: readonly Filter[], name: string):
   const testsOf = (bounds: typeof lowerBounds) =>
     filters.flatMap(({ names, operator, operands }) => {
       const bound = names.length === 1 && names[0] === name ? bounds[operator] : undefined;
-      return bound === undefined ? [] : [operandTest(shape, name, bound, operands)];
+      return bound === undefined ? [] : [operandTest(shape[name], bound, operands)];
     });
   const [lower, upper] = [testsOf(lowerBounds), testsOf(upperBounds)];
   const isBounded = lower.length + upper.length > 0;

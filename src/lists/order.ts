@@ -1,5 +1,6 @@
 import type { Scalar } from '../base/json.ts';
-import { emailKey, type Shape } from '../schema/field.ts';
+import type { Field, Shape } from '../schema/field.ts';
+import { kindOf } from '../schema/kinds.ts';
 import { scalarValue } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
@@ -32,16 +33,19 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   };
 }
 
-/**
- * Returns a reader of the compared value of a field. E-mail addresses are compared by
- * `emailKey`.
- */
+/** Returns a reader of the compared value of a field, such as an e-mail address in lower case. */
 export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
-  if (shape[name]?.kind !== 'email') return (record) => scalarValue(record, name);
+  const compared = comparedBy(shape[name]);
   return (record) => {
     const value = scalarValue(record, name);
-    return value === undefined ? undefined : emailKey(String(value));
+    return value === undefined ? undefined : compared(value);
   };
+}
+
+/** Returns the function of the value by which values of a field are compared. */
+export function comparedBy(field: Field | undefined): (value: Scalar) => Scalar {
+  const one = field?.kind === 'list' ? field.of : field;
+  return (one && kindOf(one).compared) ?? ((value) => value);
 }
 
 /** Up to 1,024 records. Where blocks are yielded, each is a step, and an empty one is a pause. */

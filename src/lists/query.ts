@@ -3,9 +3,9 @@ import { CairnError } from '../base/errors.ts';
 import { parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import { boundsOf, type Field, type Shape } from '../schema/field.ts';
+import type { Field, Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
-import { hasType } from '../schema/rules.ts';
+import { hasType, kindOf } from '../schema/kinds.ts';
 import {
   filterParameters,
   invalidParameter,
@@ -217,19 +217,17 @@ function arrayOf(names: readonly string[]): JsonObject {
 }
 
 const searchedNames = (shape: Shape): string[] =>
-  namesWhere(shape, ({ kind }) => kind === 'text' || kind === 'email');
+  namesWhere(shape, (field) => kindOf(field).lengthMax !== undefined);
 
 /**
- * All readable fields except long texts: a cursor contains values, and must fit into a
+ * All readable fields except lists and long texts: a cursor contains values, and must fit into a
  * request line.
  */
 const sortableNames = (shape: Shape): string[] =>
-  namesWhere(
-    shape,
-    (field) =>
-      field.kind !== 'list' &&
-      (field.kind !== 'text' || boundsOf(field).max <= limits.sortableTextMax),
-  );
+  namesWhere(shape, (field) => {
+    const { parts, lengthMax } = kindOf(field);
+    return parts === undefined && (lengthMax?.(field) ?? 0) <= limits.sortableTextMax;
+  });
 
 function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {
   return readableFields(shape)

@@ -1,8 +1,7 @@
 import { isScalar, pointerTo } from '../base/json.ts';
 import { didYouMean } from '../base/nearest.ts';
 import type { Field } from './field.ts';
-import { exampleOf } from './json-schema.ts';
-import { ruleViolation } from './rules.ts';
+import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
 
 /**
  * The check of declarations, which come from a file, or from a program that may be plain
@@ -82,29 +81,25 @@ const aLength = must(`a whole number from 0 to ${lengthMax}`, (value) => {
 });
 const oneOf = (...values: readonly string[]): Check =>
   must(`one of ${values.join(', ')}`, (value) => values.some((known) => known === value));
-const numberBounds = { min: maybe(aNumber), max: maybe(aNumber) };
 
-/** The members that only fields of one kind have. */
-const ownMembers: { readonly [kind: string]: { readonly [name: string]: Check } } = {
-  text: { min: maybe(aLength), max: maybe(aLength), multiline: maybe(aFlag) },
-  integer: numberBounds,
-  number: numberBounds,
-  boolean: {},
-  choice: { values: elements('a non-empty array of strings', 1, aText) },
-  email: {},
-  timestamp: {},
-  reference: { to: aText, onDelete: maybe(oneOf('refuse', 'remove', 'clear')) },
-  list: { of: checkElement, max: maybe(aLength) },
+const memberChecks: { readonly [rule in MemberRule]: Check } = {
+  'length?': maybe(aLength),
+  'number?': maybe(aNumber),
+  'flag?': maybe(aFlag),
+  choices: elements('a non-empty array of strings', 1, aText),
+  collection: aText,
+  'onDelete?': maybe(oneOf('refuse', 'remove', 'clear')),
+  element: checkElement,
 };
-const aKind = oneOf(...Object.keys(ownMembers));
 
-/** The kinds of fields that a list can have as elements, and of those that can be unique. */
-const elementKinds = ['text', 'integer', 'number', 'choice', 'email', 'reference'];
-const uniqueKinds = ['text', 'email', 'integer', 'timestamp', 'reference'];
+/** The kinds that can be declared, and those that lists can have as elements. */
+const declarable = new Map(
+  Object.entries<Kind>(kinds).filter(([, { members }]) => members !== undefined),
+);
+const elementKinds = new Map([...declarable].filter(([, { isElement }]) => isElement));
 
 const anything: Check = () => true;
 const commonMembers = {
-  kind: aKind,
   optional: maybe(aFlag),
   default: anything,
   example: anything,
@@ -112,23 +107,44 @@ const commonMembers = {
   renamedFrom: maybe(aText),
 };
 
+/**
+ * Checks that a declaration has one of these kinds, and the members of its kind and these
+ * others.
+ */
+function checkMembers(
+  allowed: ReadonlyMap<unknown, Kind>,
+  others: (kind: Kind) => { readonly [name: string]: Check },
+): Check {
+  const aKind = oneOf(...Array.from(allowed.keys(), String));
+  return (value, at, report) => {
+    if (!isObject(value)) return anObject(value, at, report);
+    const kind = allowed.get(value['kind']);
+    if (kind === undefined) return aKind(value['kind'], `${at}/kind`, report);
+    const own = Object.entries(kind.members ?? {}).map(([name, rule]) => [
+      name,
+      memberChecks[rule],
+    ]);
+    return members({ kind: anything, ...others(kind), ...Object.fromEntries(own) })(
+      value,
+      at,
+      report,
+    );
+  };
+}
+
 /** Checks the declaration of the elements of a list. */
 function checkElement(value: unknown, at: string, report: Report): boolean {
-  if (!isObject(value)) return anObject(value, at, report);
-  const { kind } = value;
-  const own = elementKinds.some((known) => known === kind) ? ownMembers[String(kind)] : undefined;
-  if (own === undefined) return oneOf(...elementKinds)(kind, `${at}/kind`, report);
-  return members({ kind: anything, ...own })(value, at, report);
+  return checkMembers(elementKinds, () => ({}))(value, at, report);
 }
+
+const checkOwnMembers = checkMembers(declarable, ({ isUnique }) => ({
+  ...commonMembers,
+  ...(isUnique && { unique: maybe(aFlag) }),
+}));
 
 /** Checks the declaration of a field whose values callers set and see. */
 export const checkField: Check = (value, at, report) => {
-  if (!isObject(value)) return anObject(value, at, report);
-  const { kind } = value;
-  if (!isText(kind) || !Object.hasOwn(ownMembers, kind)) return aKind(kind, `${at}/kind`, report);
-  const unique = uniqueKinds.includes(kind) && { unique: maybe(aFlag) };
-  if (!members({ ...commonMembers, ...ownMembers[kind], ...unique })(value, at, report))
-    return false;
+  if (!checkOwnMembers(value, at, report)) return false;
   // The members are those of the field's kind, and have been checked.
   const field = value as unknown as Field;
   const contradictions = contradictionsIn(field);

@@ -2,8 +2,7 @@ import type { Scalar } from '../base/json.ts';
 
 /**
  * The fields of a resource by name, in the order in which they are shown. Fields are data,
- * the same in a program as in a file of declarations: `check.ts` validates by them, and
- * `json-schema.ts` describes them.
+ * the same in a program as in a file of declarations. `kinds.ts` says what each kind is.
  */
 export interface Shape {
   readonly [name: string]: Field;

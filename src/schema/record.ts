@@ -86,12 +86,13 @@ export function isSameValue(one: unknown, other: unknown): boolean {
 
 /**
  * Returns the value of a field; `undefined` if it is absent. Inherited members are no
- * values.
+ * values. The elements of a list were checked when the record was written or read: what was only
+ * sent is read by `scalarValue`.
  */
 export function fieldValue(record: object, name: string): Value | undefined {
   // Any object can be read by name; `Reflect.get` is many times slower.
   const value = (record as { readonly [name: string]: unknown })[name];
-  return isScalar(value) || isList(value) ? value : undefined;
+  return isScalar(value) || Array.isArray(value) ? value : undefined;
 }
 
 /** Returns the value of a field that has no list; `undefined` if it is absent. */
@@ -99,5 +100,3 @@ export function scalarValue(record: object, name: string): Scalar | undefined {
   const value = fieldValue(record, name);
   return typeof value === 'object' ? undefined : value;
 }
-
-const isList = (value: unknown): value is Scalar[] => Array.isArray(value) && value.every(isScalar);

@@ -1,17 +1,15 @@
 import { CairnError, type Issue } from '../base/errors.ts';
 import {
   isJsonObject,
-  isScalar,
   mergePatch,
   pointerTo,
   type JsonObject,
   type JsonValue,
-  type Scalar,
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Field, Input, Shape, Value } from './field.ts';
+import type { Field, Input, Shape } from './field.ts';
+import { kindOf, violationsOf } from './kinds.ts';
 import { isSameValue, readableFields, representationOf } from './record.ts';
-import { hasType, listViolations, ruleViolation } from './rules.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
 export interface Sender {
@@ -101,7 +99,7 @@ export function validateBody<S extends Shape>(
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
   const issues: Issue[] = [];
-  const value: { [name: string]: Value } = {};
+  const value: { [name: string]: JsonValue } = {};
   const report = (name: string, code: string, detail: string, place = ''): void => {
     issues.push({ pointer: pointerTo(name) + place, code, detail });
   };
@@ -123,16 +121,16 @@ export function validateBody<S extends Shape>(
     // it.
     const isKept = sent === undefined && field.default !== undefined && mode.kind !== 'patch';
     const next = isKept ? before : sent;
-    const isUnchanged = isSameValue(next, before);
-    const violation = next === undefined || isUnchanged ? undefined : ruleViolation(field, next);
-    if (violation !== undefined && field.kind === 'list') {
-      for (const each of listViolations(field, next ?? null)) {
-        report(name, each.code, each.detail, each.place);
+    if (next === undefined) {
+      if (!field.optional) report(name, 'required', 'must be given');
+    } else if (isSameValue(next, before)) {
+      value[name] = next;
+    } else {
+      value[name] = withoutMinusZero(next);
+      for (const { code, detail, place } of violationsOf(field, next)) {
+        report(name, code, detail, place);
       }
-    } else if (violation !== undefined) report(name, violation.code, violation.detail);
-    else if (isScalar(next)) value[name] = withoutMinusZero(next);
-    else if (Array.isArray(next)) value[name] = next.filter(isScalar).map(withoutMinusZero);
-    else if (!field.optional) report(name, 'required', 'must be given');
+    }
   }
   for (const name in body) {
     if (!Object.hasOwn(shape, name)) {
@@ -215,7 +213,9 @@ export function storedRecordParser<S extends Shape>(
   shape: S,
   isSound: (record: Input<S>) => boolean = () => true,
 ): <R extends JsonObject>(record: R) => (R & Input<S>) | string | undefined {
-  const fields = readableFields(shape);
+  const fields = readableFields(shape).map(
+    ([name, field]) => [name, field, kindOf(field)] as const,
+  );
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );
@@ -226,8 +226,8 @@ export function storedRecordParser<S extends Shape>(
       Reflect.deleteProperty(record, former);
     }
     // Every start runs this for every record. An inherited member is never a scalar.
-    for (const [name, field] of fields) {
-      if (hasType(field, record[name])) continue;
+    for (const [name, field, kind] of fields) {
+      if (kind.hasType(record[name], field)) continue;
       if (Object.hasOwn(record, name))
         return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
       if (field.default !== undefined) Object.assign(record, { [name]: field.default });
@@ -242,7 +242,10 @@ export function storedRecordParser<S extends Shape>(
   };
 }
 
-const withoutMinusZero = (value: Scalar): Scalar => (Object.is(value, -0) ? 0 : value);
+function withoutMinusZero(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutMinusZero);
+  return Object.is(value, -0) ? 0 : value;
+}
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;

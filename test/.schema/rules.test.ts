@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseJson, type JsonValue } from '../../src/base/json.ts';
 import { emailKey, type Field } from '../../src/schema/field.ts';
-import { exampleOf } from '../../src/schema/json-schema.ts';
-import { ruleViolation } from '../../src/schema/rules.ts';
+import { exampleOf, ruleViolation } from '../../src/schema/kinds.ts';
 
 /** A title, a field, and rows of JSON text and the code of its issue, or "good". */
 const table: readonly [what: string, field: Field, rows: readonly [json: string, code: string][]][] = [

@@ -1,0 +1,344 @@
+import { parseJsonNumber, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
+import {
+  boundsOf,
+  emailKey,
+  type BooleanField,
+  type ChoiceField,
+  type EmailField,
+  type Field,
+  type ListField,
+  type NumberField,
+  type PasswordField,
+  type ReferenceField,
+  type TextField,
+  type TimestampField,
+  type Value,
+} from './field.ts';
+import {
+  characters,
+  characterViolation,
+  emailGrammar,
+  emailLengthMax,
+  emailPattern,
+  forbiddenIn,
+  lengthViolation,
+  loneSurrogate,
+  notA,
+  textPattern,
+  tooLong,
+  violation,
+  type Violation,
+} from './rules.ts';
+
+/**
+ * What each kind of field is: a row with the rule of its values, its JSON Schema, and how it
+ * is declared, filtered and sorted. A kind without a row does not compile.
+ */
+export interface Kind<F extends Field = Field> {
+  // Methods, because TypeScript compares methods loosely: the rows of all kinds have one type.
+  // This is sound, because `kindOf` returns the row of the field that is then given.
+  /** Returns how a value violates the rule of a field, apart from its parts. */
+  violation(value: JsonValue, field: F): Violation | undefined;
+  /**
+   * Returns the parts of a good value, which have rules of their own. Values with parts are not
+   * sorted.
+   */
+  parts?(value: JsonValue, field: F): readonly Part[];
+  /** Whether a value has the type: it fits the rule, apart from bounds. */
+  hasType(value: unknown, field: F): boolean;
+  /** Returns the JSON Schema without bounds. */
+  type(field: F): TypeSchema;
+  /** Returns the members of the JSON Schema that bound values. */
+  bounds?(field: F): JsonObject;
+  /** Returns a value that the bounds allow. */
+  example(field: F): Value;
+  /**
+   * The members that only declarations of this kind have. `undefined`: none are declared.
+   */
+  readonly members: { readonly [name: string]: MemberRule } | undefined;
+  /** Whether lists can have it as elements. */
+  readonly isElement?: true;
+  /** Whether values can be unique. */
+  readonly isUnique?: true;
+  readonly operators: readonly Operator[];
+  /**
+   * Parses a value in a query, which may be outside the bounds. Returns a violation of a
+   * text that is no such value.
+   */
+  operand(text: string, field: F): Scalar | Violation;
+  /** Returns the value by which one is compared. Absent: the value itself. */
+  readonly compared?: (value: Scalar) => Scalar;
+  /** The most characters of texts that are searched. Absent: values are not searched. */
+  lengthMax?(field: F): number;
+}
+
+/** A part of a value: its place, as a JSON Pointer, and the field that it must fit. */
+type Part = readonly [place: string, value: JsonValue, field: Field];
+
+/** A type of JSON Schema. An `enum` always has a `type`, for code generators. */
+interface TypeSchema {
+  readonly type: string;
+  readonly format?: string;
+  readonly enum?: readonly string[];
+}
+
+/** What a member of a declaration must be. With "?", it may be left out. */
+export type MemberRule =
+  'length?' | 'number?' | 'flag?' | 'choices' | 'collection' | 'onDelete?' | 'element';
+
+/** The operators of filters. `search` is that of the parameter `q`. */
+export type Operator =
+  'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'has' | 'search';
+
+const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+/** Returns the check of a text by a rule. */
+const textBy =
+  <F>(rule: (value: string, field: F) => Violation | undefined) =>
+  (value: JsonValue, field: F): Violation | undefined =>
+    isText(value) ? rule(value, field) : notA('string');
+
+/** What the rows of texts share. */
+const texts = {
+  hasType: isText,
+  type: () => ({ type: 'string' }),
+  members: {},
+  operators: [...comparisons, 'contains', 'starts'],
+  operand: (text: string) => text,
+} as const;
+
+const text: Kind<TextField> = {
+  ...texts,
+  violation: textBy((value, field) => {
+    const { min, max } = boundsOf(field);
+    return lengthViolation(value, min, max) ?? characterViolation(value, min, field.multiline);
+  }),
+  bounds(field) {
+    const { min, max } = boundsOf(field);
+    const { multiline } = field;
+    return {
+      minLength: min,
+      maxLength: max,
+      pattern: textPattern(min, multiline),
+      ...(min > 0 && visible),
+      ...(multiline && { 'x-multiline': true }),
+    };
+  },
+  example(field) {
+    const { min, max } = boundsOf(field);
+    return 'text'.padEnd(min, '.').slice(0, max);
+  },
+  members: { min: 'length?', max: 'length?', multiline: 'flag?' },
+  isElement: true,
+  isUnique: true,
+  lengthMax: (field) => boundsOf(field).max,
+};
+
+/** What a pattern only approximates. */
+const visible = {
+  $comment: 'One character must be visible: no white space, mark or format character.',
+};
+
+const email: Kind<EmailField> = {
+  ...texts,
+  violation: textBy((value) => {
+    if (value.length > emailLengthMax) return tooLong(characters(emailLengthMax));
+    if (emailGrammar.test(value)) return undefined;
+    return violation('not_an_email', 'must be an e-mail address');
+  }),
+  bounds: () => ({ maxLength: emailLengthMax, pattern: emailPattern }),
+  example: () => 'ada@example.org',
+  isElement: true,
+  isUnique: true,
+  compared: (value) => emailKey(String(value)),
+  lengthMax: () => emailLengthMax,
+};
+
+const timestamp: Kind<TimestampField> = {
+  ...texts,
+  // Only the form of `Date.toISOString`, so that texts are ordered by time.
+  violation: textBy((value) => {
+    if (value.length === 24 && new Date(value).toJSON() === value) return undefined;
+    return violation('not_a_timestamp', 'must be like 2026-01-31T12:00:00.000Z');
+  }),
+  type: () => ({ type: 'string', format: 'date-time' }),
+  example: () => '2026-01-31T12:00:00.000Z',
+  isUnique: true,
+  operators: comparisons,
+  operand(text, field) {
+    // A date stands for its first moment.
+    const value = /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00.000Z` : text;
+    return timestamp.violation(value, field) ?? value;
+  },
+};
+
+const choice: Kind<ChoiceField> = {
+  ...texts,
+  violation: textBy((value, { values }) => {
+    if (values.includes(value)) return undefined;
+    return violation('not_allowed', `must be one of ${values.join(', ')}`);
+  }),
+  hasType: (value, { values }) => isText(value) && values.includes(value),
+  type: ({ values }) => ({ type: 'string', enum: values }),
+  example: ({ values }) => values[0] ?? '',
+  members: { values: 'choices' },
+  isElement: true,
+  operators: ['eq', 'ne', 'in'],
+  operand: (text, field) => choice.violation(text, field) ?? text,
+};
+
+const password: Kind<PasswordField> = {
+  ...texts,
+  violation: textBy((value, { min = 1, bytesMax = limits.passwordBytesMax }) => {
+    if (Buffer.byteLength(value) > bytesMax) return tooLong(`${bytesMax} bytes`);
+    return lengthViolation(value, min, Infinity) ?? forbiddenIn(value, [loneSurrogate]);
+  }),
+  type: () => ({ type: 'string', format: 'password' }),
+  bounds: ({ min = 1, bytesMax = limits.passwordBytesMax }) => ({
+    minLength: min,
+    maxLength: bytesMax,
+  }),
+  example: ({ min = 1 }) => 'correct horse battery staple'.padEnd(min, ' and so on'),
+  members: undefined,
+  operators: [],
+};
+
+const number: Kind<NumberField> = {
+  violation(value, field) {
+    const { min, max } = boundsOf(field);
+    const type = field.kind === 'number' ? 'number' : 'whole number';
+    if (typeof value !== 'number') return notA(type);
+    if (!Number.isFinite(value)) return violation('not_finite', 'must be a finite number');
+    if (value < min) return violation('too_small', `must be at least ${min}`);
+    if (value > max) return violation('too_large', `must be at most ${max}`);
+    return field.kind === 'number' || Number.isInteger(value) ? undefined : notA(type);
+  },
+  hasType: Number.isFinite,
+  type: ({ kind }) => ({ type: kind }),
+  bounds(field) {
+    const { min, max } = boundsOf(field);
+    return {
+      ...(min > -Number.MAX_VALUE && { minimum: min }),
+      ...(max < Number.MAX_VALUE && { maximum: max }),
+    };
+  },
+  example(field) {
+    const { min, max } = boundsOf(field);
+    const isWhole = field.kind === 'integer';
+    return Math.min(Math.max(isWhole ? Math.ceil(min) : min, 0), isWhole ? Math.floor(max) : max);
+  },
+  members: { min: 'number?', max: 'number?' },
+  isElement: true,
+  isUnique: true,
+  operators: comparisons,
+  operand(text) {
+    const value = parseJsonNumber(text);
+    const rule = 'must be a number in JSON that a double can represent exactly';
+    return Number.isFinite(value) ? value : violation('wrong_type', rule);
+  },
+};
+
+const boolean: Kind<BooleanField> = {
+  violation: (value) => (typeof value === 'boolean' ? undefined : notTrueOrFalse),
+  hasType: (value) => typeof value === 'boolean',
+  type: () => ({ type: 'boolean' }),
+  example: () => true,
+  members: {},
+  operators: ['eq', 'ne'],
+  operand: (text) => (/^(?:true|false)$/.test(text) ? text === 'true' : notTrueOrFalse),
+};
+const notTrueOrFalse = violation('wrong_type', 'must be true or false');
+
+const reference: Kind<ReferenceField> = {
+  violation: (value) =>
+    typeof value === 'number'
+      ? number.violation(value, anyId)
+      : notA('whole number, the id of a record'),
+  hasType: Number.isFinite,
+  type: () => ({ type: 'integer' }),
+  bounds: ({ to }) => ({ minimum: 1, 'x-references': to }),
+  example: () => 1,
+  members: { to: 'collection', onDelete: 'onDelete?' },
+  isElement: true,
+  isUnique: true,
+  operators: ['eq', 'ne', 'in'],
+  operand: (text) => number.operand(text, anyId),
+};
+const anyId = { kind: 'integer', min: 1 } as const;
+
+const list: Kind<ListField> = {
+  violation(value, { max = listLengthMax }) {
+    if (!Array.isArray(value)) return notA('list');
+    if (value.length <= max) return undefined;
+    return violation('too_long', `must have at most ${max} elements`);
+  },
+  parts: (value, { of }) =>
+    Array.isArray(value) ? value.map((one: JsonValue, index) => [`/${index}`, one, of]) : [],
+  hasType: (value, { of }) => Array.isArray(value) && value.every((one) => hasType(of, one)),
+  type: () => ({ type: 'array' }),
+  bounds({ of, max = listLengthMax }) {
+    const kind = kindOf(of);
+    return { items: { ...kind.type(of), ...kind.bounds?.(of) }, maxItems: max };
+  },
+  example: ({ of, max }) => (max === 0 ? [] : [exampleOf(of)].flat()),
+  members: { of: 'element', max: 'length?' },
+  operators: ['has'],
+  operand: (text, { of }) => kindOf(of).operand(text, of),
+};
+
+/** The most elements of a list whose declaration does not say it. */
+const listLengthMax = 50;
+
+export const kinds: { readonly [K in Field['kind']]: Kind<Field & { readonly kind: K }> } = {
+  text,
+  integer: number,
+  number,
+  boolean,
+  choice,
+  email,
+  timestamp,
+  password,
+  reference,
+  list,
+};
+
+/** Returns the row of a field's kind. */
+export function kindOf({ kind }: Field): Kind {
+  return kinds[kind];
+}
+
+/** Returns how a value violates the rule of a field; `place` is a JSON Pointer into it. */
+export function violationsOf(
+  field: Field,
+  value: JsonValue,
+): readonly (Violation & { readonly place?: string })[] {
+  const kind = kindOf(field);
+  const found = kind.violation(value, field);
+  if (found !== undefined) return [found];
+  if (kind.parts === undefined) return none;
+  return kind
+    .parts(value, field)
+    .flatMap(([place, part, rule]) =>
+      violationsOf(rule, part).map((each) => ({ ...each, place: place + (each.place ?? '') })),
+    );
+}
+
+const none: readonly Violation[] = [];
+
+/** Returns the first violation of the rule of a field. */
+export function ruleViolation(field: Field, value: JsonValue): Violation | undefined {
+  return violationsOf(field, value)[0];
+}
+
+/** Whether a value has the type of a field: it fits its rule, apart from its bounds. */
+export function hasType(field: Field, value: unknown): boolean {
+  return kindOf(field).hasType(value, field);
+}
+
+/** Returns an allowed value of a field: the declared one, or one that its bounds allow. */
+export function exampleOf(field: Field): Value {
+  return field.example ?? kindOf(field).example(field);
+}
