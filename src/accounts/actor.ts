@@ -16,10 +16,10 @@ export function checkActor(
   { users, sessions }: AccountRecords,
 ): void {
   if (principal.kind === 'anonymous' || principal === localAdministrator) return;
-  const user = transaction.get(users, principal.userId);
+  const user = transaction.of(users).get(principal.userId);
   const isCurrent =
     principal.kind === 'session'
-      ? transaction.get(sessions, principal.sessionId) !== undefined
+      ? transaction.of(sessions).get(principal.sessionId) !== undefined
       : principal.issuedAt * 1000 > (user?.signedOutAt ?? 0);
   if (isCurrent && user?.role === principal.role) return;
   throw new CairnError(

@@ -63,12 +63,12 @@ export class Sessions {
     client: Client,
   ): StartedSession {
     const { sessions, random } = this.#parts;
-    const live = transaction
-      .members(sessions, 'user', userId)
-      .filter((session) => this.#isLive(session));
+    const live = [...transaction.of(sessions).referring('user', userId)].filter((session) =>
+      this.#isLive(session),
+    );
     // Leaves room for this session.
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
-    for (const { id } of surplus) transaction.remove(sessions, id);
+    for (const { id } of surplus) transaction.of(sessions).remove(id);
     this.#sweep(transaction);
     const secret = kind === 'cookie' ? newSessionId(random) : newRefreshToken(random);
     const hash = secretHash(secret);
@@ -77,7 +77,7 @@ export class Sessions {
         ? { lookupHash: hash }
         : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
     const use = this.#useFrom(client);
-    const session = transaction.insert(sessions, {
+    const session = transaction.of(sessions).insert({
       kind,
       userId,
       ...hashes,
@@ -140,7 +140,7 @@ export class Sessions {
   async end(principal: Principal, sessionId: number, address: string): Promise<void> {
     const find = (transaction: Transaction): SessionRecord => {
       checkActor(transaction, principal, this.#parts);
-      const session = transaction.get(this.#parts.sessions, sessionId);
+      const session = transaction.of(this.#parts.sessions).get(sessionId);
       const isAllowed = principal.role === 'admin' || principal.userId === session?.userId;
       if (session === undefined || !isAllowed || !this.#isLive(session)) throw notFound();
       return session;
@@ -164,11 +164,11 @@ export class Sessions {
     if (session === undefined) return;
     const { id: sessionId, userId } = session;
     await store.write((transaction) => {
-      if (!everywhere) return transaction.remove(sessions, sessionId);
+      if (!everywhere) return transaction.of(sessions).remove(sessionId);
       this.endAll(transaction, userId);
-      const user = transaction.get(users, userId);
+      const user = transaction.of(users).get(userId);
       if (user !== undefined)
-        transaction.replace(users, userId, { ...user, signedOutAt: clock.now() });
+        transaction.of(users).replace(userId, { ...user, signedOutAt: clock.now() });
     });
     audit('logout', { userId, sessionId, everywhere, address });
   }
@@ -176,8 +176,8 @@ export class Sessions {
   /** Ends all sessions of a user. */
   endAll(transaction: Transaction, userId: number): void {
     const { sessions } = this.#parts;
-    for (const { id } of transaction.members(sessions, 'user', userId))
-      transaction.remove(sessions, id);
+    for (const { id } of [...transaction.of(sessions).referring('user', userId)])
+      transaction.of(sessions).remove(id);
   }
 
   /**
@@ -235,7 +235,7 @@ export class Sessions {
   #staysLive(session: SessionRecord): boolean {
     if (this.#isLive(session)) return true;
     this.#inBackground(session, (transaction, current) => {
-      if (!this.#isLive(current)) transaction.remove(this.#parts.sessions, current.id);
+      if (!this.#isLive(current)) transaction.of(this.#parts.sessions).remove(current.id);
     });
     return false;
   }
@@ -257,7 +257,7 @@ export class Sessions {
       this.#inBackground(session, (transaction, current) => {
         // Another request at the same time may have recorded its use already.
         if (!lastSeenIsDue(current, now)) return;
-        transaction.replace(sessions, current.id, { ...current, lastSeenAt: now });
+        transaction.of(sessions).replace(current.id, { ...current, lastSeenAt: now });
       });
     }
     return session;
@@ -273,7 +273,7 @@ export class Sessions {
   ): void {
     const { store, sessions } = this.#parts;
     const written = store.write((transaction) => {
-      const current = transaction.get(sessions, id);
+      const current = transaction.of(sessions).get(id);
       if (current !== undefined) write(transaction, current);
     });
     written.catch(() => undefined);
@@ -287,7 +287,7 @@ export class Sessions {
     const { store, sessions, audit } = this.#parts;
     const ended = await store.write((transaction) => {
       const session = find(transaction);
-      if (session !== undefined) transaction.remove(sessions, session.id);
+      if (session !== undefined) transaction.of(sessions).remove(session.id);
       return session;
     });
     if (ended !== undefined)
@@ -304,19 +304,19 @@ export class Sessions {
     if (decision === 'repeat')
       return { session, secret: successorAgain(token, session.tokenHash, ring()) };
     if (decision !== 'rotate') {
-      transaction.remove(sessions, session.id);
+      transaction.of(sessions).remove(session.id);
       return { session, isReused: decision === 'reuse' };
     }
     const secret = successorOf(token, ring());
     const hashes = { tokenHash: secretHash(secret), previousHash: tokenHash };
     const rotated = { ...session, ...hashes, ...this.#useFrom(client) };
-    return { secret, session: transaction.replace(sessions, session.id, rotated) };
+    return { secret, session: transaction.of(sessions).replace(session.id, rotated) };
   }
 
   #family(transaction: Transaction, token: string): SessionRecord | undefined {
     const hash = familyHash(token);
     const session =
-      hash === undefined ? undefined : transaction.find(this.#parts.sessions, 'lookup', hash);
+      hash === undefined ? undefined : transaction.of(this.#parts.sessions).find('lookup', hash);
     return session?.kind === 'refresh' ? session : undefined;
   }
 
@@ -326,8 +326,8 @@ export class Sessions {
     const { blocks } = sessions.view();
     this.#swept = (this.#swept + 1) % Math.max(1, blocks.length);
     for (const { id } of blocks[this.#swept] ?? []) {
-      const session = transaction.get(sessions, id);
-      if (session !== undefined && !this.#isLive(session)) transaction.remove(sessions, id);
+      const session = transaction.of(sessions).get(id);
+      if (session !== undefined && !this.#isLive(session)) transaction.of(sessions).remove(id);
     }
   }
 

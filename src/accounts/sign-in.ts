@@ -34,7 +34,7 @@ export class SignIn {
       const known = await this.#authenticate(credentials, client.address);
       const rehashed = await this.#rehashed(known, credentials.password);
       const started = await store.write((transaction) => {
-        const user = transaction.get(users, known.id);
+        const user = transaction.of(users).get(known.id);
         if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
         // If the clock was set back since then, the user's new tokens would not be valid
         // yet.
@@ -46,7 +46,7 @@ export class SignIn {
         const isSame = Object.keys(changes).length === 0;
         const current = isSame
           ? user
-          : transaction.replace(users, user.id, { ...user, ...changes });
+          : transaction.of(users).replace(user.id, { ...user, ...changes });
         return {
           user: current,
           ...this.#sessions.start(transaction, kind, user.id, client),

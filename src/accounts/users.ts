@@ -125,7 +125,7 @@ export class Users {
     const { principal, id: userId, precondition, address } = target;
     const { store, throttle, passwords, clock } = this.#parts;
     const known = await store.write((transaction) => {
-      const user = found(transaction.get(this.records, userId));
+      const user = found(transaction.of(this.records).get(userId));
       checkActor(transaction, principal, this.#parts);
       return user;
     });
@@ -139,7 +139,7 @@ export class Users {
     const { password } = proposal;
     const newHash = password && (await passwords.hash(password, turnOf(principal.userId)));
     const { before, after, renewed } = await this.#writeAs(principal, (transaction, writer) => {
-      const before = found(transaction.get(this.records, userId));
+      const before = found(transaction.of(this.records).get(userId));
       const values = before === known ? proposal : draft.against(before);
       precondition.check(before.revision);
       if (values.role !== 'admin') this.#keepAnAdministrator(transaction, before);
@@ -161,7 +161,7 @@ export class Users {
   /** @throws CairnError in the order that `Precondition` documents; also `last_admin` */
   async remove({ principal, id: userId, precondition, address }: Target): Promise<void> {
     await this.#writeAs(principal, (transaction, writer) => {
-      const before = found(transaction.get(this.records, userId));
+      const before = found(transaction.of(this.records).get(userId));
       precondition.demand();
       precondition.check(before.revision);
       this.#keepAnAdministrator(transaction, before);
@@ -232,7 +232,7 @@ export class Users {
     if (!isNewPassword && after.role === before.role) return undefined;
     const currentId =
       principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
-    const current = transaction.get(this.#parts.sessions, currentId);
+    const current = transaction.of(this.#parts.sessions).get(currentId);
     this.#sessions.endAll(transaction, after.id);
     if (!isNewPassword || current === undefined) return undefined;
     return this.#sessions.start(transaction, 'cookie', after.id, current);
@@ -241,7 +241,7 @@ export class Users {
   /** @throws CairnError `last_admin` if `leaving` is the only administrator who can sign in */
   #keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
     if (leaving.role !== 'admin') return;
-    const administrators = transaction.members(this.records, 'administrators', 'admin');
+    const administrators = [...transaction.of(this.records).referring('administrators', 'admin')];
     const canLeave = administrators.some(
       ({ id, passwordHash }) =>
         id !== leaving.id && (passwordHash !== undefined || leaving.passwordHash === undefined),

@@ -311,7 +311,7 @@ async function write(
         });
         await data.store.write((transaction) => {
           for (const { resource, id, fields } of entries) {
-            transaction.insert(resource.records, fields, id);
+            transaction.of(resource.records).insert(fields, id);
           }
         });
       }

@@ -6,7 +6,7 @@ import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
 import { sizeOf, type Write } from '../schema/record.ts';
-import type { PublishedChange, Store, StoredRecord } from '../store/store.ts';
+import type { RecordChange, Store, StoredRecord } from '../store/store.ts';
 
 /** A collection whose changes the feed reports. */
 export interface Source {
@@ -261,7 +261,7 @@ export class ChangeFeed {
     return `id: ${this.#store.epoch}-${sequence}\n\n`;
   }
 
-  #remember(changes: readonly PublishedChange[]): void {
+  #remember(changes: readonly RecordChange[]): void {
     for (const change of changes) {
       const source = this.#sources.get(change.collection.name);
       if (source === undefined) continue;
@@ -326,7 +326,7 @@ export class ChangeFeed {
   }
 }
 
-function eventOf(change: PublishedChange, source: Source): Event {
+function eventOf(change: RecordChange, source: Source): Event {
   const { sequence, id, record, before } = change;
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;

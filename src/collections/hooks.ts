@@ -130,12 +130,12 @@ export class HookedWrites {
     return {
       get(name, id) {
         const { records, fields } = of(name);
-        const record = transaction.get(records, id);
+        const record = transaction.of(records).get(id);
         return record && representationOf(fields, record);
       },
       members(name, field, id) {
         const { records, fields } = of(name);
-        const members = transaction.members(records, field, id);
+        const members = [...transaction.of(records).referring(field, id)];
         return members.map((record) => representationOf(fields, record));
       },
     };
@@ -177,17 +177,17 @@ type OnWritten = (
 function writerOf(transaction: Transaction, onWritten: OnWritten): RecordWriter {
   return {
     insert(collection, record) {
-      const after = transaction.insert(collection.records, record);
+      const after = transaction.of(collection.records).insert(record);
       onWritten(collection, after.id, undefined, after);
       return after;
     },
     replace(collection, before, record) {
-      const after = transaction.replace(collection.records, before.id, record);
+      const after = transaction.of(collection.records).replace(before.id, record);
       onWritten(collection, before.id, before, after);
       return after;
     },
     remove(collection, before) {
-      transaction.remove(collection.records, before.id);
+      transaction.of(collection.records).remove(before.id);
       onWritten(collection, before.id, before, undefined);
     },
   };

@@ -93,7 +93,7 @@ export class IdempotencyKeys {
     if (keyed === undefined) return { created: create(now), isReplay: false };
     const { caller, key, content } = keyed;
     const [lookupHash, contentHash] = [digest(`${caller}\n${key}`), digest(content)];
-    const kept = transaction.find(this.#results, 'lookup', lookupHash);
+    const kept = transaction.of(this.#results).find('lookup', lookupHash);
     // At any age: a clock that was set forward must not create anything twice.
     if (kept?.contentHash === contentHash) {
       const { firstId: id, revision, createdAt } = kept;
@@ -104,16 +104,16 @@ export class IdempotencyKeys {
         const message = 'Cannot create the record: the Idempotency-Key was used with another body';
         throw new CairnError('key_reused', message);
       }
-      transaction.remove(this.#results, kept.id);
+      transaction.of(this.#results).remove(kept.id);
     }
     const created = create(now);
     const first: StoredRecord | undefined = Array.isArray(created) ? created[0] : created;
     invariant(first !== undefined, 'a request creates at least one record');
-    const count = transaction.countAtMost(this.#results, 'caller', caller);
+    const count = transaction.of(this.#results).referring('caller', caller).countAtMost;
     this.#makeRoom(transaction, caller, count);
     const rank = rankOf(count);
     const result = { caller, rank, lookupHash, contentHash, firstId: first.id, createdAt: now };
-    transaction.insert(this.#results, result);
+    transaction.of(this.#results).insert(result);
     return { created, isReplay: false };
   }
 
@@ -124,16 +124,16 @@ export class IdempotencyKeys {
    */
   #makeRoom(transaction: Transaction, caller: string, count: number): void {
     const results = this.#results;
-    const own = transaction.oldest(results, 'caller', caller);
-    const oldest = transaction.oldest(results, 'all', '');
+    const kept = transaction.of(results);
+    const [own] = kept.referring('caller', caller);
+    const [oldest] = kept.referring('all', '');
     let surplus = count >= limits.keysPerCallerMax ? own : undefined;
     for (let rank = rankMax; surplus === undefined && results.size >= this.#keysMax; rank -= 1) {
-      surplus = rank < 0 ? oldest : transaction.oldest(results, 'rank', rank);
+      [surplus = rank < 0 ? oldest : undefined] = kept.referring('rank', rank);
     }
-    for (const kept of new Set([own, oldest, surplus])) {
-      if (kept !== undefined && (kept === surplus || this.#isExpired(kept))) {
-        transaction.remove(results, kept.id);
-      }
+    for (const result of new Set([own, oldest, surplus])) {
+      if (result !== undefined && (result === surplus || this.#isExpired(result)))
+        kept.remove(result.id);
     }
   }
 

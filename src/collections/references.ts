@@ -98,7 +98,7 @@ export class Relations {
       const isReadable =
         target !== undefined && hasAccess(target.declaration.access.read, principal);
       for (const [index, id] of [value].flat().entries()) {
-        if (isReadable && transaction.get(target.records, Number(id)) !== undefined) continue;
+        if (isReadable && transaction.of(target.records).get(Number(id)) !== undefined) continue;
         const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
         const detail = `must be the id of a record of ${field.to} that you may read`;
         issues.push({ pointer, code: 'no_such_record', detail });
@@ -118,10 +118,9 @@ export class Relations {
     for (const [from, { id }] of removal.removed) {
       for (const reference of this.of(from).incoming) {
         const { records } = reference.from;
-        removal.count(transaction.countAtMost(records, reference.name, id));
-        for (const referrer of transaction.members(records, reference.name, id)) {
-          removal.add(reference, referrer, id);
-        }
+        const referrers = transaction.of(records).referring(reference.name, id);
+        removal.count(referrers.countAtMost);
+        for (const referrer of referrers) removal.add(reference, referrer, id);
       }
     }
     removal.write(writer);

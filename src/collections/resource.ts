@@ -229,7 +229,7 @@ export class CollectionResource {
     this.#parts.relations.check(transaction, principal, this, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
-      const holder = key === undefined ? undefined : transaction.find(this.records, field, key);
+      const holder = key === undefined ? undefined : transaction.of(this.records).find(field, key);
       if (holder === undefined || holder.id === before?.id) return [];
       const detail = `must be unique: another ${this.declaration.singular} has this value`;
       return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
@@ -251,7 +251,7 @@ export class CollectionResource {
 
   /** @throws CairnError `not_found`, `not_owner` */
   #changeable(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
-    const entry = found(transaction.get(this.records, id));
+    const entry = found(transaction.of(this.records).get(id));
     requireOwner(access, principal, entry.ownerId);
     return entry;
   }

@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Random } from '../base/system.ts';
-import type { LogStatus, PublishedChange } from './store.ts';
+import type { LogStatus, RecordChange } from './store.ts';
 
 /**
  * Makes groups of commits durable, in one order. The writer knows no other part of the
@@ -50,7 +50,7 @@ export interface LogClient {
    * For a log that several processes share: tells of commits that another one appended.
    * `apply` publishes their changes. What was decided before is dropped.
    */
-  follow(commits: number, apply: () => readonly PublishedChange[]): void;
+  follow(commits: number, apply: () => readonly RecordChange[]): void;
   /**
    * Answers all callers, and refuses writes with `reason` from now on; `undefined` ends
    * this. The group in flight goes on.

@@ -97,38 +97,36 @@ export interface View<R extends StoredRecord> {
  * decisions (uniqueness, preconditions, permissions) still hold when it is written.
  */
 export interface Transaction {
-  get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined;
-  find<R extends StoredRecord>(
-    collection: Collection<R>,
-    index: string,
-    key: string,
-  ): R | undefined;
-  members<R extends StoredRecord>(
-    collection: Collection<R>,
-    index: string,
-    key: string | number,
-  ): R[];
-  /** The record with the lowest id of those that have this key in the group index. */
-  oldest<R extends StoredRecord>(
-    collection: Collection<R>,
-    index: string,
-    key: string | number,
-  ): R | undefined;
-  /** How many records have this key in the group index. Changed records may count twice. */
-  countAtMost<R extends StoredRecord>(
-    collection: Collection<R>,
-    index: string,
-    key: string | number,
-  ): number;
+  /** The records of a collection, as this transaction leaves them. */
+  of<R extends StoredRecord>(collection: Collection<R>): Records<R>;
+  /** Calls `listener` with each further change as it is made. Its error is that of the work. */
+  onChange(listener: (change: RecordChange) => void): void;
+  /** Calls `listener` when the transaction is durable and visible, and before its caller knows. */
+  onCommit(listener: () => void): void;
+}
+
+/** The records of a collection in a transaction, which alone can change them. */
+export interface Records<R extends StoredRecord> {
+  get(id: number): R | undefined;
+  /** The record with this key in a unique index. */
+  find(index: string, key: string): R | undefined;
+  /** The records with this key in a group index. They must not change while they are read. */
+  referring(index: string, key: string | number): Referring<R>;
   /**
    * Gives the record the next id, or `id`, which no record has, for one that had it elsewhere.
    * @throws UniqueKeyError
    */
-  insert<R extends StoredRecord>(collection: Collection<R>, record: Unstored<R>, id?: number): R;
+  insert(record: Unstored<R>, id?: number): R;
   /** @throws UniqueKeyError; InvariantError when there is no such record */
-  replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R;
+  replace(id: number, record: Unstored<R>): R;
   /** Does nothing where there is no such record. */
-  remove<R extends StoredRecord>(collection: Collection<R>, id: number): void;
+  remove(id: number): void;
+}
+
+/** Records with the same key, by ascending id. They are looked up as they are read. */
+export interface Referring<R extends StoredRecord> extends Iterable<R> {
+  /** At least as many as there are: changed records may count twice. */
+  readonly countAtMost: number;
 }
 
 /** Another record has this key already. The caller turns this into an error of its own. */
@@ -140,8 +138,8 @@ export class UniqueKeyError extends Error {
   }
 }
 
-/** A record after a commit. */
-export interface PublishedChange {
+/** A change of one record by a commit. */
+export interface RecordChange {
   readonly collection: { readonly name: string };
   readonly id: number;
   /** `undefined` where the commit removed it. */
@@ -188,7 +186,7 @@ export interface Store {
    * Calls `listener` for each group of commits, when it is published and before its
    * callers are answered. The changes are in the order of the commits.
    */
-  onPublished(listener: (changes: readonly PublishedChange[]) => void): void;
+  onPublished(listener: (changes: readonly RecordChange[]) => void): void;
   /** Writes snapshots and begins a new journal. Does so later where the disk has no room. */
   checkpoint(): Promise<void>;
   /** Answers the writes that wait, writes snapshots, marks the stop as clean, and unlocks. */

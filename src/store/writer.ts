@@ -5,7 +5,7 @@ import { storageFull, type Group, type CommitLog, type LogClient } from './log.t
 import type { Heap } from './memory/heap.ts';
 import { countsOf, undo, type AnyTable, type TableChange } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
-import type { PublishedChange, Store, StoreStatus, Transaction } from './store.ts';
+import type { RecordChange, Store, StoreStatus, Transaction } from './store.ts';
 
 export interface WriterOptions {
   readonly log: CommitLog;
@@ -17,19 +17,57 @@ export interface WriterOptions {
 }
 
 /** One call of `write`. Its work may run several times before it is answered. */
-interface Write {
-  readonly work: (transaction: Transaction) => unknown;
-  resolve(result: unknown): void;
-  reject(error: unknown): void;
-  /** Answers with the result or the error of the last run. */
-  answer: () => void;
-  /** Whether the last run has changed anything. */
-  hasChanges: boolean;
+class Write<T> {
+  /** Whether the last run of the work has changed anything. */
+  hasChanges = false;
+  readonly reject: (error: unknown) => void;
+  readonly #work: (transaction: Transaction) => T;
+  readonly #resolve: (result: T) => void;
+  /** The last run, and its result; without a run, the error that ended it. */
+  #run: TableTransaction | undefined;
+  #result!: T;
+  #error: unknown;
+
+  constructor(
+    work: (transaction: Transaction) => T,
+    resolve: (result: T) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#work = work;
+    this.#resolve = resolve;
+    this.reject = reject;
+  }
+
+  /** Runs the work. @throws its error */
+  run(transaction: TableTransaction): void {
+    this.#result = this.#work(transaction);
+    const isSynchronous = !(this.#result instanceof Promise);
+    invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
+    this.hasChanges = transaction.changes.length > 0;
+    this.#run = transaction;
+  }
+
+  /** Keeps the error of a run, whose changes were undone. */
+  fail(error: unknown): void {
+    this.#run = undefined;
+    this.#error = error;
+    this.hasChanges = false;
+  }
+
+  /** Answers with the outcome of the last run. */
+  answer(): void {
+    if (this.#run === undefined) return this.reject(this.#error);
+    this.#run.committed();
+    this.#resolve(this.#result);
+  }
 }
+
+/** A call of `write`, whatever its result is. */
+type AnyWrite = Pick<Write<unknown>, keyof Write<unknown>>;
 
 /** Transactions that were run one after the other, and what the successful ones changed. */
 interface Batch extends Group {
-  readonly writes: Write[];
+  readonly writes: AnyWrite[];
   readonly commits: string[];
   readonly changes: TableChange[];
 }
@@ -45,9 +83,9 @@ interface Batch extends Group {
 export class Writer implements LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
-  readonly #listeners: ((changes: readonly PublishedChange[]) => void)[] = [];
+  readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** The writes that have not been run, in order. */
-  readonly #waiting: Write[] = [];
+  readonly #waiting: AnyWrite[] = [];
   /** The batch that was run and is being appended. */
   #batch: Batch | undefined;
   /** True while the work of a transaction runs. */
@@ -104,7 +142,7 @@ export class Writer implements LogClient {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.push({ work, resolve, reject, answer: () => undefined, hasChanges: false });
+      this.#waiting.push(new Write(work, resolve, reject));
       this.#schedule();
     });
   }
@@ -113,7 +151,7 @@ export class Writer implements LogClient {
    * Calls `listener` with the changes of each group as it is published, in the order of
    * the commits.
    */
-  onPublished(listener: (changes: readonly PublishedChange[]) => void): void {
+  onPublished(listener: (changes: readonly RecordChange[]) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -141,7 +179,7 @@ export class Writer implements LogClient {
     });
   }
 
-  follow(commits: number, apply: () => readonly PublishedChange[]): void {
+  follow(commits: number, apply: () => readonly RecordChange[]): void {
     this.#dropBatch();
     this.#notePublished(commits, apply());
   }
@@ -226,7 +264,8 @@ export class Writer implements LogClient {
         }
         bytes += size;
         commits.push(encoded);
-        changes.push(...transaction.changes);
+        // One transaction may have more changes than a call can have arguments.
+        for (const change of transaction.changes) changes.push(change);
       }
       writes.push(write);
       const endedMs = clock.elapsed();
@@ -238,19 +277,14 @@ export class Writer implements LogClient {
   }
 
   /** Runs one transaction, and undoes what a refused one has changed. */
-  #runWork(write: Write, transaction: TableTransaction): void {
+  #runWork(write: AnyWrite, transaction: TableTransaction): void {
     this.#isDeciding = true;
     try {
-      const result = write.work(transaction);
-      const isSynchronous = !(result instanceof Promise);
-      invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
+      write.run(transaction);
       if (transaction.grows) this.#checkRoom();
-      write.answer = () => write.resolve(result);
-      write.hasChanges = transaction.changes.length > 0;
     } catch (error) {
       undo(transaction.changes);
-      write.answer = () => write.reject(error);
-      write.hasChanges = false;
+      write.fail(error);
     } finally {
       this.#isDeciding = false;
       transaction.isOpen = false;
@@ -276,7 +310,7 @@ export class Writer implements LogClient {
     this.#batch = undefined;
   }
 
-  #notePublished(commits: number, changes: readonly PublishedChange[]): void {
+  #notePublished(commits: number, changes: readonly RecordChange[]): void {
     if (commits === 0) return;
     this.#published.sequence += commits;
     this.#published.commits += commits;

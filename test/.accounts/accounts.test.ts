@@ -60,7 +60,7 @@ test('a session without a valid user id or time is refused at the start', async 
     const sessions = store.collection<SessionRecord>({ name: 'sessions', parse: () => undefined });
     await store.start();
     await store.write((transaction) =>
-      transaction.insert(sessions, { ...session, userId, createdAt, lastSeenAt: createdAt }),
+      transaction.of(sessions).insert({ ...session, userId, createdAt, lastSeenAt: createdAt }),
     );
     await store.close();
     try {

@@ -216,16 +216,16 @@ async function blog(random: Generator) {
     for (let step = 0; step < count; step += 1) {
       const [records, make, size] = random.pick([[texts, post, 60], [answers, comment, 400]] as const);
       const id = 1 + random.below(size);
-      if (transaction.get(records, id) === undefined) transaction.insert(records, make());
-      else if (random.below(3) === 0) transaction.remove(records, id);
-      else transaction.replace(records, id, make());
-      transaction.replace(writers, 1 + random.below(5), { ownerId: 0, name: `${step}` });
+      if (transaction.of(records).get(id) === undefined) transaction.of(records).insert(make());
+      else if (random.below(3) === 0) transaction.of(records).remove(id);
+      else transaction.of(records).replace(id, make());
+      transaction.of(writers).replace(1 + random.below(5), { ownerId: 0, name: `${step}` });
     }
   });
   await store.write((transaction) => {
-    for (let id = 1; id <= 5; id += 1) transaction.insert(writers, { ownerId: 0, name: 'first' });
-    for (let id = 1; id <= 60; id += 1) transaction.insert(texts, post());
-    for (let id = 1; id <= 400; id += 1) transaction.insert(answers, comment());
+    for (let id = 1; id <= 5; id += 1) transaction.of(writers).insert({ ownerId: 0, name: 'first' });
+    for (let id = 1; id <= 60; id += 1) transaction.of(texts).insert(post());
+    for (let id = 1; id <= 400; id += 1) transaction.of(answers).insert(comment());
   });
   const all = (records: Collection<Entry>): any[] =>
     records.view().blocks.flat().map(({ revision, ownerId, ...shown }) => shown);

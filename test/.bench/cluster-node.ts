@@ -65,7 +65,7 @@ const callers = Array.from({ length: clients }, async () => {
   while (isGoing) {
     const started = performance.now();
     await store.write((tx) => {
-      tx.insert(things, { name: `thing of ${process.pid}`, at: microseconds() });
+      tx.of(things).insert({ name: `thing of ${process.pid}`, at: microseconds() });
     });
     if (isMeasured) latencies.push(performance.now() - started);
   }

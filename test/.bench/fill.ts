@@ -22,7 +22,7 @@ export async function fillItems(directory: string, count: number): Promise<void>
   for (let made = 0; made < count; made += 10_000) {
     await store.write((transaction) => {
       for (let item = made; item < Math.min(count, made + 10_000); item += 1) {
-        transaction.insert(items, { name: `Item ${below(1e9)}`, price: (item + below(50_000)) / 100, ownerId: 1 });
+        transaction.of(items).insert({ name: `Item ${below(1e9)}`, price: (item + below(50_000)) / 100, ownerId: 1 });
       }
     });
   }

@@ -60,7 +60,7 @@ async function fill(directory: string, records: number): Promise<string> {
   for (let done = 0; done < records; done += perCommit) {
     await store.write((tx) => {
       for (let n = done; n < Math.min(records, done + perCommit); n += 1) {
-        tx.insert(items.records, { name: `A thing to be sold, number ${n}`, price: (n * 7919) % 1000, ownerId: 1 });
+        tx.of(items.records).insert({ name: `A thing to be sold, number ${n}`, price: (n * 7919) % 1000, ownerId: 1 });
       }
     });
   }
@@ -194,7 +194,7 @@ async function writeWhile(data: Data, work: () => Promise<void>): Promise<string
   const writer = async (): Promise<void> => {
     while (going) {
       const begun = performance.now();
-      await store.write((tx) => tx.insert(items.records, { name: 'A thing to be sold', price: 12.5, ownerId: 1 }));
+      await store.write((tx) => tx.of(items.records).insert({ name: 'A thing to be sold', price: 12.5, ownerId: 1 }));
       longest = Math.max(longest, performance.now() - begun);
       writes += 1;
     }

@@ -121,8 +121,8 @@ test('A1, A3: the loser of a race applies the other group, and decides again', a
   await one.add('b');
   const seen: string[][] = [];
   const added = two.store.write((transaction) => {
-    seen.push([1, 2].flatMap((id) => transaction.get(two.things, id)?.name ?? []));
-    return transaction.insert(two.things, { name: 'c' });
+    seen.push([1, 2].flatMap((id) => transaction.of(two.things).get(id)?.name ?? []));
+    return transaction.of(two.things).insert({ name: 'c' });
   });
   assert.deepEqual([await added, seen], [{ id: 3, revision: 3, name: 'c' }, [['a'], ['a', 'b']]]);
   assert.deepEqual(two.names(), ['a', 'b', 'c']);
@@ -138,9 +138,9 @@ test('A3: a refusal takes into account what all nodes have acknowledged', async 
   await one.add('a');
   // This node does not know of "a" yet, so it sees nothing to refuse.
   await assert.rejects(two.add('a'), /has this key already/);
-  await one.store.write((transaction) => transaction.remove(one.things, 1));
+  await one.store.write((transaction) => transaction.of(one.things).remove(1));
   // Now it knows of "a", which was removed: the confirmation of a read finds that out.
-  await two.store.write((transaction) => assert.equal(transaction.find(two.things, 'name', 'a')?.id ?? 0, 0)).catch(
+  await two.store.write((transaction) => assert.equal(transaction.of(two.things).find('name', 'a')?.id ?? 0, 0)).catch(
     (error: unknown) => assert.fail(String(error)),
   );
 });
@@ -257,12 +257,12 @@ test('A9: a transaction that is too large is refused, and no other', async (t) =
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   const large = node.store.write((transaction) => {
-    transaction.insert(node.things, { name: 'x'.repeat(1_600_000) });
+    transaction.of(node.things).insert({ name: 'x'.repeat(1_600_000) });
   });
   const [small] = await Promise.all([node.add('a'), assert.rejects(large, codeIs('content_too_large')), node.add('b')]);
   assert.equal(small.name, 'a');
   assert.deepEqual(node.names(), ['a', 'b']);
-  await node.store.write((transaction) => transaction.insert(node.things, { name: 'y'.repeat(1_400_000) }));
+  await node.store.write((transaction) => transaction.of(node.things).insert({ name: 'y'.repeat(1_400_000) }));
   await assertEqual(t, etcd, node);
 });
 
@@ -419,7 +419,7 @@ test('a snapshot of several parts is read as it was written', async (t) => {
   const node = await startNode(t, etcd.addresses);
   for (let n = 0; n < 5; n += 1) {
     await node.store.write((transaction) => {
-      for (let m = 0; m < 700; m += 1) transaction.insert(node.things, { name: `${n} ${m} ${'é'.repeat(500)}` });
+      for (let m = 0; m < 700; m += 1) transaction.of(node.things).insert({ name: `${n} ${m} ${'é'.repeat(500)}` });
     });
   }
   await node.store.checkpoint();

@@ -140,7 +140,7 @@ describe('a kept order', () => {
     };
     assert.equal(await isAtOnce('sort=price&limit=20'), false);
     assert.equal(await isAtOnce('sort=price&limit=20&until=end'), false);
-    await store.write((transaction) => transaction.remove(things, 1));
+    await store.write((transaction) => transaction.of(things).remove(1));
     for (const query of ['limit=20', 'limit=20&until=end', 'limit=1000', 'price:gte=40&price:lt=41&limit=5']) {
       assert.equal(await isAtOnce(`sort=price&${query}`), true, query);
     }
@@ -259,7 +259,7 @@ describe('a long list', () => {
     const name = 'long'.repeat(50_000);
     await store.write((transaction) => {
       for (let count = 0; count < 20; count += 1) {
-        transaction.insert(things, { name, price: count, email: 'a@x', secret: '' });
+        transaction.of(things).insert({ name, price: count, email: 'a@x', secret: '' });
       }
     });
     const { body } = await read('limit=20');

@@ -53,7 +53,7 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     const opened = await startStore({ files: disk, spareBytes: 2000 });
     const { store, people, notices } = opened;
-    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.insert(people, person(name)));
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(name)));
     for (let n = 1; n <= 10; n += 1) await insert(`p${n}`);
     disk.capacity = 0;
     await assert.rejects(Promise.all([insert('a'), insert('b')]), { code: 'storage_full' });
@@ -63,7 +63,7 @@ describe('a store on a full disk', () => {
 
     const used = [...disk.content().values()].reduce((sum, { length }) => sum + length, 0);
     disk.capacity = used + 2000;
-    await store.write((tx) => tx.remove(people, 3));
+    await store.write((tx) => tx.of(people).remove(3));
     assert.equal(people.size, 9);
     await assert.rejects(insert('d'), { code: 'storage_full' });
 
@@ -82,7 +82,7 @@ describe('a store on a full disk', () => {
     const told: string[] = [];
     const onNotice = (notice: string, level = ''): void => void told.push(`${level}: ${notice}`);
     const { store, people, tick } = await startStore({ files: disk, spareBytes: 2000, onNotice });
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     for (const unused of [1000, Number.POSITIVE_INFINITY]) {
       disk.unused = unused;
       await tick();
@@ -119,7 +119,7 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     const { store, people, clock, tick } = await startStore({ ...small, files: disk });
     let count = 0;
-    const insert = (): Promise<unknown> => store.write((tx) => tx.insert(people, person(`p${(count += 1)}`)));
+    const insert = (): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(`p${(count += 1)}`)));
     for (let n = 0; n < 10; n += 1) await insert();
     await store.checkpoint();
     await insert();
@@ -132,7 +132,7 @@ describe('a store on a full disk', () => {
     await assert.rejects(insert(), { code: 'storage_full' });
     await turns(50);
     assert.equal(store.status().checkpoints, 2, 'what is removed leaves the files by a checkpoint');
-    await store.write((tx) => tx.remove(people, 1));
+    await store.write((tx) => tx.of(people).remove(1));
     await assert.rejects(insert(), { code: 'storage_full' });
     disk.unused = 10_000;
     await tick();
@@ -143,12 +143,12 @@ describe('a store on a full disk', () => {
   it('tries a checkpoint when it becomes full, and no other for half a minute', async () => {
     const disk = new SimulatedDisk();
     const { store, people, clock } = await startStore({ ...small, files: disk });
-    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.insert(people, person(`p${n}`)));
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
     disk.fault = ({ operation, name }) =>
       operation === 'write' && (disk.unused === 0 || name.startsWith('people.json')) ? { code: 'ENOSPC' } : undefined;
     const attempts = async (unused: number): Promise<number[]> => {
       disk.unused = unused;
-      await store.write((tx) => tx.remove(people, 2)).catch(() => undefined);
+      await store.write((tx) => tx.of(people).remove(2)).catch(() => undefined);
       await turns(50);
       return [store.status().checkpoints, store.status().checkpointFailures];
     };
@@ -164,26 +164,26 @@ describe('a store on a full disk', () => {
     const others = store.collection({ ...notes, name: 'others' });
     await store.start();
     const visit = { person: 1, text: 'x'.repeat(200) };
-    for (const _ of [1, 2]) await store.write((tx) => tx.insert(others, visit));
+    for (const _ of [1, 2]) await store.write((tx) => tx.of(others).insert(visit));
     disk.unused = 0;
-    await assert.rejects(store.write((tx) => tx.insert(others, visit)), { code: 'storage_full' });
-    await assert.rejects(store.write((tx) => tx.replace(others, 1, visit)), { code: 'storage_full' });
-    const both = store.write((tx) => [tx.insert(visits, visit), tx.insert(others, visit)]);
+    await assert.rejects(store.write((tx) => tx.of(others).insert(visit)), { code: 'storage_full' });
+    await assert.rejects(store.write((tx) => tx.of(others).replace(1, visit)), { code: 'storage_full' });
+    const both = store.write((tx) => [tx.of(visits).insert(visit), tx.of(others).insert(visit)]);
     await assert.rejects(both, { code: 'storage_full' });
     await assert.rejects(
-      store.write((tx) => [tx.remove(others, 1), tx.insert(others, visit)]),
+      store.write((tx) => [tx.of(others).remove(1), tx.of(others).insert(visit)]),
       { code: 'storage_full' },
     );
-    await store.write((tx) => tx.insert(visits, visit));
-    await store.write((tx) => [tx.remove(others, 1), tx.replace(others, 2, visit)]);
+    await store.write((tx) => tx.of(visits).insert(visit));
+    await store.write((tx) => [tx.of(others).remove(1), tx.of(others).replace(2, visit)]);
     assert.deepEqual([visits.size, others.size], [1, 1]);
-    assert.equal(await store.write((tx) => tx.get(others, 2)?.text), visit.text, 'what only reads is answered');
+    assert.equal(await store.write((tx) => tx.of(others).get(2)?.text), visit.text, 'what only reads is answered');
   });
 
   it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes } = await startStore({ ...small, files: disk });
-    await store.write((tx) => [tx.insert(people, person('ann')), tx.insert(notes, { person: 1, text: 'x' })]);
+    await store.write((tx) => [tx.of(people).insert(person('ann')), tx.of(notes).insert({ person: 1, text: 'x' })]);
     disk.fault = ({ operation, name }) =>
       operation === 'write' && name.startsWith('notes.json') ? { code: 'ENOSPC' } : undefined;
     for (let n = 0; n < 5; n += 1) await store.checkpoint();
@@ -199,7 +199,7 @@ describe('a store on a full disk', () => {
   it('counts as room what a checkpoint has written and not yet published', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ ...small, files: disk });
-    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.insert(people, person(`p${n}`)));
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
     const { journalBytes } = store.status();
     let during: Promise<unknown> | undefined;
     disk.pause = (at, name) => {
@@ -207,7 +207,7 @@ describe('a store on a full disk', () => {
       if (at === 'written' || !name.startsWith('people.json') || written === 0) return undefined;
       disk.unused = journalBytes + 800 - written;
       assert.ok(disk.unused < journalBytes + small.spareBytes);
-      during = store.write((tx) => tx.insert(people, person('new')));
+      during = store.write((tx) => tx.of(people).insert(person('new')));
       return during.then(() => undefined);
     };
     await store.checkpoint();
@@ -218,9 +218,9 @@ describe('a store on a full disk', () => {
   it('is closed without a failure where it is just asking for room', async () => {
     const disk = new SimulatedDisk();
     const { store, people, clock, failures, tick } = await startStore({ ...small, files: disk });
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
-    await assert.rejects(store.write((tx) => tx.insert(people, person('x'.repeat(400)))), { code: 'storage_full' });
+    await assert.rejects(store.write((tx) => tx.of(people).insert(person('x'.repeat(400)))), { code: 'storage_full' });
     await turns(50);
     clock.advance(60_000);
     let answer = (_: number): void => undefined;
@@ -244,9 +244,9 @@ describe('a store on a full disk', () => {
     it(`starts without a free byte (${stop}), is read, and goes on when there is room`, async () => {
       const former = new SimulatedDisk();
       const first = await startStore({ ...small, files: former });
-      await first.store.write((tx) => tx.insert(first.people, person('ann')));
+      await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
       await first.store.checkpoint();
-      await first.store.write((tx) => tx.insert(first.people, person('bob')));
+      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
       if (stop === 'clean') await first.store.close();
       const content = former.content();
       if (stop === 'killed') content.delete('lock');
@@ -261,8 +261,8 @@ describe('a store on a full disk', () => {
       assert.equal(store.status().checkpointedAt, undefined, 'the start wrote nothing');
       const message = /^Cannot write: the disk has no room left: \d+ bytes have to be free$/;
       const refused = { code: 'storage_full', message };
-      await assert.rejects(store.write((tx) => tx.insert(people, person('cy'))), refused);
-      await assert.rejects(store.write((tx) => tx.remove(people, 1)), refused);
+      await assert.rejects(store.write((tx) => tx.of(people).insert(person('cy'))), refused);
+      await assert.rejects(store.write((tx) => tx.of(people).remove(1)), refused);
       const notice = /^the disk is full: nothing is written until \d+ bytes are free in simulated$/;
       assert.match(notices.at(-1) ?? '', notice);
       for (const [name, bytes] of content) {
@@ -280,7 +280,7 @@ describe('a store on a full disk', () => {
       assert.deepEqual([store.status().state, failures], ['writable', []]);
       assert.ok(store.status().checkpointedAt);
       assert.match(disk.content().get('lock')?.toString() ?? '', /"pid":8,.*\n3\n$/);
-      await store.write((tx) => tx.insert(people, person('cy')));
+      await store.write((tx) => tx.of(people).insert(person('cy')));
       await store.close();
       assert.deepEqual(failures, []);
       const last = await startStore({ ...small, files: new SimulatedDisk(disk.content()) });
@@ -292,7 +292,7 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     disk.free = () => Promise.reject(new Error('no such call'));
     const { store, people, failures } = await startStore({ ...small, files: disk });
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     await store.close();
     assert.deepEqual([people.size, failures], [1, []]);
   });
@@ -300,10 +300,10 @@ describe('a store on a full disk', () => {
   it('cuts off what was taken of a refused write', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, spareBytes: 16 });
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     const content = disk.content().get('journal-1.jsonl');
     disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 60 } : undefined);
-    const long = store.write((tx) => tx.insert(people, person('x'.repeat(100))));
+    const long = store.write((tx) => tx.of(people).insert(person('x'.repeat(100))));
     await assert.rejects(long, { code: 'storage_full' });
     assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
   });
@@ -311,7 +311,7 @@ describe('a store on a full disk', () => {
   it('starts where a checkpoint that was cut short, and a write, have left no room but what they took', async () => {
     const disk = new SimulatedDisk();
     const first = await startStore({ files: disk, spareBytes: 2000 });
-    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
     const torn = `{"sequ${'x'.repeat(200)}`;
     const content = disk.content().set('people.json.0a.tmp', Buffer.alloc(2000));
     content.delete('lock');
@@ -327,9 +327,9 @@ describe('a store on a full disk', () => {
 it('a snapshot that is read back as something else takes no place, and no journal goes for it', async () => {
   const disk = new SimulatedDisk();
   const { store, people, notices } = await startStore({ files: disk, spareBytes: 16 });
-  await store.write((tx) => tx.insert(people, person('ann')));
+  await store.write((tx) => tx.of(people).insert(person('ann')));
   await store.checkpoint();
-  await store.write((tx) => tx.insert(people, person('bob')));
+  await store.write((tx) => tx.of(people).insert(person('bob')));
   const before = disk.content().get('people.json');
   const open = disk.open.bind(disk);
   disk.open = async (name, mode) => {
@@ -346,7 +346,7 @@ it('a snapshot that is read back as something else takes no place, and no journa
   assert.match(notices.join(), /a checkpoint was put off: .*people.*: what is read back is not what was written/);
   assert.deepEqual(disk.content().get('people.json'), before);
   disk.open = open;
-  await store.write((tx) => tx.insert(people, person('cat')));
+  await store.write((tx) => tx.of(people).insert(person('cat')));
   await disk.remove('lock');
   const again = await startStore({ files: new SimulatedDisk(disk.content()), spareBytes: 16 });
   assert.equal(again.people.size, 3);
@@ -358,7 +358,7 @@ describe('a store whose sync fails', () => {
   it('publishes nothing of a group whose callers were told that its outcome is unknown', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people } = await startStore({ files: disk, spareBytes: 16 });
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     let wake: () => void = () => undefined;
     const frozen = new Promise<void>((resolve) => {
       wake = resolve;
@@ -369,7 +369,7 @@ describe('a store whose sync fails', () => {
       if (at !== 'write') return undefined;
       if (temporarySnapshot.test(name)) {
         // The new journal is there: a write goes to it, and waits there while the checkpoint fails.
-        writing ??= store.write((tx) => tx.insert(people, person('bob')));
+        writing ??= store.write((tx) => tx.of(people).insert(person('bob')));
         writing.catch(() => undefined);
         return turns(4);
       }
@@ -392,7 +392,7 @@ describe('a store whose sync fails', () => {
   it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
-    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.insert(people, person(name)));
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(name)));
     await insert('ann');
     let syncs = 0;
     disk.fault = ({ operation }) => (operation === 'sync' ? { code: (syncs += 1) > 0 ? 'EIO' : '' } : undefined);
@@ -412,7 +412,7 @@ describe('a store whose sync fails', () => {
   it('stops, too, when it is a checkpoint that fails while a group is being written', async () => {
     const disk = new SimulatedDisk();
     const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     const groupBegun = deferred();
     const checkpointFailed = deferred();
     let bob: Promise<unknown> | undefined;
@@ -428,7 +428,7 @@ describe('a store whose sync fails', () => {
         return checkpointFailed.promise;
       }
       if (!written.startsWith('people.json')) return undefined;
-      bob ??= assert.rejects(store.write((tx) => tx.insert(people, person('bob'))), { code: 'outcome_unknown' });
+      bob ??= assert.rejects(store.write((tx) => tx.of(people).insert(person('bob'))), { code: 'outcome_unknown' });
       return groupBegun.promise;
     };
     await assert.rejects(store.checkpoint(), { code: 'EIO' });
@@ -450,7 +450,7 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
 it('a start that fails closes every file that it has opened, wherever it fails', async () => {
   const former = new SimulatedDisk();
   const { store, people } = await startStore({ files: former });
-  await store.write((tx) => tx.insert(people, person('ann')));
+  await store.write((tx) => tx.of(people).insert(person('ann')));
   const content = former.content().set('import', Buffer.from('{"after":0}'));
   content.delete('lock');
   let failures = 0;

@@ -33,7 +33,7 @@ describe('a directory of the first edition', () => {
       assert.equal(first.store.epoch, '7d1165c449300a6d');
       assert.equal(first.store.status().sequence, sequence);
       assert.equal(first.notices.some((notice) => notice.includes('cut short')), what.includes('torn'));
-      const next = await first.store.write((tx) => tx.insert(first.people, person('new')));
+      const next = await first.store.write((tx) => tx.of(first.people).insert(person('new')));
       assert.deepEqual([next.id, next.revision], [nextId, sequence + 1]);
       await first.store.close();
       const files = [...disk.content().keys()].filter((name) => !name.endsWith('.torn'));

@@ -14,11 +14,11 @@ async function crashImport(seed: number) {
   const opened = makeStore({ ...small, files: disk });
   const { store, people } = opened;
   await store.start();
-  for (const name of ['a', 'b']) await store.write((tx) => tx.insert(people, person(name)));
+  for (const name of ['a', 'b']) await store.write((tx) => tx.of(people).insert(person(name)));
   const begun = disk.operations.length;
   await store.allOrNone(async () => {
     for (let n = 0; n < count; n += 1) {
-      await store.write((tx) => tx.insert(people, person(`i${n}`)));
+      await store.write((tx) => tx.of(people).insert(person(`i${n}`)));
       if (n === 5) await store.checkpoint();
     }
   });
@@ -58,7 +58,7 @@ async function judge(disk: SimulatedDisk, where: string) {
   const { size } = opened.people;
   const recovered = disk.operations.length;
   assert.ok(size === 2 || size === count + 2, `${where}: ${size} records`);
-  await opened.store.write((tx) => tx.insert(opened.people, person('later')));
+  await opened.store.write((tx) => tx.of(opened.people).insert(person('later')));
   // A crash that leaves only what was synced.
   const left = afterCrash(disk.operations, new Set(unsynced(disk.operations)));
   left.delete('lock');

@@ -23,7 +23,7 @@ async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: Simulat
   const disk = new SimulatedDisk();
   const machine = machineWith(holder);
   const opened = await startStore({ ...options, files: disk, machine });
-  await opened.store.write((tx) => tx.insert(opened.people, person('ann')));
+  await opened.store.write((tx) => tx.of(opened.people).insert(person('ann')));
   return { ...opened, disk, machine };
 }
 
@@ -61,7 +61,7 @@ describe('the lock', () => {
       const message = new RegExp(`^Cannot open the store: process ${holder.pid} on box since 2025-\\S+ holds it: stop`);
       await assert.rejects(store.start(), (error) => error instanceof LockedError && message.test(error.message));
       assert.equal(alive.waitedMs, 0);
-      await first.store.write((tx) => tx.insert(first.people, person('bob')));
+      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
       await first.store.close();
     });
   }
@@ -84,7 +84,7 @@ describe('the lock', () => {
       assert.equal(people.size, 1);
       assert.equal(second.waitedMs, 20_000);
       assert.match(notices[0] ?? '', /^process \d on \w+ since \S+ holds simulated: waiting 20 seconds/);
-      const late = first.store.write((tx) => tx.insert(first.people, person('bob')));
+      const late = first.store.write((tx) => tx.of(first.people).insert(person('bob')));
       await assert.rejects(late, { code: 'outcome_unknown' });
     });
 
@@ -95,7 +95,7 @@ describe('the lock', () => {
       const { store } = makeStore({ ...options, files: first.disk, machine: second });
       await assert.rejects(store.start(), LockedError);
       assert.ok(second.waitedMs < 8000);
-      await first.store.write((tx) => tx.insert(first.people, person('bob')));
+      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
     });
   }
 
@@ -164,7 +164,7 @@ describe('the lock', () => {
     const machine = machineWith(thisProcess, new Map([[7, '70'], [9, '90']]));
     await assert.rejects(startStore({ ...options, files: disk, machine }), /process 9 on box since \S+ holds it/);
     assert.ok(!disk.content().has('lock.1'));
-    await faster?.store.write((tx) => faster !== undefined && tx.insert(faster.people, person('ann')));
+    await faster?.store.write((tx) => faster !== undefined && tx.of(faster.people).insert(person('ann')));
     assert.deepEqual(faster?.failures, []);
   });
 
@@ -222,13 +222,14 @@ describe('the fence', () => {
       waking = second.store.start();
       return waking;
     };
-    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.insert(first.people, person('bob')))]);
+    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.of(first.people).insert(person('bob')))]);
     await waking;
     assert.ok(second !== undefined && outcome !== undefined);
-    await assert.rejects(first.store.write((tx) => tx.insert(first.people, person('cat'))), { code: 'store_failed' });
+    const late = first.store.write((tx) => tx.of(first.people).insert(person('cat')));
+    await assert.rejects(late, { code: 'store_failed' });
     assert.equal(first.failures.length, 1);
     await first.store.close();
-    await second.store.write((tx) => second?.people !== undefined && tx.insert(second.people, person('dan')));
+    await second.store.write((tx) => second?.people !== undefined && tx.of(second.people).insert(person('dan')));
     await second.store.close();
     const third = await startStore({ ...options, files: disk });
     const found = third.people.view().blocks.flat().map(({ name }) => name);
@@ -264,21 +265,21 @@ describe('the fence', () => {
     }
     const disk = new Disk();
     const first = await startStore({ ...options, files: disk, machine: machineWith(other) });
-    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
     await assert.rejects(first.store.checkpoint());
     assert.ok(second !== undefined);
     const { store, people } = second;
-    await store.write((tx) => tx.insert(people, person('bob')));
-    const late = first.store.write((tx) => tx.insert(first.people, person('cat')));
+    await store.write((tx) => tx.of(people).insert(person('bob')));
+    const late = first.store.write((tx) => tx.of(first.people).insert(person('cat')));
     await assert.rejects(late, { code: 'store_failed' });
-    await store.write((tx) => tx.insert(people, person('dan')));
+    await store.write((tx) => tx.of(people).insert(person('dan')));
     await disk.remove('lock');
     const third = await startStore({ ...options, files: disk });
     assert.deepEqual(all(third.people).map(({ name }) => name), ['ann', 'bob', 'dan']);
   });
 
   const works: [string, (opened: Opened) => Promise<unknown>][] = [
-    ['writes', ({ store, people }) => store.write((tx) => tx.insert(people, person('bob')))],
+    ['writes', ({ store, people }) => store.write((tx) => tx.of(people).insert(person('bob')))],
     ['checkpoints', ({ store }) => store.checkpoint()],
   ];
   for (const [what, work] of works) {

@@ -96,7 +96,7 @@ test('a store goes on when its lock is touched, and when the process goes to ano
   const { store, people } = await startStore({ files: new NodeFiles('data') });
   process.chdir(before);
   utimesSync(join(directory, 'data', 'lock'), 1, 1);
-  await store.write((tx) => tx.insert(people, person('ann')));
+  await store.write((tx) => tx.of(people).insert(person('ann')));
   await store.close();
 });
 

@@ -55,7 +55,7 @@ describe('check', () => {
 
   it('says what a start would say, with a running server too', async () => {
     const { store, people, disk } = await start(new Map());
-    await store.write((tx) => tx.insert(people, person('a')));
+    await store.write((tx) => tx.of(people).insert(person('a')));
     const { damage, notices, collections } = await makeStore({ ...options, files: disk }).check();
     assert.deepEqual(damage, []);
     assert.deepEqual(notices, ['the store is running, or was not stopped; its last commit is 1']);
@@ -112,7 +112,7 @@ describe('repair', () => {
   it('accepts a snapshot that was edited by hand, in a new epoch, and keeps credentials', async () => {
     const content = await stoppedAfter(async (opened) => {
       await write('a', 'b', 'c')(opened);
-      await opened.store.write((tx) => tx.insert(opened.notes, { person: 1, text: 'a session' }));
+      await opened.store.write((tx) => tx.of(opened.notes).insert({ person: 1, text: 'a session' }));
     }, new Map([['keys.json', Buffer.from('{}')]]));
     const before = await start(content);
     const edits: [string, (text: string) => string, string][] = [
@@ -144,7 +144,7 @@ describe('repair', () => {
       assert.notEqual(opened.store.epoch, before.store.epoch);
       assert.ok(opened.disk.content().has('keys.json'), what);
       assert.equal(opened.notes.size, 1, what);
-      const { id } = await opened.store.write((tx) => tx.insert(opened.people, person('new')));
+      const { id } = await opened.store.write((tx) => tx.of(opened.people).insert(person('new')));
       assert.equal(id, expected.endsWith('i') ? 10 : 4, what);
     }
   });
@@ -231,7 +231,7 @@ describe('repair', () => {
       const { store, people } = opened;
       await write('a', 'b', 'c', 'd')(opened);
       await store.checkpoint();
-      await store.write((tx) => tx.replace(people, 1, person('p1')));
+      await store.write((tx) => tx.of(people).replace(1, person('p1')));
       await write('e')(opened);
     });
     const edited = edit(content, 'people.json', (text) =>
@@ -244,11 +244,11 @@ describe('repair', () => {
   it('keeps the order of the ids where only the journal has the first ones', async () => {
     const content = await killedAfter(async ({ store, people }) => {
       await store.write((tx) => {
-        for (let id = 1; id <= 1030; id += 1) tx.insert(people, person(`p${id}`));
-        for (let id = 2; id <= 1023; id += 1) tx.remove(people, id);
+        for (let id = 1; id <= 1030; id += 1) tx.of(people).insert(person(`p${id}`));
+        for (let id = 2; id <= 1023; id += 1) tx.of(people).remove(id);
       });
       await store.checkpoint();
-      await store.write((tx) => tx.replace(people, 1, person('q')));
+      await store.write((tx) => tx.of(people).replace(1, person('q')));
     });
     const opened = await repaired(edit(content, 'people.json', (text) => text.replace('{"id":1,', '{"id"!1,')));
     assert.deepEqual(all(opened.people).map(({ id }) => id), [1, 1024, 1025, 1026, 1027, 1028, 1029, 1030]);
@@ -264,8 +264,8 @@ describe('repair', () => {
   it('never gives an id again, and ends credentials where anything is lost', async () => {
     const content = await stoppedAfter(async (opened) => {
       await write('a', 'b', 'c')(opened);
-      await opened.store.write((tx) => tx.insert(opened.notes, { person: 3, text: "a session of c's" }));
-      await opened.store.write((tx) => tx.remove(opened.people, 3));
+      await opened.store.write((tx) => tx.of(opened.notes).insert({ person: 3, text: "a session of c's" }));
+      await opened.store.write((tx) => tx.of(opened.people).remove(3));
     }, new Map([['keys.json', Buffer.from('{}')]]));
     const journal = journalOf(content);
     const damages: [string, Content, RegExp, string, number][] = [
@@ -281,13 +281,13 @@ describe('repair', () => {
     for (const [what, damaged, told, expected, id] of damages) {
       const opened = await repaired(damaged);
       assert.equal(names(opened), expected, what);
-      const next = await opened.store.write((tx) => tx.insert(opened.people, person('new')));
+      const next = await opened.store.write((tx) => tx.of(opened.people).insert(person('new')));
       assert.equal(next.id, id, what);
       assert.match(opened.told.join('\n'), told, what);
       assert.ok(opened.report.isLossy, what);
       assert.equal(opened.notes.size, 0, what);
       assert.ok(!opened.disk.content().has('keys.json'), what);
-      const note = await opened.store.write((tx) => tx.insert(opened.notes, { person: 1, text: 'new' }));
+      const note = await opened.store.write((tx) => tx.of(opened.notes).insert({ person: 1, text: 'new' }));
       assert.ok(note.id > 1_000_000, what);
     }
   });
@@ -337,7 +337,7 @@ describe('repair', () => {
 describe('backup and restore', () => {
   it('copies a running store as of one commit, keys included, and restores it with a new epoch', async () => {
     const running = await start(new Map([['keys.json', Buffer.from('{"secret":1}')]]));
-    await running.store.write((tx) => tx.insert(running.notes, { person: 1, text: 'a session' }));
+    await running.store.write((tx) => tx.of(running.notes).insert({ person: 1, text: 'a session' }));
     await write('a', 'b')(running);
     await running.store.checkpoint();
     await write('c')(running);
@@ -355,12 +355,12 @@ describe('backup and restore', () => {
     assert.equal(names(restored), 'abc');
     assert.deepEqual(restored.notices, []);
     assert.notEqual(restored.store.epoch, running.store.epoch);
-    const { id } = await restored.store.write((tx) => tx.insert(restored.people, person('d')));
+    const { id } = await restored.store.write((tx) => tx.of(restored.people).insert(person('d')));
     assert.equal(id, 4);
     // No credentials: ids that were given since the backup are given anew.
     assert.ok(!target.content().has('keys.json'));
     assert.equal(restored.notes.size, 0);
-    assert.equal((await restored.store.write((tx) => tx.insert(restored.notes, { person: 1, text: '' }))).id, 2);
+    assert.equal((await restored.store.write((tx) => tx.of(restored.notes).insert({ person: 1, text: '' }))).id, 2);
     // The backup itself is a store, as after a clean stop.
     const opened = await start(backup.content());
     assert.deepEqual(all(opened.people), all(restored.people).slice(0, 3));

@@ -244,7 +244,8 @@ describe('what a start makes of what it finds', () => {
   it('D2: a reference to no record is refused, where the record can be without it', async () => {
     const content = await stoppedAfter(async (opened) => {
       await write('a', 'b')(opened);
-      for (const id of [1, 3, 2]) await opened.store.write((tx) => tx.insert(opened.notes, { person: id, text: 'x' }));
+      const { store, notes } = opened;
+      for (const id of [1, 3, 2]) await store.write((tx) => tx.of(notes).insert({ person: id, text: 'x' }));
     });
     const begun = (clears: boolean) => {
       const files = new SimulatedDisk(content);
@@ -382,14 +383,14 @@ describe('what a start makes of what it finds', () => {
   it('never gives an id again, also after removal and restart', async () => {
     const content = await stoppedAfter(async (opened) => {
       await write('a', 'b')(opened);
-      await opened.store.write((tx) => tx.remove(opened.people, 2));
+      await opened.store.write((tx) => tx.of(opened.people).remove(2));
     });
     const again = await killedAfter(async (opened) => {
       await write('c')(opened);
-      await opened.store.write((tx) => tx.remove(opened.people, 3));
+      await opened.store.write((tx) => tx.of(opened.people).remove(3));
     }, content);
     const opened = await start(again);
-    const { id } = await opened.store.write((tx) => tx.insert(opened.people, person('d')));
+    const { id } = await opened.store.write((tx) => tx.of(opened.people).insert(person('d')));
     assert.equal(id, 4);
   });
 });
@@ -402,8 +403,8 @@ describe('a collection whose ids have come to their end', () => {
       const content = await stoppedAfter(write('a', 'b'));
       const opened = await start(rehash(edit(content, 'people.json', ends), 'people.json'));
       const { store, people } = opened;
-      await assert.rejects(store.write((tx) => tx.insert(people, person('c'))), { code: 'storage_full' });
-      await store.write((tx) => tx.replace(people, 1, person('A')));
+      await assert.rejects(store.write((tx) => tx.of(people).insert(person('c'))), { code: 'storage_full' });
+      await store.write((tx) => tx.of(people).replace(1, person('A')));
       await store.close();
       assert.equal(names(await start(opened.disk.content())), 'Ab');
     });

@@ -49,7 +49,7 @@ for (const [kind, options] of kinds) {
   describe(`a store ${kind}`, () => {
     it('shows a record once its write resolves, with id and revision first', async () => {
       const { store, people } = await startStore(options());
-      const writing = store.write((tx) => tx.insert(people, person('ann')));
+      const writing = store.write((tx) => tx.of(people).insert(person('ann')));
       assert.equal(people.get(1), undefined);
       const ann = await writing;
       assert.equal(JSON.stringify(ann), JSON.stringify({ id: 1, revision: 1, ...person('ann') }));
@@ -61,19 +61,19 @@ for (const [kind, options] of kinds) {
 
     it('sees pending state in a transaction and decides uniqueness by it', async () => {
       const { store, people } = await startStore(options());
-      const first = store.write((tx) => tx.insert(people, person('ann')));
+      const first = store.write((tx) => tx.of(people).insert(person('ann')));
       const second = store.write((tx) => {
-        assert.equal(tx.find(people, 'email', 'ann@example.org')?.id, 1);
-        assert.deepEqual(tx.members(people, 'role', 'member').map(({ id }) => id), [1]);
-        tx.insert(people, { ...person('bob'), email: 'ANN@example.org' });
+        assert.equal(tx.of(people).find('email', 'ann@example.org')?.id, 1);
+        assert.deepEqual([...tx.of(people).referring('role', 'member')].map(({ id }) => id), [1]);
+        tx.of(people).insert({ ...person('bob'), email: 'ANN@example.org' });
       });
       await assert.rejects(second, UniqueKeyError);
       await first;
       assert.equal(people.size, 1);
-      const freed = store.write((tx) => tx.replace(people, 1, person('eve')));
-      const taken = store.write((tx) => tx.insert(people, person('ann')));
-      const again = store.write((tx) => tx.replace(people, 2, person('abe')));
-      const third = store.write((tx) => tx.insert(people, person('ann')));
+      const freed = store.write((tx) => tx.of(people).replace(1, person('eve')));
+      const taken = store.write((tx) => tx.of(people).insert(person('ann')));
+      const again = store.write((tx) => tx.of(people).replace(2, person('abe')));
+      const third = store.write((tx) => tx.of(people).insert(person('ann')));
       await Promise.all([freed, taken, again, third]);
       assert.deepEqual(all(people).map(({ name }) => name), ['eve', 'abe', 'ann']);
       assert.equal(people.find('email', 'ann@example.org')?.id, 3);
@@ -82,21 +82,21 @@ for (const [kind, options] of kinds) {
 
     it('takes every change back when the work throws', async () => {
       const { store, people, notes } = await startStore(options());
-      await store.write((tx) => tx.insert(people, person('ann')));
+      await store.write((tx) => tx.of(people).insert(person('ann')));
       const failing = store.write((tx) => {
-        tx.replace(people, 1, person('bob'));
-        tx.insert(people, person('cat'));
-        tx.insert(notes, { person: 1, text: 'x' });
-        tx.remove(people, 1);
+        tx.of(people).replace(1, person('bob'));
+        tx.of(people).insert(person('cat'));
+        tx.of(notes).insert({ person: 1, text: 'x' });
+        tx.of(people).remove(1);
         throw new TypeError('no');
       });
       await assert.rejects(failing, TypeError);
       const next = await store.write((tx) => {
-        assert.equal(tx.get(people, 1)?.name, 'ann');
-        assert.equal(tx.find(people, 'email', 'cat@example.org'), undefined);
-        assert.deepEqual(tx.members(people, 'role', 'member').map(({ id }) => id), [1]);
-        assert.deepEqual(tx.members(notes, 'person', 1), []);
-        return tx.insert(people, person('dan'));
+        assert.equal(tx.of(people).get(1)?.name, 'ann');
+        assert.equal(tx.of(people).find('email', 'cat@example.org'), undefined);
+        assert.deepEqual([...tx.of(people).referring('role', 'member')].map(({ id }) => id), [1]);
+        assert.deepEqual([...tx.of(notes).referring('person', 1)], []);
+        return tx.of(people).insert(person('dan'));
       });
       assert.equal(next.id, 2);
       assert.equal(next.revision, 2);
@@ -106,16 +106,16 @@ for (const [kind, options] of kinds) {
     it('changes several collections at once and keeps groups in order', async () => {
       const { store, people, notes } = await startStore(options());
       await store.write((tx) => {
-        const { id } = tx.insert(people, person('ann', 'admin'));
-        for (const text of ['a', 'b', 'c']) tx.insert(notes, { person: id, text });
+        const { id } = tx.of(people).insert(person('ann', 'admin'));
+        for (const text of ['a', 'b', 'c']) tx.of(notes).insert({ person: id, text });
       });
       const removing = store.write((tx) => {
-        tx.remove(notes, 2);
-        tx.insert(notes, { person: 1, text: 'd' });
-        tx.replace(notes, 1, { person: 9, text: 'a' });
-        return tx.members(notes, 'person', 1).map(({ id }) => id);
+        tx.of(notes).remove(2);
+        tx.of(notes).insert({ person: 1, text: 'd' });
+        tx.of(notes).replace(1, { person: 9, text: 'a' });
+        return [...tx.of(notes).referring('person', 1)].map(({ id }) => id);
       });
-      const members = await store.write((tx) => tx.members(notes, 'person', 1).map(({ id }) => id));
+      const members = await store.write((tx) => [...tx.of(notes).referring('person', 1)].map(({ id }) => id));
       assert.deepEqual(await removing, [3, 4]);
       assert.deepEqual(members, [3, 4]);
       assert.deepEqual(notes.members('person', 1).map(({ id }) => id), [3, 4]);
@@ -126,16 +126,16 @@ for (const [kind, options] of kinds) {
     it('keeps a view as it was, and lets go of it', async () => {
       const { store, notes } = await startStore(options());
       await store.write((tx) => {
-        for (let n = 1; n <= 3000; n += 1) tx.insert(notes, { person: 1, text: String(n) });
+        for (let n = 1; n <= 3000; n += 1) tx.of(notes).insert({ person: 1, text: String(n) });
       });
       const view = notes.view();
       await store.write((tx) => {
-        tx.replace(notes, 5, { person: 1, text: 'changed' });
-        tx.remove(notes, 2000);
-        tx.insert(notes, { person: 1, text: 'new' });
+        tx.of(notes).replace(5, { person: 1, text: 'changed' });
+        tx.of(notes).remove(2000);
+        tx.of(notes).insert({ person: 1, text: 'new' });
       });
       const later = notes.view();
-      await store.write((tx) => tx.replace(notes, 5, { person: 1, text: 'again' }));
+      await store.write((tx) => tx.of(notes).replace(5, { person: 1, text: 'again' }));
       const seen = view.blocks;
       assert.deepEqual(notes.latest(3).map(({ id }) => id), [3001, 3000, 2999]);
       assert.deepEqual(notes.latest(2000).map(({ id }) => id).slice(1001, 1003), [1999, 1998]);
@@ -155,24 +155,25 @@ for (const [kind, options] of kinds) {
       await store.write((tx) => {
         kept = tx;
       });
-      assert.throws(() => kept?.get(people, 1), InvariantError);
-      await assert.rejects(store.write(async (tx) => Promise.resolve(tx.insert(people, person('x')))), InvariantError);
-      await assert.rejects(store.write((tx) => tx.replace(people, 1, person('x'))), InvariantError);
+      assert.throws(() => kept?.of(people).get(1), InvariantError);
+      const asynchronous = store.write(async (tx) => Promise.resolve(tx.of(people).insert(person('x'))));
+      await assert.rejects(asynchronous, InvariantError);
+      await assert.rejects(store.write((tx) => tx.of(people).replace(1, person('x'))), InvariantError);
       assert.throws(() => store.collection(notes), InvariantError);
       await store.close();
-      await assert.rejects(store.write((tx) => tx.insert(people, person('x'))), { code: 'draining' });
+      await assert.rejects(store.write((tx) => tx.of(people).insert(person('x'))), { code: 'draining' });
     });
 
     it("refuses a write inside another's work, which goes on unharmed", async () => {
       const { store, people } = await startStore(options());
       let inner: Promise<unknown> | undefined;
       await store.write((tx) => {
-        inner = assert.rejects(store.write((nested) => nested.insert(people, person('bob'))), InvariantError);
-        tx.insert(people, person('ann'));
+        inner = assert.rejects(store.write((nested) => nested.of(people).insert(person('bob'))), InvariantError);
+        tx.of(people).insert(person('ann'));
       });
       await inner;
       await assert.rejects(store.write(() => assert.fail('no')), /no/);
-      await store.write((tx) => tx.insert(people, person('cat')));
+      await store.write((tx) => tx.of(people).insert(person('cat')));
       const found = all(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`);
       assert.deepEqual(found, ['1 1 ann', '2 2 cat']);
       await store.close();
@@ -180,7 +181,7 @@ for (const [kind, options] of kinds) {
 
     it('answers what waits before it closes', async () => {
       const { store, people } = await startStore(options());
-      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.insert(people, person(`p${n}`))));
+      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.of(people).insert(person(`p${n}`))));
       const closing = store.close();
       assert.equal((await Promise.all(writes)).length, 50);
       await closing;
@@ -193,9 +194,9 @@ describe('a store under load', () => {
     const { store, people, notes } = await startStore();
     // Three bytes each.
     const text = '€'.repeat(limits.groupBytesMax / 6);
-    await Promise.all([1, 2, 3].map((n) => store.write((tx) => tx.insert(notes, { person: n, text }))));
+    await Promise.all([1, 2, 3].map((n) => store.write((tx) => tx.of(notes).insert({ person: n, text }))));
     assert.equal(store.status().groups, 3);
-    const insert = (n: number): Promise<unknown> => store.write((tx) => tx.insert(people, person(`p${n}`)));
+    const insert = (n: number): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(`p${n}`)));
     const writes = Array.from({ length: limits.waitingTransactionsMax }, (_, n) => insert(n));
     await assert.rejects(insert(-1), { code: 'overloaded', retryAfterSeconds: 1 });
     await Promise.all(writes);
@@ -206,8 +207,8 @@ describe('a store under load', () => {
   it('forgets what was pending', async () => {
     const { store, people } = await startStore();
     const insertAndRemove = async (n: number): Promise<void> => {
-      const { id } = await store.write((tx) => tx.insert(people, person(`p${n}`)));
-      await store.write((tx) => tx.remove(people, id));
+      const { id } = await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+      await store.write((tx) => tx.of(people).remove(id));
     };
     const leftAfter = async (rounds: number): Promise<[objects: number, bytes: number]> => {
       for (let round = 0; round < rounds; round += 1) {
@@ -237,17 +238,17 @@ describe('a store at rest', () => {
       return store.status().checkpoints;
     };
     const names = (): unknown => JSON.parse(String(disk.content().get('people.json'))).records;
-    await store.write((tx) => tx.insert(people, person('ann')));
+    await store.write((tx) => tx.of(people).insert(person('ann')));
     assert.equal(await rest(4000), 0);
     assert.equal(await rest(2000), 1);
     assert.deepEqual(names(), all(people));
-    await store.write((tx) => tx.insert(people, person('bob')));
+    await store.write((tx) => tx.of(people).insert(person('bob')));
     assert.equal(await rest(20_000), 1);
     assert.equal(await rest(10_000), 2);
     assert.deepEqual(names(), all(people));
     assert.equal(await rest(60_000), 2, 'nothing was written since');
     const text = 'x'.repeat(1024 * 1024);
-    for (let n = 0; n < 9; n += 1) await store.write((tx) => tx.insert(notes, { person: 1, text }));
+    for (let n = 0; n < 9; n += 1) await store.write((tx) => tx.of(notes).insert({ person: 1, text }));
     assert.equal(await rest(60_000), 2, 'larger files wait until it is worth it');
   });
 });
@@ -257,11 +258,11 @@ describe('a store in a directory', () => {
     const directory = newDirectory();
     const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => {
-      tx.insert(first.people, person('ann'));
-      tx.insert(first.people, person('bob'));
-      tx.insert(first.notes, { person: 1, text: 'käse\n' });
+      tx.of(first.people).insert(person('ann'));
+      tx.of(first.people).insert(person('bob'));
+      tx.of(first.notes).insert({ person: 1, text: 'käse\n' });
     });
-    await first.store.write((tx) => tx.remove(first.people, 2));
+    await first.store.write((tx) => tx.of(first.people).remove(2));
     await first.store.close();
     const barrier = noticesOfDeniedSyncs.length > 0 ? ['.sync'] : [];
     const files = [...barrier, 'journal-2.jsonl', 'notes.json', 'people.json'];
@@ -279,7 +280,7 @@ describe('a store in a directory', () => {
     assert.deepEqual(all(second.notes), all(first.notes));
     assert.equal(second.people.revision, 2);
     assert.equal(second.people.find('email', 'ann@example.org')?.id, 1);
-    const cat = await second.store.write((tx) => tx.insert(second.people, person('cat')));
+    const cat = await second.store.write((tx) => tx.of(second.people).insert(person('cat')));
     assert.deepEqual([cat.id, cat.revision], [3, 3]);
     await second.store.close();
   });
@@ -293,11 +294,11 @@ describe('a store in a directory', () => {
       if (definition === 'people') {
         const collection = store.collection(people);
         await store.start();
-        await store.write((tx) => tx.insert(collection, person(`p${collection.size}`)));
+        await store.write((tx) => tx.of(collection).insert(person(`p${collection.size}`)));
       } else {
         const collection = store.collection(notes);
         await store.start();
-        await store.write((tx) => tx.insert(collection, { person: 1, text: 't' }));
+        await store.write((tx) => tx.of(collection).insert({ person: 1, text: 't' }));
       }
       await store.close();
     };
@@ -314,12 +315,12 @@ describe('a store in a directory', () => {
   it('goes on from the journal when it was not closed', async () => {
     const directory = newDirectory();
     const first = await startStore({ files: new NodeFiles(directory) });
-    await first.store.write((tx) => tx.insert(first.people, person('ann')));
+    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
     rmSync(join(directory, 'lock'));
     const second = await startStore({ files: new NodeFiles(directory) });
     assert.deepEqual(second.notices, [...noticesOfDeniedSyncs, 'the last stop was not clean: 1 commits were replayed']);
     assert.deepEqual(all(second.people), all(first.people));
-    const late = (): Promise<unknown> => first.store.write((tx) => tx.insert(first.people, person('bob')));
+    const late = (): Promise<unknown> => first.store.write((tx) => tx.of(first.people).insert(person('bob')));
     await assert.rejects(late(), { code: 'outcome_unknown' });
     await assert.rejects(late(), { code: 'store_failed' });
     assert.equal(first.failures.length, 1);

@@ -7,7 +7,7 @@ import type { Answer, Group, CommitLog, LogClient, ReadGroup } from '../../src/s
 import { memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
-import { UniqueKeyError, type PublishedChange } from '../../src/store/store.ts';
+import { UniqueKeyError, type RecordChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
 import {
   all, notes, people, person, seededRandom, startStore, turns, type Note, type Person,
@@ -116,8 +116,8 @@ describe('a writer whose log is shared with other processes', () => {
     const seen: number[] = [];
     const insert = (name: string): Promise<Person> =>
       writer.write((tx) => {
-        seen.push(tx.members(people, 'role', 'member').length);
-        return tx.insert(people, person(name));
+        seen.push([...tx.of(people).referring('role', 'member')].length);
+        return tx.of(people).insert(person(name));
       });
     const written = await Promise.all([insert('ann'), insert('bob')]);
     assert.deepEqual(seen, [0, 1, 2, 3, 3, 4]);
@@ -132,11 +132,11 @@ describe('a writer whose log is shared with other processes', () => {
     const { writer, people, answers } = await fakeLog();
     answers.push(lost(foreign(1, 'far')));
     const first = writer.write((tx) => {
-      if (tx.get(people, 1) !== undefined) throw new TypeError('too late');
-      return tx.insert(people, person('ann'));
+      if (tx.of(people).get(1) !== undefined) throw new TypeError('too late');
+      return tx.of(people).insert(person('ann'));
     });
     // Refused where the first one succeeds.
-    const second = writer.write((tx) => tx.insert(people, person('ann')));
+    const second = writer.write((tx) => tx.of(people).insert(person('ann')));
     await assert.rejects(first, TypeError);
     assert.equal((await second).id, 2);
   });
@@ -144,16 +144,16 @@ describe('a writer whose log is shared with other processes', () => {
   it('tells listeners each group once, in the order of the commits, before the callers', async () => {
     const { writer, people, notes, answers } = await fakeLog();
     const told: string[] = [];
-    writer.onPublished((changes: readonly PublishedChange[]) =>
+    writer.onPublished((changes: readonly RecordChange[]) =>
       void told.push(changes.map(({ collection, id, record, sequence }) =>
         `${sequence} ${collection.name} ${record === undefined ? 'without' : ''} ${id}`).join(', ')));
     answers.push(lost(foreign(1, 'far', 'away')));
     const writing = writer.write((tx) => {
-      tx.remove(people, 1);
-      tx.insert(notes, { person: 2, text: 'x' });
+      tx.of(people).remove(1);
+      tx.of(notes).insert({ person: 2, text: 'x' });
     }).then(() => told.push('answered'));
-    const refused = assert.rejects(writer.write((tx) => tx.replace(people, 9, person('x'))));
-    await Promise.all([writing, refused, writer.write((tx) => tx.remove(people, 2))]);
+    const refused = assert.rejects(writer.write((tx) => tx.of(people).replace(9, person('x'))));
+    await Promise.all([writing, refused, writer.write((tx) => tx.of(people).remove(2))]);
     assert.deepEqual(told, [
       '1 people  1, 2 people  2',
       '3 people without 1, 3 notes  1, 4 people without 2',
@@ -167,9 +167,9 @@ describe('a writer whose log is shared with other processes', () => {
     answers.push(new Promise((resolve) => (confirm = resolve)));
     const settled: string[] = [];
     const works = [
-      writer.write((tx) => tx.insert(people, person('ann'))),
-      writer.write((tx) => tx.insert(people, person('ann'))),
-      writer.write((tx) => tx.find(people, 'email', person('ann').email)),
+      writer.write((tx) => tx.of(people).insert(person('ann'))),
+      writer.write((tx) => tx.of(people).insert(person('ann'))),
+      writer.write((tx) => tx.of(people).find('email', person('ann').email)),
     ];
     const outcomes = works.map((work) => work.then(
       (record) => void settled.push(`${record?.id}`),
@@ -186,7 +186,7 @@ describe('a writer whose log is shared with other processes', () => {
     const fake = await fakeLog();
     const { writer, people, answers, groups } = fake;
     answers.push(lost(foreign(1, 'far')));
-    assert.equal((await writer.write((tx) => tx.get(people, 1)))?.name, 'far');
+    assert.equal((await writer.write((tx) => tx.of(people).get(1)))?.name, 'far');
     assert.deepEqual([fake.confirmed, groups.length], [2, 0]);
   });
 
@@ -194,7 +194,7 @@ describe('a writer whose log is shared with other processes', () => {
     const { writer, people, answers, failures } = await fakeLog();
     answers.push(lost({ first: 1, commits: [[['strangers', 1]]] }));
     // Nothing of this was written, since another group was first.
-    await assert.rejects(writer.write((tx) => tx.insert(people, person('ann'))), { code: 'store_failed' });
+    await assert.rejects(writer.write((tx) => tx.of(people).insert(person('ann'))), { code: 'store_failed' });
     assert.match(String(failures), /it names a collection that the manifest does not list/);
   });
 });
@@ -208,7 +208,7 @@ describe('a writer whose log does not answer', () => {
   }
 
   const insert = ({ writer, people }: Fake, name: string): Promise<Person> =>
-    writer.write((tx) => tx.insert(people, person(name)));
+    writer.write((tx) => tx.of(people).insert(person(name)));
 
   const unavailable = new CairnError('store_unavailable', 'Cannot reach the log', { retryAfterSeconds: 2 });
 
@@ -267,7 +267,7 @@ describe('a writer whose log receives groups by itself', () => {
     const fake = await fakeLog();
     let answer: (answer: Answer) => void = () => undefined;
     fake.answers.push(new Promise((resolve) => (answer = resolve)));
-    const writing = fake.writer.write((tx) => tx.insert(fake.people, person('ann')));
+    const writing = fake.writer.write((tx) => tx.of(fake.people).insert(person('ann')));
     await turns(3);
     const followed = fake.client.between(async () => {
       const [group] = [foreign(2, 'far')];
@@ -289,7 +289,8 @@ describe('a writer whose log receives groups by itself', () => {
     const fake = await fakeLog();
     let begin: () => void = () => undefined;
     fake.turn = new Promise((resolve) => (begin = resolve));
-    const insert = (name: string): Promise<Person> => fake.writer.write((tx) => tx.insert(fake.people, person(name)));
+    const insert = (name: string): Promise<Person> =>
+      fake.writer.write((tx) => tx.of(fake.people).insert(person(name)));
     const first = insert('ann');
     await turns(3);
     const second = insert('bob');
@@ -311,10 +312,10 @@ describe('a writer', () => {
     const { writer, people, answers } = await fakeLog();
     answers.push({ outcome: 'refused', error: storageFull('no room') });
     const works = [
-      writer.write((tx) => tx.insert(people, person('ann'))),
-      writer.write((tx) => tx.insert(people, person('bob'))),
-      writer.write((tx) => tx.insert(people, person('ann'))),
-      writer.write((tx) => tx.get(people, 1)?.name),
+      writer.write((tx) => tx.of(people).insert(person('ann'))),
+      writer.write((tx) => tx.of(people).insert(person('bob'))),
+      writer.write((tx) => tx.of(people).insert(person('ann'))),
+      writer.write((tx) => tx.of(people).get(1)?.name),
     ];
     for (const work of works.slice(0, 2)) await assert.rejects(work, { code: 'storage_full' });
     assert.deepEqual((await Promise.all(works.slice(2))).map(String), ['[object Object]', 'ann']);
@@ -324,21 +325,21 @@ describe('a writer', () => {
 
   it('refuses what grows while the memory is full, says so, and goes on with removals', async () => {
     const { writer, people, notes, heap } = await fakeLog();
-    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.insert(people, person(name)));
+    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(person(name)));
     for (const name of ['ann', 'bob', 'cat']) await insert(name);
     heap.isFull = true;
     const full = { code: 'storage_full', message: /fill the memory of the server: remove records, or give Node/ };
     await assert.rejects(insert('dan'), full);
-    await assert.rejects(writer.write((tx) => tx.replace(people, 1, person('Ann'))), full);
+    await assert.rejects(writer.write((tx) => tx.of(people).replace(1, person('Ann'))), full);
     const swap = writer.write((tx) => {
-      tx.remove(people, 1);
-      tx.insert(notes, { person: 1, text: 'gone' });
+      tx.of(people).remove(1);
+      tx.of(notes).insert({ person: 1, text: 'gone' });
     });
     await assert.rejects(swap, full);
-    await writer.write((tx) => tx.remove(people, 1));
+    await writer.write((tx) => tx.of(people).remove(1));
     const replaceAndRemove = writer.write((tx) => {
-      tx.remove(people, 2);
-      tx.replace(people, 3, person('Cat'));
+      tx.of(people).remove(2);
+      tx.of(people).replace(3, person('Cat'));
     });
     await replaceAndRemove;
     assert.deepEqual(all(people).map(({ name }) => name), ['Cat']);
@@ -350,7 +351,7 @@ describe('a writer', () => {
     const { writer, people, answers, failures } = await fakeLog();
     let fail: (answer: Answer) => void = () => undefined;
     answers.push(new Promise((resolve) => (fail = resolve)));
-    const insert = (name: string): Promise<unknown> => writer.write((tx) => tx.insert(people, person(name)));
+    const insert = (name: string): Promise<unknown> => writer.write((tx) => tx.of(people).insert(person(name)));
     const inFlight = assert.rejects(insert('ann'), { code: 'outcome_unknown' });
     await turns(3);
     const waiting = assert.rejects(insert('bob'), { code: 'store_failed' });
@@ -368,17 +369,17 @@ describe('a writer', () => {
     store.onPublished(() => {
       throw bug;
     });
-    const written = store.write((tx) => tx.insert(people, person('ann')));
+    const written = store.write((tx) => tx.of(people).insert(person('ann')));
     await assert.rejects(written, { code: 'outcome_unknown', cause: bug });
     assert.deepEqual([failures, store.state], [[bug], 'failed']);
   });
 
   it('leaves nothing of a transaction that throws, and all of those around it', async () => {
     const { writer, people, groups } = await fakeLog();
-    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.insert(people, person(name)));
+    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(person(name)));
     const failing = (name: string): Promise<unknown> => writer.write((tx) => {
-      tx.remove(people, 1);
-      for (let n = 0; n < 1000; n += 1) tx.insert(people, person(`${name}${n}`));
+      tx.of(people).remove(1);
+      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(person(`${name}${n}`));
       throw new TypeError(name);
     });
     const works = [insert('ann'), failing('x'), insert('bob'), failing('y'), insert('x1')];
@@ -397,7 +398,7 @@ describe('a writer', () => {
     const insert = (person: number): Promise<Note> =>
       writer.write((tx) => {
         runs.push(person);
-        return tx.insert(notes, { person, text });
+        return tx.of(notes).insert({ person, text });
       });
     const written = await Promise.all([insert(1), insert(2), insert(3)]);
     assert.deepEqual(runs, [1, 2, 3, 3]);
@@ -407,7 +408,7 @@ describe('a writer', () => {
 
   it('undoes of a refused transaction what it did itself, however much came before it', async () => {
     const { writer, people, notes } = await fakeLog();
-    for (const name of ['ann', 'bob', 'cat']) await writer.write((tx) => tx.insert(people, person(name)));
+    for (const name of ['ann', 'bob', 'cat']) await writer.write((tx) => tx.of(people).insert(person(name)));
     let puts = 0;
     const { putPending } = people;
     people.putPending = (id, record) => {
@@ -415,38 +416,38 @@ describe('a writer', () => {
       putPending.call(people, id, record);
     };
     const bulk = writer.write((tx) => {
-      for (let n = 0; n < 1000; n += 1) tx.insert(people, person(`p${n}`));
+      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(person(`p${n}`));
     });
     const refused = Array.from({ length: 100 }, () => writer.write((tx) => {
-      tx.replace(people, 1, person('Ann'));
-      tx.remove(people, 2);
-      tx.insert(notes, { person: 1, text: 'x' });
-      tx.insert(people, person('cat'));
+      tx.of(people).replace(1, person('Ann'));
+      tx.of(people).remove(2);
+      tx.of(notes).insert({ person: 1, text: 'x' });
+      tx.of(people).insert(person('cat'));
     }));
     const outcomes = await Promise.allSettled([bulk, ...refused]);
     assert.equal(outcomes.filter(({ status }) => status === 'rejected').length, 100);
     assert.equal(puts, 1000 + 100 * 2 * 2, 'each of its two changes was made and undone');
-    assert.equal((await writer.write((tx) => tx.insert(notes, { person: 1, text: 'y' }))).id, 1);
-    assert.equal((await writer.write((tx) => tx.insert(people, person('bob2')))).id, 1004);
+    assert.equal((await writer.write((tx) => tx.of(notes).insert({ person: 1, text: 'y' }))).id, 1);
+    assert.equal((await writer.write((tx) => tx.of(people).insert(person('bob2')))).id, 1004);
     assert.deepEqual(people.members('role', 'member').slice(0, 2).map(({ name }) => name), ['ann', 'bob']);
     assert.equal(people.find('email', person('p999').email)?.id, 1003);
   });
 
   it('shows others only what is published, and a transaction what it and those before it did', async () => {
     const { writer, people, answers } = await fakeLog();
-    await writer.write((tx) => tx.insert(people, person('ann')));
+    await writer.write((tx) => tx.of(people).insert(person('ann')));
     let answer: (answer: Answer) => void = () => undefined;
     answers.push(new Promise((resolve) => (answer = resolve)));
     const find = (name: string): number | undefined => people.find('email', person(name).email)?.id;
     const moving = writer.write((tx) => {
-      tx.replace(people, 1, { ...person('bob'), role: 'admin' });
-      assert.equal(tx.find(people, 'email', person('ann').email), undefined);
-      tx.replace(people, 1, { ...person('cat'), role: 'guest' });
-      assert.equal(tx.find(people, 'email', person('bob').email), undefined);
-      assert.deepEqual(tx.members(people, 'role', 'member'), []);
-      assert.equal(tx.find(people, 'email', person('cat').email)?.id, 1);
-      assert.equal(tx.insert(people, person('ann')).id, 2, 'the key is free');
-      tx.remove(people, 2);
+      tx.of(people).replace(1, { ...person('bob'), role: 'admin' });
+      assert.equal(tx.of(people).find('email', person('ann').email), undefined);
+      tx.of(people).replace(1, { ...person('cat'), role: 'guest' });
+      assert.equal(tx.of(people).find('email', person('bob').email), undefined);
+      assert.deepEqual([...tx.of(people).referring('role', 'member')], []);
+      assert.equal(tx.of(people).find('email', person('cat').email)?.id, 1);
+      assert.equal(tx.of(people).insert(person('ann')).id, 2, 'the key is free');
+      tx.of(people).remove(2);
     });
     await turns(3);
     assert.deepEqual([find('ann'), find('bob'), find('cat')], [1, undefined, undefined]);
@@ -455,7 +456,7 @@ describe('a writer', () => {
     await moving;
     assert.deepEqual([find('ann'), find('bob'), find('cat')], [undefined, undefined, 1]);
     assert.deepEqual([people.members('role', 'member').length, people.members('role', 'guest').length], [0, 1]);
-    assert.equal((await writer.write((tx) => tx.insert(people, person('ann')))).id, 3);
+    assert.equal((await writer.write((tx) => tx.of(people).insert(person('ann')))).id, 3);
   });
 
   it('in memory leaves timers their turn, however many writes follow each other', async () => {
@@ -470,7 +471,7 @@ describe('a writer', () => {
     setTimeout(() => (isOver = true), 1);
     let writes = 0;
     while (!isOver && writes < 100_000) {
-      await writer.write((tx) => tx.insert(table, person(`p${writes}`)));
+      await writer.write((tx) => tx.of(table).insert(person(`p${writes}`)));
       writes += 1;
     }
     assert.ok(isOver, `${writes} writes kept a timer waiting`);
@@ -486,7 +487,7 @@ describe('a writer', () => {
         nowMs += 4;
         ran.push(name);
         if (name === 'no') throw new Error(name);
-        tx.insert(people, person(name));
+        tx.of(people).insert(person(name));
       });
     const turns = new Set<number>();
     const watch = (): void => {
@@ -505,7 +506,7 @@ describe('a writer', () => {
   it('takes 1,000 records in one transaction as one commit', async () => {
     const { writer, people, groups } = await fakeLog();
     await writer.write((tx) => {
-      for (let n = 0; n < 1000; n += 1) tx.insert(people, person(`p${n}`));
+      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(person(`p${n}`));
     });
     assert.deepEqual([people.size, people.revision, groups.length, groups[0]?.commits.length], [1000, 1, 1, 1]);
   });

@@ -61,7 +61,7 @@ export async function world(use: string, size: number, random = generator(use)):
   const things = store.collection<Thing>({ name: 'things', parse: () => undefined });
   await store.start();
   await store.write((transaction) => {
-    for (let count = 0; count < size; count += 1) transaction.insert(things, thing(random));
+    for (let count = 0; count < size; count += 1) transaction.of(things).insert(thing(random));
   });
   const pool = new ListPool(restlessClock());
   const source = { shape, records: things, pool };
@@ -83,10 +83,10 @@ export async function change(world: World, count: number, spared: ReadonlySet<nu
   await store.write((transaction) => {
     for (let step = 0; step < count; step += 1) {
       const id = 1 + random.below(things.size);
-      if (random.below(4) === 0) transaction.insert(things, thing(random));
-      else if (spared.has(id) || transaction.get(things, id) === undefined) continue;
-      else if (random.below(4) === 0) transaction.remove(things, id);
-      else transaction.replace(things, id, thing(random));
+      if (random.below(4) === 0) transaction.of(things).insert(thing(random));
+      else if (spared.has(id) || transaction.of(things).get(id) === undefined) continue;
+      else if (random.below(4) === 0) transaction.of(things).remove(id);
+      else transaction.of(things).replace(id, thing(random));
     }
   });
 }

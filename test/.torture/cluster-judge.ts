@@ -1,7 +1,7 @@
 /** Compares the histories of a cluster's nodes with its log. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Collection, PublishedChange, StoredRecord } from '../../src/store/store.ts';
+import type { Collection, RecordChange, StoredRecord } from '../../src/store/store.ts';
 import type { Thing } from '../.support/cluster/nodes.ts';
 
 export type Kind = 'add' | 'claim' | 'remove' | 'set' | 'read';
@@ -40,7 +40,7 @@ export class Witness {
   #highestId = 0;
   #last = 0;
 
-  readonly see = (changes: readonly PublishedChange[]): void => {
+  readonly see = (changes: readonly RecordChange[]): void => {
     for (const { id, record, sequence } of changes) {
       if (sequence !== this.#last && sequence !== this.#last + 1) {
         this.problems.push(`the log goes from ${this.#last} to ${sequence}`);

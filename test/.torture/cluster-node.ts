@@ -147,9 +147,9 @@ function choose(random: Generator, by: string): Operation {
   const write = (work: (transaction: Transaction) => Seen): Promise<Seen> => store.write(work);
   const draw = random.below(100);
   const key = draw < 45 ? by : `${draw < 70 ? 'slot' : 'register'} ${random.below(12)}`;
-  const find = (transaction: Transaction) => transaction.find(things, 'name', key);
+  const find = (transaction: Transaction) => transaction.of(things).find('name', key);
   const add = (transaction: Transaction): Seen => ({
-    sees: 0, revision: transaction.insert(things, { name: key, by }).revision,
+    sees: 0, revision: transaction.of(things).insert({ name: key, by }).revision,
   });
   if (draw < 45) return { kind: 'add', key, run: () => write(add) };
   if (draw < 60) {
@@ -165,9 +165,9 @@ function choose(random: Generator, by: string): Operation {
     const run = () => write((transaction) => {
       const holder = find(transaction);
       if (holder === undefined) throw new Refusal(0);
-      transaction.remove(things, holder.id);
+      transaction.of(things).remove(holder.id);
       // A removal does not name its operation, so a record in the same commit does.
-      const { revision } = transaction.insert(things, { name: `removed by ${by}`, by });
+      const { revision } = transaction.of(things).insert({ name: `removed by ${by}`, by });
       return { sees: holder.revision, revision };
     });
     return { kind: 'remove', key, run };
@@ -176,7 +176,7 @@ function choose(random: Generator, by: string): Operation {
     const run = () => write((transaction) => {
       const found = find(transaction);
       if (found === undefined) return add(transaction);
-      return { sees: found.revision, revision: transaction.replace(things, found.id, { name: key, by }).revision };
+      return { sees: found.revision, revision: transaction.of(things).replace(found.id, { name: key, by }).revision };
     });
     return { kind: 'set', key, run };
   }

@@ -39,7 +39,7 @@ const answers: { readonly [line: string]: () => Promise<string | number> } = {
   },
   async write() {
     try {
-      await store.write((tx) => tx.insert(records, person(`p${records.size + 1}`)));
+      await store.write((tx) => tx.of(records).insert(person(`p${records.size + 1}`)));
       return records.size;
     } catch (error) {
       if (error instanceof CairnError) return error.code;

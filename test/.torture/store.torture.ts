@@ -121,18 +121,18 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     const first = await start();
     const insert = (): Promise<unknown> =>
       first.store.write((tx) => {
-        for (let n = 0; n < 10; n += 1) tx.insert(first.notes, { person: n, text: 'x'.repeat(400) });
+        for (let n = 0; n < 10; n += 1) tx.of(first.notes).insert({ person: n, text: 'x'.repeat(400) });
       });
     let refused: unknown;
     while (refused === undefined) await insert().catch((error: unknown) => (refused = error));
     assert.ok(refused instanceof Error && 'code' in refused && refused.code === 'storage_full', String(refused));
     const filled = first.notes.size;
-    for (let id = 1; id <= 200; id += 1) await first.store.write((tx) => tx.remove(first.notes, id));
+    for (let id = 1; id <= 200; id += 1) await first.store.write((tx) => tx.of(first.notes).remove(id));
     assert.equal(first.notes.size, filled - 200);
     await assert.rejects(insert(), { code: 'storage_full' });
     // As if it were killed: it starts without more room, and goes on when there is.
     rmSync(join(directory, 'data', 'lock'));
-    const late = first.store.write((tx) => tx.remove(first.notes, 201));
+    const late = first.store.write((tx) => tx.of(first.notes).remove(201));
     await assert.rejects(late, { code: 'outcome_unknown' });
     await first.store.close();
     rmSync(join(directory, 'data', 'lock'), { force: true });
@@ -140,7 +140,7 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     assert.equal(second.notes.size, filled - 200);
     rmSync(join(directory, 'ballast'));
     await delay(1100);
-    await second.store.write((tx) => tx.insert(second.notes, { person: 1, text: 'x' }));
+    await second.store.write((tx) => tx.of(second.notes).insert({ person: 1, text: 'x' }));
     assert.equal(second.store.status().state, 'writable');
     await second.store.close();
     const third = await start();

@@ -39,7 +39,7 @@ import {
 import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import { viewsOf } from '../format/snapshot.ts';
-import type { Figure, PublishedChange } from '../store.ts';
+import type { Figure, RecordChange } from '../store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import {
   ClusterError,
@@ -436,7 +436,7 @@ export class SharedLog implements CommitLog {
     return count;
   }
 
-  #apply(group: ReadGroup): PublishedChange[] {
+  #apply(group: ReadGroup): RecordChange[] {
     return Array.from(changesOf(group), ([change, sequence]) => {
       const name = Array.isArray(change) && change[0];
       if (typeof name === 'string' && isCollectionName(name)) tableOf(this.#tables, name);

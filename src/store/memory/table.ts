@@ -5,7 +5,8 @@ import {
   type Collection,
   type TableDefinition,
   type MisfitCause,
-  type PublishedChange,
+  type RecordChange,
+  type Referring,
   type StoredRecord,
   type View,
 } from '../store.ts';
@@ -16,7 +17,7 @@ import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
 
 /** A change of one record that a transaction makes. */
-export interface TableChange extends PublishedChange {
+export interface TableChange extends RecordChange {
   readonly collection: AnyTable;
   /** The id that the next new record would have had. */
   readonly nextId: number;
@@ -133,14 +134,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return found;
   }
 
-  /** The record with the lowest id of those that have this key in a group index. */
-  oldestPending(index: string, key: Key): R | undefined {
-    const [found] = this.#recordsWith(this.#of(this.#groups, index), key, 'pending');
-    return found;
-  }
-
-  membersPending(index: string, key: Key): R[] {
-    return [...this.#recordsWith(this.#of(this.#groups, index), key, 'pending')];
+  /** The records with this key in a group index, as the batch leaves them. */
+  referringPending(index: string, key: Key): Referring<R> {
+    const group = this.#of(this.#groups, index);
+    return {
+      countAtMost: group.count(key),
+      [Symbol.iterator]: () => this.#recordsWith(group, key, 'pending'),
+    };
   }
 
   /** How many records have this key, published or pending. Changed records may count twice. */

@@ -4,7 +4,9 @@ import type { ReadGroup } from '../log.ts';
 import {
   UniqueKeyError,
   type Collection,
-  type PublishedChange,
+  type RecordChange,
+  type Records,
+  type Referring,
   type StoredRecord,
   type Transaction,
   type Unstored,
@@ -24,6 +26,8 @@ export class TableTransaction implements Transaction {
   /** That of the commit, which becomes the revision of every record that it writes. */
   readonly sequence: number;
   #encoded = '';
+  #onChange: ((change: RecordChange) => void) | undefined;
+  #onCommit: (() => void)[] | undefined;
 
   constructor(sequence: number) {
     this.sequence = sequence;
@@ -42,81 +46,88 @@ export class TableTransaction implements Transaction {
     return isOrdinary && (inserts || !removes);
   }
 
-  get<R extends StoredRecord>(collection: Collection<R>, id: number): R | undefined {
-    return this.#table(collection).getPending(id);
+  of<R extends StoredRecord>(collection: Collection<R>): Records<R> {
+    invariant(collection instanceof Table, 'a collection that this store did not make');
+    return new TableRecords(this, collection);
   }
 
-  find<R extends StoredRecord>(
-    collection: Collection<R>,
-    index: string,
-    key: string,
-  ): R | undefined {
-    return this.#table(collection).findPending(index, key);
+  onChange(listener: (change: RecordChange) => void): void {
+    this.#onChange = listener;
   }
 
-  members<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): R[] {
-    return this.#table(collection).membersPending(index, key);
+  onCommit(listener: () => void): void {
+    (this.#onCommit ??= []).push(listener);
   }
 
-  oldest<R extends StoredRecord>(
-    collection: Collection<R>,
-    index: string,
-    key: Key,
-  ): R | undefined {
-    return this.#table(collection).oldestPending(index, key);
+  /** Calls the listeners of the commit, which is published. */
+  committed(): void {
+    for (const listener of this.#onCommit ?? []) listener();
   }
 
-  countAtMost<R extends StoredRecord>(collection: Collection<R>, index: string, key: Key): number {
-    return this.#table(collection).countAtMost(index, key);
-  }
-
-  insert<R extends StoredRecord>(
-    collection: Collection<R>,
-    record: Unstored<R>,
-    id = this.#table(collection).nextPendingId,
-  ): R {
-    const isFree = this.get(collection, id) === undefined;
-    invariant(isFree, `there is a record ${id} in ${collection.name} already`);
-    if (!isCount(id + 1)) {
-      const message = `Cannot write to ${collection.name}: it has no more ids to give`;
-      throw new CairnError('storage_full', message);
-    }
-    return this.#put(collection, id, record);
-  }
-
-  replace<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
-    const known = this.get(collection, id) !== undefined;
-    invariant(known, `there is no record ${id} in ${collection.name} to replace`);
-    return this.#put(collection, id, record);
-  }
-
-  remove<R extends StoredRecord>(collection: Collection<R>, id: number): void {
-    if (this.get(collection, id) === undefined) return;
-    this.#change(this.#table(collection), id, undefined);
-  }
-
-  #put<R extends StoredRecord>(collection: Collection<R>, id: number, record: Unstored<R>): R {
-    const table = this.#table(collection);
-    const stored = complete<R>(id, this.sequence, record);
-    const index = table.indexWithKeyOf(id, stored);
-    if (index !== undefined) throw new UniqueKeyError(table.name, index);
-    this.#change(table, id, stored);
-    return stored;
-  }
-
-  #change<R extends StoredRecord>(table: Table<R>, id: number, record: R | undefined): void {
-    const [before, nextId] = [table.getPending(id), table.nextPendingId];
+  /** Makes a change: puts the record, or removes it where it is `undefined`. */
+  change<R extends StoredRecord>(table: Table<R>, id: number, record: R | undefined): void {
+    const before = table.getPending(id);
+    const nextId = table.nextPendingId;
     table.putPending(id, record);
     const { sequence } = this;
-    this.changes.push({ collection: table, id, record, before, nextId, sequence });
+    const change = { collection: table, id, record, before, nextId, sequence };
+    this.changes.push(change);
     const separator = this.#encoded === '' ? '[' : ',';
     this.#encoded += `${separator}["${table.name}",${JSON.stringify(record ?? id)}]`;
+    this.#onChange?.(change);
+  }
+}
+
+/** The records of a table in a transaction. */
+class TableRecords<R extends StoredRecord> implements Records<R> {
+  readonly #transaction: TableTransaction;
+  readonly #records: Table<R>;
+
+  constructor(transaction: TableTransaction, table: Table<R>) {
+    this.#transaction = transaction;
+    this.#records = table;
   }
 
-  #table<R extends StoredRecord>(collection: Collection<R>): Table<R> {
-    invariant(this.isOpen, 'a transaction is used after its work has returned');
-    invariant(collection instanceof Table, 'a collection that this store did not make');
-    return collection;
+  get(id: number): R | undefined {
+    return this.#table.getPending(id);
+  }
+
+  find(index: string, key: string): R | undefined {
+    return this.#table.findPending(index, key);
+  }
+
+  referring(index: string, key: Key): Referring<R> {
+    return this.#table.referringPending(index, key);
+  }
+
+  insert(record: Unstored<R>, id = this.#table.nextPendingId): R {
+    const { name } = this.#table;
+    invariant(this.get(id) === undefined, `there is a record ${id} in ${name} already`);
+    if (isCount(id + 1)) return this.#put(id, record);
+    throw new CairnError('storage_full', `Cannot write to ${name}: it has no more ids to give`);
+  }
+
+  replace(id: number, record: Unstored<R>): R {
+    const isKnown = this.get(id) !== undefined;
+    invariant(isKnown, `there is no record ${id} in ${this.#table.name} to replace`);
+    return this.#put(id, record);
+  }
+
+  remove(id: number): void {
+    if (this.get(id) !== undefined) this.#transaction.change(this.#table, id, undefined);
+  }
+
+  get #table(): Table<R> {
+    invariant(this.#transaction.isOpen, 'a transaction is used after its work has returned');
+    return this.#records;
+  }
+
+  #put(id: number, record: Unstored<R>): R {
+    const stored = complete<R>(id, this.#transaction.sequence, record);
+    const index = this.#table.indexWithKeyOf(id, stored);
+    if (index !== undefined) throw new UniqueKeyError(this.#table.name, index);
+    this.#transaction.change(this.#table, id, stored);
+    return stored;
   }
 }
 
@@ -142,7 +153,7 @@ export function applyChange(
   change: JsonValue,
   sequence: number,
   tables: ReadonlyMap<string, AnyTable>,
-): PublishedChange | Misfit {
+): RecordChange | Misfit {
   if (!Array.isArray(change)) return { problem: 'a change is not a pair' };
   const [name, value] = change;
   const table = typeof name === 'string' ? tables.get(name) : undefined;

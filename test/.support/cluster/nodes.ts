@@ -78,7 +78,7 @@ export function makeNode(members: readonly string[], options: NodeOptions = {}):
   const node: Node = {
     store, things, notices, failures,
     keysSeen: '',
-    add: (name) => store.write((transaction) => transaction.insert(things, { name })),
+    add: (name) => store.write((transaction) => transaction.of(things).insert({ name })),
     names: () => things.view().blocks.flat().map(({ name }) => name),
     close: () => store.close(),
   };

@@ -33,7 +33,7 @@ export async function stoppedAfter(work: Work, before: Content = new Map()): Pro
 }
 
 export const write = (...names: string[]) => async ({ store, people }: Opened): Promise<void> => {
-  for (const name of names) await store.write((tx) => tx.insert(people, person(name)));
+  for (const name of names) await store.write((tx) => tx.of(people).insert(person(name)));
 };
 
 /** Five commits: two in the snapshots, three in the journal. */
@@ -82,7 +82,7 @@ function* changes(bytes: Buffer, step: number): Generator<Buffer, void, undefine
 export async function damageAfterStop(step: number): Promise<number> {
   const content = await stoppedAfter(async (opened) => {
     await write('a', 'b')(opened);
-    await opened.store.write((tx) => tx.insert(opened.notes, { person: 1, text: 'x' }));
+    await opened.store.write((tx) => tx.of(opened.notes).insert({ person: 1, text: 'x' }));
   });
   let refusals = 0;
   for (const [name, bytes] of content) {

@@ -41,7 +41,7 @@ export const writingPeople: Trial = {
     const opened = makeStore({ ...small, files: disk });
     const { store, people } = opened;
     const [written, refused] = [['first'], [] as string[]];
-    const insert = (name: string): Promise<Person> => store.write((tx) => tx.insert(people, person(name)));
+    const insert = (name: string): Promise<Person> => store.write((tx) => tx.of(people).insert(person(name)));
     let last = 0;
     const write = async (outcomes: Outcomes): Promise<void> => {
       const name = `w${(last += 1)}`;

@@ -7,7 +7,7 @@ const { store, notes, notices } = await startStore();
 async function insertSome(): Promise<string> {
   try {
     await store.write((tx) => {
-      for (let n = 0; n < 1000; n += 1) tx.insert(notes, { person: n, text: `${notes.size + n}`.padEnd(400) });
+      for (let n = 0; n < 1000; n += 1) tx.of(notes).insert({ person: n, text: `${notes.size + n}`.padEnd(400) });
     });
     return 'inserted';
   } catch (error) {
@@ -22,7 +22,7 @@ const filled = notes.size;
 
 while (notes.size > 0) {
   await store.write((tx) => {
-    for (const { id } of notes.latest(1000)) tx.remove(notes, id);
+    for (const { id } of notes.latest(1000)) tx.of(notes).remove(id);
   });
 }
 

@@ -168,11 +168,11 @@ function step(opened: Opened, next: () => number, called: number): { entry: Obse
   const writing = store.write((tx) => {
     entry.order = orders += 1;
     entry.seen = work({
-      get: (each) => tx.get(people, each),
-      find: (email) => tx.find(people, 'email', email),
-      insert: (record) => tx.insert(people, record),
-      replace: (each, record) => tx.replace(people, each, record),
-      remove: (each) => tx.remove(people, each),
+      get: (each) => tx.of(people).get(each),
+      find: (email) => tx.of(people).find('email', email),
+      insert: (record) => tx.of(people).insert(record),
+      replace: (each, record) => tx.of(people).replace(each, record),
+      remove: (each) => tx.of(people).remove(each),
     });
   });
   const done = writing.catch((error: unknown) => {

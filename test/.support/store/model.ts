@@ -40,7 +40,7 @@ export const peopleAndNotes: MakeSubject = (options) => {
     store: opened.store,
     state: () => stateOf(opened),
     write: (next) => randomWrite(opened, next),
-    append: () => opened.store.write((tx) => tx.insert(opened.people, person('after'))),
+    append: () => opened.store.write((tx) => tx.of(opened.people).insert(person('after'))),
     pass: opened.pass,
   };
 };
@@ -94,14 +94,15 @@ export async function randomWrite(opened: Opened, next: () => number): Promise<n
   const name = `p${Math.floor(next() * 1e9)}`;
   const text = (next() < 0.1 ? 'long äöü '.repeat(200) : 'short ') + name;
   return store.write((tx) => {
-    if (choice < 0.4) return tx.insert(people, person(name)).revision;
-    if (choice < 0.6) return tx.insert(notes, { person: pick, text }).revision;
-    if (choice < 0.7 && tx.get(people, pick) !== undefined) return tx.replace(people, pick, person(name)).revision;
-    if (choice < 0.9 && tx.get(people, pick) !== undefined) {
-      tx.remove(people, pick);
-      for (const note of tx.members(notes, 'person', pick)) tx.remove(notes, note.id);
+    if (choice < 0.4) return tx.of(people).insert(person(name)).revision;
+    if (choice < 0.6) return tx.of(notes).insert({ person: pick, text }).revision;
+    const isThere = tx.of(people).get(pick) !== undefined;
+    if (choice < 0.7 && isThere) return tx.of(people).replace(pick, person(name)).revision;
+    if (choice < 0.9 && isThere) {
+      tx.of(people).remove(pick);
+      for (const note of [...tx.of(notes).referring('person', pick)]) tx.of(notes).remove(note.id);
     }
-    return tx.insert(notes, { person: pick, text }).revision;
+    return tx.of(notes).insert({ person: pick, text }).revision;
   });
 }
 
