@@ -55,11 +55,6 @@ export interface Route<B = unknown> {
    */
   readonly pages?: 'own' | 'allowed';
   /**
-   * Where a browser that has not signed in is redirected. Present if browsers get a page
-   * from this route.
-   */
-  readonly signInAt?: string | undefined;
-  /**
    * Further statuses of refusals, which do not follow from the other columns
    * (`statusesOf`).
    */
@@ -159,14 +154,3 @@ export const idSchema: JsonObject = {
   minimum: 1,
   maximum: Number.MAX_SAFE_INTEGER,
 };
-
-/**
- * Whether the caller wants a page, where the route has one: its `Accept` names HTML, as
- * that of a browser does, and not JSON. No other route has a choice, so `Accept` does not
- * matter there (RFC 9110 §12.4.1).
- */
-export function wantsPage({ signInAt }: Route, { fields }: Request): boolean {
-  if (signInAt === undefined) return false;
-  const accept = (fields.get('accept') ?? '').toLowerCase();
-  return accept.includes('text/html') && !accept.includes('application/json');
-}

@@ -113,7 +113,6 @@ function operation(operationId: string, route: Route): JsonObject {
     responses: {
       [reply.status]: success(route),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
-      ...(route.signInAt !== undefined && { 303: redirected, 304: unchanged(route) }),
       ...Object.fromEntries(refusals),
     },
   };
@@ -122,7 +121,7 @@ function operation(operationId: string, route: Route): JsonObject {
 /** The tags of operations on no collection. */
 const tags = new Map(
   Object.entries({
-    'sign-in': { ...signInRoutes, ...accountRoutes(true, {}) },
+    'sign-in': { ...signInRoutes, ...accountRoutes(true) },
     server: serverRoutes,
   }).flatMap(([tag, table]) => Object.keys(table).map((operationId) => [operationId, tag])),
 );
@@ -208,19 +207,18 @@ function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): J
 }
 
 function success(route: Route): JsonObject {
-  const { reply, signInAt } = route;
-  const { description, schema, mediaType, headers = [] } = reply;
-  const content = {
-    ...(schema && { [mediaType ?? 'application/json']: { schema } }),
-    ...(signInAt !== undefined && { 'text/html': { schema: text } }),
+  const { description, schema, mediaType = 'application/json', headers = [] } = route.reply;
+  // Of lists that embed, only pages have a version.
+  const isList = embeds(route) && !route.path.includes('{id}');
+  const described = {
+    ...headersOf(headers),
+    ...(isList && headersOf(['ETag'], { required: false })),
   };
-  // Of the two, only the page has a version.
-  const ofVersion = headersOf(['ETag'], { required: false });
-  const ofPage = signInAt === undefined ? {} : ofVersion;
-  // Of lists that embed, only pages have one.
-  const ofList = embeds(route) && !route.path.includes('{id}') ? ofVersion : {};
-  const described = { ...ofPage, ...headersOf(headers), ...ofList };
-  return { description, headers: described, ...(schema && { content }) };
+  return {
+    description,
+    headers: described,
+    ...(schema && { content: { [mediaType]: { schema } } }),
+  };
 }
 
 /** Returns the response 304, which names the version and its place as 200 does. */
@@ -313,13 +311,6 @@ const requestIdHeader: JsonObject = {
   description: 'The id of this request, which is also in the server log.',
   required: true,
   schema: text,
-};
-const redirected = {
-  description: 'A browser has to sign in at this path first.',
-  headers: {
-    ...headersOf([]),
-    Location: { description: 'The path of the page.', required: true, schema: text },
-  },
 };
 
 /**

@@ -1,5 +1,5 @@
 import { authorize, type Principal } from '../auth/access.ts';
-import { CairnError, problems } from '../base/errors.ts';
+import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/content-type.ts';
@@ -9,8 +9,8 @@ import type { Handle, Reply, Request } from '../http/message.ts';
 import { Router, type Match } from '../http/router.ts';
 import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
-import { checkNoVersion, noContent } from './replies.ts';
-import { parseId, wantsPage, type Call, type Endpoint, type Route } from './call.ts';
+import { checkNoVersion, noContent, redirectTo } from './replies.ts';
+import { parseId, type Call, type Endpoint, type Route } from './call.ts';
 import { createUnknownPath, type UnknownPath } from './unknown-path.ts';
 
 export interface PipelineOptions extends Authenticators {
@@ -37,11 +37,8 @@ export function createPipeline(options: PipelineOptions): Handle {
     try {
       return answer(request, match, options);
     } catch (error) {
-      if (confirm === undefined || !isUnknownHere(error))
-        return redirectToSignIn(error, request, match);
-      return confirm()
-        .then(() => answer(request, match, options))
-        .catch((again: unknown) => redirectToSignIn(again, request, match));
+      if (confirm === undefined || !isUnknownHere(error)) throw error;
+      return confirm().then(() => answer(request, match, options));
     }
   };
 }
@@ -64,7 +61,7 @@ function answerUnknown(
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();
   // The paths in the page are relative, so they need the slash after the base path.
-  if (request.target === '') return noContent(['Location', `${request.basePath}/`], 303);
+  if (request.target === '') return redirectTo(`${request.basePath}/`);
   throw unknownPath(request);
 }
 
@@ -144,19 +141,4 @@ function otherMethod(request: Request, allow: string, { allowedOrigins }: Pipeli
   const supported = allow.replace(/, (\w+)$/, ' and $1');
   const message = `Method not allowed: this path supports ${supported}`;
   throw new CairnError('method_not_allowed', message, { fields: ['Allow', allow] });
-}
-
-/**
- * Redirects a browser that has to sign in first to the page. @throws `error` for any other
- * caller
- */
-function redirectToSignIn(error: unknown, request: Request, match: Known): Reply {
-  const mustSignIn = error instanceof CairnError && [401, 403].includes(problems[error.code][0]);
-  if (mustSignIn && match.kind === 'found') {
-    const { route } = match.value;
-    if (wantsPage(route, request)) {
-      return noContent(['Location', `${request.basePath}${route.signInAt}`], 303);
-    }
-  }
-  throw error;
 }

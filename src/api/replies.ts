@@ -64,8 +64,12 @@ export function eventStream(body: Reply['body']): Reply {
   return { status: 200, fields, body, isEndless: true };
 }
 
-export function noContent(fields: readonly string[] = [], status: 204 | 201 | 303 = 204): Reply {
-  return { status, fields: [...unstored, ...fields], body: undefined };
+export function noContent(fields: readonly string[] = []): Reply {
+  return { status: 204, fields: [...unstored, ...fields], body: undefined };
+}
+
+export function redirectTo(path: string): Reply {
+  return { status: 303, fields: [...unstored, 'Location', path], body: undefined };
 }
 
 /** Returns problem details (RFC 9457) for an error, with the fields that belong to it. */

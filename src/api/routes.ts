@@ -37,8 +37,6 @@ export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly passwordLengthMin?: number | undefined;
-  /** Whether there is a page for browsers; true if absent. */
-  readonly page?: boolean | undefined;
 }
 
 /** Signing in and out. */
@@ -75,7 +73,7 @@ export const signInRoutes = {
 
 /** Returns the routes of the caller's own account, of a server with or without items. */
 // prettier-ignore
-export const accountRoutes = (hasItems: boolean, { page = true }: RouteOptions) => ({
+export const accountRoutes = (hasItems: boolean) => ({
   me: {
     method: 'GET', path: '/me', access: 'user', conditional: true,
     summary: 'Read your own user record',
@@ -84,13 +82,10 @@ export const accountRoutes = (hasItems: boolean, { page = true }: RouteOptions) 
   },
   dashboard: {
     method: 'GET', path: '/dashboard', access: 'session',
-    signInAt: page ? '/' : undefined,
     summary: 'Read an overview for the signed-in user',
     reply: content(
       200, `Your record, counts, ${hasItems ? 'the latest items, ' : ''}your session.`, dashboardSchema(hasItems),
     ),
-    // The page that a browser gets has a version.
-    refusals: [412],
   },
   listSessions: {
     method: 'GET', path: '/sessions', access: 'user',
@@ -293,7 +288,7 @@ export function routeTable(
   }
   const services = {
     ...signInRoutes,
-    ...accountRoutes(collections.includes(items), options),
+    ...accountRoutes(collections.includes(items)),
     ...serverRoutes,
   };
   for (const [operationId, route] of Object.entries(services)) table.set(operationId, route);

@@ -26,8 +26,8 @@ import {
   shown,
   unstoredReply,
 } from './replies.ts';
-import { bind, parseId, wantsPage, type Call, type Endpoint, type Handler } from './call.ts';
-import { accountRoutes, serverRoutes, signInRoutes, type RouteOptions } from './routes.ts';
+import { bind, parseId, type Call, type Endpoint } from './call.ts';
+import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
 
 /** What the handlers need of the app. */
 export interface Services {
@@ -38,8 +38,6 @@ export interface Services {
   readonly collections: readonly CollectionResource[];
   readonly feed: ChangeFeed;
   readonly epoch: () => string;
-  /** Answers with the page for browsers. Absent: the app has none. */
-  readonly page: Handler | undefined;
   /** Returns the OpenAPI document as JSON text. */
   readonly description: () => Promise<FixedContent>;
   /** Returns the state of the server and its store: a `Status`, as JSON text. */
@@ -52,11 +50,11 @@ export interface Services {
 export type Unready = 'draining' | 'store_failed' | 'storage_full' | 'store_unavailable';
 
 /** Returns the endpoints that belong to no collection. */
-export function serviceEndpoints(services: Services, options: RouteOptions): Endpoint[] {
+export function serviceEndpoints(services: Services): Endpoint[] {
   const itemsResource = services.collections.find(({ declaration }) => declaration === items);
   return [
     ...signInEndpoints(services),
-    ...accountEndpoints(services, itemsResource, options),
+    ...accountEndpoints(services, itemsResource),
     ...serverEndpoints(services),
   ];
 }
@@ -112,13 +110,12 @@ function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
 }
 
 function accountEndpoints(
-  { records, sessions, page, epoch }: Services,
+  { records, sessions, epoch }: Services,
   itemsResource: CollectionResource | undefined,
-  options: RouteOptions,
 ): Endpoint[] {
   const writeDashboard = dashboardWriter(records, sessions, itemsResource);
   const writeUser = representationWriter(userFields);
-  return bind(accountRoutes(itemsResource !== undefined, options), {
+  return bind(accountRoutes(itemsResource !== undefined), {
     me({ request, principal }) {
       const { userId } = requireUser(principal);
       if (principal === localAdministrator) throw nobodySignsIn;
@@ -129,10 +126,8 @@ function accountEndpoints(
       return shown(200, tag, writeUser(user), location);
     },
 
-    dashboard(call) {
-      const { request, route, principal } = call;
+    dashboard({ principal }) {
       invariant(principal.kind === 'session', 'the route requires a session');
-      if (page !== undefined && wantsPage(route, request)) return page(call);
       return unstoredReply(200, writeDashboard(principal));
     },
 

@@ -22,16 +22,15 @@ import type { CompleteOptions } from './options.ts';
 
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
-  services: Data & Omit<Services, 'page' | 'description' | 'epoch' | 'status'>,
+  services: Data & Omit<Services, 'description' | 'epoch' | 'status'>,
   minutes: Minutes,
   listPool: ListPool,
   complete: CompleteOptions,
 ): Endpoint[] {
-  const { settings, page } = complete;
+  const { settings } = complete;
   const { store, users, collections } = services;
   const options = {
     ...settings,
-    page,
     epoch: () => store.epoch,
     listPool,
     recordsOf(name: string) {
@@ -41,12 +40,10 @@ export function endpointsOf(
     },
   };
   const declarations = collections.map(({ declaration }) => declaration);
-  const pages = page === false ? [] : pageEndpoints(settings.auth === 'none');
   let description: Promise<FixedContent> | undefined;
   const all: Services = {
     ...services,
     epoch: options.epoch,
-    page: pages.find(({ route }) => route.path === '/')?.handle,
     status: statusOf(store, minutes, complete),
     description: () => (description ??= describe(declarations, options)),
   };
@@ -59,8 +56,8 @@ export function endpointsOf(
         ...batchEndpoints(collection, resource),
       ];
     }),
-    ...serviceEndpoints(all, options),
-    ...pages,
+    ...serviceEndpoints(all),
+    ...(complete.page === false ? [] : pageEndpoints(settings.auth === 'none')),
   ];
 }
 

@@ -53,7 +53,7 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
 
 // prettier-ignore
 const fixedFields = [
-  'Cache-Control', 'no-cache', 'Vary', 'Accept, Accept-Encoding, Cookie',
+  'Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding',
   'Content-Security-Policy', contentSecurityPolicy,
   'X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer',
   'Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin',

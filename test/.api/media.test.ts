@@ -37,13 +37,17 @@ test('RFC 9110 §14.5: PUT with Content-Range is refused', async (t) => {
 });
 
 test('RFC 9110 §12.4.1: whatever Accept says, an API without a choice answers in JSON', async (t) => {
-  const { as } = await openTestApp(t);
+  const { ask, as, cookie } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
+  const browser = await cookie('admin');
   for (const accept of ['text/html', 'application/json;q=0', '*/*;q=0', 'nonsense', '']) {
     const answer = await admin('GET', '/items/1', { fields: { accept } });
     assert.deepEqual([answer.status, answer.field('content-type')], [200, 'application/json'], accept);
     assert.equal(answer.field('vary'), 'Authorization, Cookie, Prefer');
+    const dashboard = await ask('GET', '/dashboard', { fields: { accept, cookie: browser } });
+    assert.deepEqual([dashboard.status, dashboard.field('content-type')], [200, 'application/json'], accept);
+    assert.equal((await ask('GET', '/dashboard', { fields: { accept } })).status, 401, accept);
   }
 });
 

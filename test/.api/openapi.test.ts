@@ -205,14 +205,6 @@ test('the document has the form of an Idempotency-Key, which the server checks',
   }
 });
 
-test('the dashboard is described as what a browser gets, too, unless there is no page', () => {
-  const { responses } = Object(resolve(document, '#/paths/~1dashboard/get'));
-  assert.deepEqual(Object.keys(responses['200'].content), ['application/json', 'text/html']);
-  assert.equal(responses['303'].headers.Location.required, true);
-  const bare = Object(openApi(routeTable(undefined, { page: false }), version)).paths['/dashboard'].get.responses;
-  assert.deepEqual([Object.keys(bare['200'].content), bare['303']], [['application/json'], undefined]);
-});
-
 test('every response has the id of its request', () => {
   const responses = all.filter(([way]) => /\/responses\/\w+$/.test(way)).map(([, response]) => response);
   assert.ok(responses.length > 100);

@@ -105,7 +105,7 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await look('keys');
   await browser.click('#keys button');
   await browser.run('window.onbeforeunload = null');
-  await browser.open(`${server.url}/dashboard#nothing`);
+  await browser.open(`${server.url}/#nothing`);
   await idle();
   await look('nowhere');
 });

@@ -89,7 +89,7 @@ visitTest('signing out leaves no data of the person, not even behind the back bu
   await browser.back();
   await shows('Sign in to Cairn', '#sign-in');
   assert.equal(await browser.run('return document.body.innerText.includes("Thing")'), false);
-  await browser.open(`${server.url}/dashboard`);
+  await browser.open(`${server.url}/`);
   await shows('Sign in to Cairn', '#sign-in');
   assert.equal(await browser.run('return location.pathname'), '/');
 });
@@ -100,7 +100,7 @@ visitTest('a tab notices when another one signs out or signs in as another user'
   const { browser, server, shows, idle } = visit;
   await visit.signIn('#items');
   const first = await browser.openTab();
-  await browser.open(`${server.url}/dashboard`);
+  await browser.open(`${server.url}/`);
   await shows('Ada Lovelace', '#who');
   await browser.click('#who');
   await browser.click('#sign-out');
