@@ -21,7 +21,7 @@ import { logError, type Observer } from '../log/log.ts';
 import { Minutes } from '../log/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
-import type { ClusterNode } from './cluster.ts';
+import type { ClusterNode } from '../options/cluster/node.ts';
 import { openData, openFeed, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
@@ -103,7 +103,8 @@ export async function openApp(
     for (const observer of observers) observer.security(event, details);
   };
   const cluster =
-    complete.cluster && (await import('./cluster.ts')).joinCluster(complete.cluster, complete);
+    complete.cluster &&
+    (await import('../options/cluster/node.ts')).joinCluster(complete.cluster, complete);
   const data = openData(complete, audit, cluster);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {

@@ -29,7 +29,7 @@ import { logError } from '../log/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore, type OpenStore } from '../store/open-store.ts';
-import type { ClusterNode } from './cluster.ts';
+import type { ClusterNode } from '../options/cluster/node.ts';
 import type { CompleteOptions } from './options.ts';
 
 /** The store with every collection registered, and the services that work on it. */

@@ -10,7 +10,7 @@ import {
   type Given,
   type SecretName,
 } from '../config/read.ts';
-import type { ClusterTools } from './cluster.ts';
+import type { ClusterTools } from '../options/cluster/tools.ts';
 
 /** One command: its name, what it accepts, and what it does. */
 export interface Command {
@@ -92,7 +92,7 @@ export async function clusterOf(
   const cluster = readCluster(call.given);
   if (cluster === undefined) return undefined;
   const secret = readSecret('CAIRN_SECRET', call.given);
-  return (await import('./cluster.ts')).openTools(cluster, secret, declared);
+  return (await import('../options/cluster/tools.ts')).openTools(cluster, secret, declared);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
+import { serialiseKeyRing } from '../auth/keys.ts';
 import { reasonOf, type ExitCode } from '../base/errors.ts';
 import { readSecret } from '../config/read.ts';
 import { keyFile, openData, readKeyRing } from '../app/data.ts';
@@ -32,7 +33,7 @@ import {
   type Terminal,
 } from './command.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
-import type { ClusterTools } from './cluster.ts';
+import type { ClusterTools } from '../options/cluster/tools.ts';
 import { checkDirectory, failure, ok, warning, type Finding } from './findings.ts';
 
 /** The commands for the data directory as a whole. */
@@ -189,9 +190,15 @@ async function backup(call: Call): Promise<void> {
   const copy =
     cluster === undefined
       ? await readCopy(new NodeFiles(dataDirectory(call)), settings)
-      : await cluster.read();
+      : await copyOf(cluster);
   await writeCopy(new NodeFiles(target), copy, settings);
   showCopy(call.terminal, copy, target);
+}
+
+async function copyOf(cluster: ClusterTools): Promise<Copy> {
+  const { image, ring } = await cluster.read();
+  const keys = ring && Buffer.from(serialiseKeyRing(ring));
+  return { image, alongside: new Map(keys && [[keyFile, keys]]) };
 }
 
 async function restore(call: Call): Promise<void> {

@@ -93,7 +93,7 @@ async function start(
   const tls = await loadTls(config);
   const { cluster, secret } = config;
   const place = cluster
-    ? (await import('./cluster.ts')).openTools(cluster, secret)
+    ? (await import('../options/cluster/tools.ts')).openTools(cluster, secret)
     : passwordFileIn(directory);
   const observers: Observer[] = [passwordWatcher(place, () => app.users)];
   const metrics =

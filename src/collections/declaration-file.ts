@@ -37,7 +37,7 @@ const checkFile = members({
 });
 
 /** What is served together, as an app or a file says it. */
-interface Served<C> {
+export interface Served<C> {
   readonly items?: boolean | undefined;
   readonly collections?: readonly C[] | undefined;
 }

@@ -6,8 +6,8 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { CairnError } from '../../src/base/errors.ts';
-import { Etcd, isAt, put, range, type EtcdOptions } from '../../src/store/cluster/etcd.ts';
-import { ClusterError } from '../../src/store/cluster/etcd.ts';
+import { Etcd, isAt, put, range, type EtcdOptions } from '../../src/options/cluster/etcd.ts';
+import { ClusterError } from '../../src/options/cluster/etcd.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { makeCertificate } from '../.support/http/certificates.ts';
 import { isLockedRun } from '../.support/locked.ts';

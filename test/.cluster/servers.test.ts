@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
-import { joinCluster } from '../../src/app/cluster.ts';
+import { joinCluster } from '../../src/options/cluster/node.ts';
 import { startOperations } from '../../src/app/operations.ts';
 import { completeOptions, type AppOptions } from '../../src/app/options.ts';
 import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';

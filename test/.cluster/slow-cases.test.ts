@@ -3,7 +3,7 @@ import { suite, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { userCommands } from '../../src/cli/user.ts';
-import { Etcd, isAt, put } from '../../src/store/cluster/etcd.ts';
+import { Etcd, isAt, put } from '../../src/options/cluster/etcd.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import {
   assertEqual, assertWatched, codeIs, fail, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded, startEtcd, until,

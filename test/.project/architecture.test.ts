@@ -10,7 +10,8 @@ import {
 
 /**
  * The house: a file imports from a lower floor or from its own room. A room is one of these folders with all that is
- * below it; rooms on one floor do not know each other. The store's inner rooms are held by the test for cycles.
+ * below it, or one part of the options or features; rooms on one floor do not know each other. The store's inner rooms
+ * are held by the test for cycles.
  */
 const floors: Readonly<Record<string, number>> = {
   'src/base': 1,
@@ -25,9 +26,11 @@ const floors: Readonly<Record<string, number>> = {
   'src/web': 6,
   'src/config': 6,
   'src/log': 6,
-  'src/app': 7,
-  'src/cli': 8,
-  src: 9,
+  'src/options': 7,
+  'src/features': 7,
+  'src/app': 8,
+  'src/cli': 9,
+  src: 10,
 };
 
 const lineWidthMax = 120;
@@ -75,7 +78,7 @@ const source = filesBelow('src', '.ts').map(readSource);
 const byPath = new Map(source.map((file) => [file.path, file]));
 
 test('every source file stands on a floor', () => {
-  const homeless = source.map((file) => roomOf(file.path)).filter((room) => floors[room] === undefined);
+  const homeless = source.map((file) => roomOf(file.path)).filter((room) => floorOf(room) === undefined);
   assert.deepEqual(homeless, []);
 });
 
@@ -84,7 +87,7 @@ test('imports go to a lower floor, or stay in the folder', () => {
   for (const file of source) {
     for (const target of ownImports(file)) {
       const [from, to] = [roomOf(file.path), roomOf(target)];
-      const [floorFrom, floorTo] = [floors[from] ?? 0, floors[to] ?? 0];
+      const [floorFrom, floorTo] = [floorOf(from) ?? 0, floorOf(to) ?? 0];
       if (from !== to && floorTo >= floorFrom) wrong.push(`${file.path} → ${target}`);
     }
   }
@@ -109,13 +112,13 @@ test('no import cycles, those of types included', () => {
   assert.deepEqual(findCycle(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']]])), ['b', 'c', 'b']);
 });
 
-test('what only a cluster needs is loaded by a cluster only', () => {
-  const isOfCluster = (path: string): boolean => /^src\/(store\/cluster\/.*|(app|cli)\/cluster\.ts)$/.test(path);
+test('a part of the options or features is loaded by import() alone', () => {
   const wrong: string[] = [];
-  for (const file of source.filter(({ path }) => !isOfCluster(path))) {
+  for (const file of source) {
     for (const [statement, specifier = ''] of file.text.matchAll(/^import [^;]*?from '([^']+)';/gm)) {
-      const isType = statement.startsWith('import type ');
-      if (!isType && isOfCluster(resolveImport(file, specifier))) wrong.push(`${file.path} → ${specifier}`);
+      const room = roomOf(resolveImport(file, specifier));
+      const isInside = room === roomOf(file.path) || !parts.test(room);
+      if (!isInside && !statement.startsWith('import type ')) wrong.push(`${file.path} → ${specifier}`);
     }
   }
   assert.deepEqual(wrong, []);
@@ -241,9 +244,15 @@ test('the top of the project holds what was agreed, and nothing else', () => {
   assert.ok(existsSync(join(projectDirectory, 'package-lock.json')));
 });
 
-/** `src/store` for `src/store/disk/files.ts`. */
+const parts = /^src\/(options|features)\/./;
+
+/** `src/store` for `src/store/disk/files.ts`, and `src/options/cluster` for what is below it. */
 function roomOf(path: string): string {
-  return posix.dirname(path).split('/').slice(0, 2).join('/');
+  return posix.dirname(path).split('/').slice(0, parts.test(path) ? 3 : 2).join('/');
+}
+
+function floorOf(room: string): number | undefined {
+  return floors[parts.test(room) ? posix.dirname(room) : room];
 }
 
 function resolveImport(file: SourceFile, specifier: string): string {

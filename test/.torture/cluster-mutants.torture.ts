@@ -13,58 +13,58 @@ import { projectDirectory } from '../.support/source.ts';
  */
 const mutants: readonly (readonly [string, string, string, string, string])[] = [
   [
-    'A2', 'the id of a group is not compared', 'cluster/shared-log.ts',
+    'A2', 'the id of a group is not compared', 'options/cluster/shared-log.ts',
     'if (String(groups[0]?.value)', "if (id === '' && String(groups[0]?.value)",
   ],
   [
-    'P1', 'the last group is not compared', 'cluster/shared-log.ts',
+    'P1', 'the last group is not compared', 'options/cluster/shared-log.ts',
     'const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head))',
     'const head = isAt(groupKey(this.#prefix, this.#head.sequence + 1), 0)',
   ],
   [
-    'P1', 'the groups since the former snapshot are removed', 'cluster/checkpoints.ts',
+    'P1', 'the groups since the former snapshot are removed', 'options/cluster/checkpoints.ts',
     'trimLog(this.#options, head.sequence + 1)',
     'trimLog(this.#options, moment.head.sequence + 1)',
   ],
   [
-    'A4', 'an unknown outcome is answered as a failure', 'cluster/shared-log.ts',
+    'A4', 'an unknown outcome is answered as a failure', 'options/cluster/shared-log.ts',
     "return { outcome: 'unknown', error };\n  }\n}",
     "return { outcome: 'refused', error: new CairnError('storage_full', '') };\n  }\n}",
   ],
   [
-    'A3', 'refusals are answered without a confirmation', 'cluster/shared-log.ts',
+    'A3', 'refusals are answered without a confirmation', 'options/cluster/shared-log.ts',
     'if (group.commits.length === 0) return this.#ask({ success: [] })',
     'if (group.commits.length === 0) return won',
   ],
   [
-    'W3', 'nothing looks for an event that the watch has lost', 'cluster/shared-log.ts',
+    'W3', 'nothing looks for an event that the watch has lost', 'options/cluster/shared-log.ts',
     'this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs',
     'this.#isBehind || this.#confirmedAt === -Infinity',
   ],
   [
-    'A4', 'a new epoch is taken for a new declaration', 'cluster/shared-log.ts',
+    'A4', 'a new epoch is taken for a new declaration', 'options/cluster/shared-log.ts',
     'const isSame = meta !== undefined && epochOf(meta, this.#options.kid) === this.#epoch',
     'const isSame = meta !== undefined',
   ],
   [
-    'a write that was decided', 'a new declaration ends the running nodes', 'cluster/shared-log.ts',
+    'a write that was decided', 'a new declaration ends the running nodes', 'options/cluster/shared-log.ts',
     'this.#follow(groups) === 0 && !isRedeclared',
     'this.#follow(groups) === 0',
   ],
   [
-    'A6', 'a node that writes nothing does not test the room', 'cluster/shared-log.ts',
+    'A6', 'a node that writes nothing does not test the room', 'options/cluster/shared-log.ts',
     'void this.#testRoom();', '',
   ],
   [
-    'D1', 'a field that others must write may be new', 'cluster/declaration.ts',
+    'D1', 'a field that others must write may be new', 'options/cluster/declaration.ts',
     "field['required'] === true || ", '',
   ],
   [
-    'D1', 'a reference may be new', 'cluster/declaration.ts',
+    'D1', 'a reference may be new', 'options/cluster/declaration.ts',
     "&& !areBoth(field['to']?.toString())", '',
   ],
   [
-    'fields that are optional', 'a field that is not declared is lost', '../collections/resource.ts',
+    'fields that are optional', 'a field that is not declared is lost', 'collections/resource.ts',
     '{ ...kept, ownerId', '{ ownerId',
   ],
 ];
@@ -87,7 +87,7 @@ suite('the cases of the shared log', () => {
 
   for (const [caughtBy, what, file, from, to] of mutants) {
     test(`${caughtBy} catches that ${what}`, () => {
-      const path = join(copy, 'src', 'store', file);
+      const path = join(copy, 'src', file);
       const text = readFileSync(path, 'utf8');
       assert.equal(text.split(from).length, 2, `${file} has not "${from}" once`);
       assert.equal(run(caughtBy, 120_000), 0);

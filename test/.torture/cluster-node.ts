@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
-import { ClusterError } from '../../src/store/cluster/etcd.ts';
+import { ClusterError } from '../../src/options/cluster/etcd.ts';
 import type { Transaction } from '../../src/store/store.ts';
 import { figure, makeNode } from '../.support/cluster/nodes.ts';
 import { generator, type Generator } from '../.support/random.ts';

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { CairnError } from '../../../src/base/errors.ts';
-import { ClusterError } from '../../../src/store/cluster/etcd.ts';
+import { ClusterError } from '../../../src/options/cluster/etcd.ts';
 import { startNode, type Node } from './nodes.ts';
 import { SmallEtcd, type Fault, type SmallRequest } from './small-etcd.ts';
 

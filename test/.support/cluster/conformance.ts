@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { endOf, Etcd, hasValue, isAt, put, range, remove, type KeyValue } from '../../../src/store/cluster/etcd.ts';
+import { endOf, Etcd, hasValue, isAt, put, range, remove, type KeyValue } from '../../../src/options/cluster/etcd.ts';
 
 /**
  * Checks what Cairn relies on in the JSON gateway of the etcd at `address`: the small one of the

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 
 import { systemClock, systemRandom, type Clock } from '../../../src/base/system.ts';
-import { Etcd, type EtcdOptions } from '../../../src/store/cluster/etcd.ts';
-import { SharedLog, type SharedLogOptions } from '../../../src/store/cluster/shared-log.ts';
+import { Etcd, type EtcdOptions } from '../../../src/options/cluster/etcd.ts';
+import { SharedLog, type SharedLogOptions } from '../../../src/options/cluster/shared-log.ts';
 import { openStore, type OpenStore } from '../../../src/store/open-store.ts';
 import type { AnyTable } from '../../../src/store/memory/table.ts';
 import type { Collection, StoredRecord } from '../../../src/store/store.ts';

@@ -25,9 +25,9 @@
  */
 import { crc32 } from 'node:zlib';
 import type { Random } from '../../base/system.ts';
-import { hex, parseObject } from '../format/journal.ts';
-import { newEpoch } from '../log.ts';
-import type { AnyTable } from '../memory/table.ts';
+import { hex, parseObject } from '../../store/format/journal.ts';
+import { newEpoch } from '../../store/log.ts';
+import type { AnyTable } from '../../store/memory/table.ts';
 import { joinDeclarations, type Declaration } from './declaration.ts';
 import { ClusterError, endOf, isAt, put, range, type KeyValue, type Txn } from './etcd.ts';
 import { firstHead } from './group-format.ts';

@@ -22,9 +22,15 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { isJsonObject, type JsonObject } from '../../base/json.ts';
-import { decodeLine, encodeLine, parseObject } from '../format/journal.ts';
-import { isCollectionName, isCount, tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
-import type { Image } from '../format/snapshot.ts';
+import { decodeLine, encodeLine, parseObject } from '../../store/format/journal.ts';
+import type { Image } from '../../store/format/snapshot.ts';
+import {
+  isCollectionName,
+  isCount,
+  tableOf,
+  type AnyTable,
+  type Misfit,
+} from '../../store/memory/table.ts';
 import { misfit } from './declaration.ts';
 import { ClusterError, endOf, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type Head } from './group-format.ts';

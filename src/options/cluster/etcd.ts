@@ -13,6 +13,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, FatalError, reasonOf } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
+import type { ClusterOptions } from '../../config/options.ts';
 
 /** The log that several nodes share cannot be used. The message says why, and what to do. */
 export class ClusterError extends FatalError {
@@ -20,13 +21,7 @@ export class ClusterError extends FatalError {
 }
 
 /** How to reach etcd. */
-export interface EtcdOptions {
-  /** Addresses of the members, such as `https://10.0.0.1:2379`. */
-  readonly members: readonly string[];
-  /** In PEM: the authority that signs the members' certificates, and this client's own. */
-  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  /** A user of etcd. */
-  readonly user?: { readonly name: string; readonly password: string } | undefined;
+export interface EtcdOptions extends Pick<ClusterOptions, 'members' | 'tls' | 'user'> {
   /** Called with what an operator should know. */
   readonly onNotice?: (notice: string) => void;
 }

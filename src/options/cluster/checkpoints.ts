@@ -1,7 +1,7 @@
 import { reasonOf } from '../../base/errors.ts';
+import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import type { Clock, Random } from '../../base/system.ts';
-import type { JsonObject } from '../../base/json.ts';
 import { isAt } from './etcd.ts';
 import type { Head } from './group-format.ts';
 import {

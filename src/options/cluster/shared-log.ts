@@ -27,6 +27,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, invariant } from '../../base/errors.ts';
+import { viewsOf } from '../../store/format/snapshot.ts';
 import {
   storageFull,
   won,
@@ -35,12 +36,12 @@ import {
   type CommitLog,
   type LogClient,
   type ReadGroup,
-} from '../log.ts';
-import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../memory/table.ts';
-import { applyChange, changesOf } from '../memory/transaction.ts';
-import { viewsOf } from '../format/snapshot.ts';
-import type { Figure, RecordChange } from '../store.ts';
+} from '../../store/log.ts';
+import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../../store/memory/table.ts';
+import { applyChange, changesOf } from '../../store/memory/transaction.ts';
+import type { Figure, RecordChange } from '../../store/store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
+import { misfit } from './declaration.ts';
 import {
   ClusterError,
   endOf,
@@ -53,7 +54,6 @@ import {
   type Txn,
   type TxnAnswer,
 } from './etcd.ts';
-import { misfit } from './declaration.ts';
 import { declare, epochOf, findLog, roomTest, type FoundingOptions } from './founding.ts';
 import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
 import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';

@@ -4,8 +4,8 @@
  *
  *   log/0000000000000120   {"id":"5f0c…-120","sequence":120,"commits":[[…],[…]],"crc":"89abcdef"}
  */
-import { decodeLine, encodeLine, groupBody } from '../format/journal.ts';
-import type { Group, ReadGroup } from '../log.ts';
+import { decodeLine, encodeLine, groupBody } from '../../store/format/journal.ts';
+import type { Group, ReadGroup } from '../../store/log.ts';
 
 /** Describes the last group of a log. */
 export interface Head {

@@ -1,20 +1,17 @@
-import { joinCluster, type ClusterNode } from '../app/cluster.ts';
-import { keyFile } from '../app/data.ts';
-import { completeOptions } from '../app/options.ts';
-import { serialiseKeyRing } from '../auth/keys.ts';
-import { systemClock as clock, systemRandom as random } from '../base/system.ts';
-import type { Declarations } from '../collections/declaration-file.ts';
-import type { ClusterOptions } from '../config/options.ts';
-import { ClusterError, hasValue, isAt, put, range, remove } from '../store/cluster/etcd.ts';
-import { findLog, metaOf, openMs, roomTest } from '../store/cluster/founding.ts';
-import { firstHead } from '../store/cluster/group-format.ts';
-import { writeSnapshot } from '../store/cluster/shared-snapshot.ts';
-import { newEpoch } from '../store/log.ts';
-import { openStore } from '../store/open-store.ts';
-import type { AnyTable } from '../store/memory/table.ts';
-import type { PasswordPlace } from './admin-password.ts';
-import type { Copy } from '../store/recovery/offline.ts';
-import { imageOf, type Image } from '../store/format/snapshot.ts';
+import type { KeyRing } from '../../auth/keys.ts';
+import { systemClock as clock, systemRandom as random } from '../../base/system.ts';
+import type { Declarations } from '../../collections/declaration-file.ts';
+import type { ClusterOptions } from '../../config/options.ts';
+import { errorLog } from '../../log/log.ts';
+import { imageOf, type Image } from '../../store/format/snapshot.ts';
+import { newEpoch } from '../../store/log.ts';
+import type { AnyTable } from '../../store/memory/table.ts';
+import { openStore } from '../../store/open-store.ts';
+import { ClusterError, hasValue, isAt, put, range, remove } from './etcd.ts';
+import { findLog, metaOf, openMs, roomTest } from './founding.ts';
+import { firstHead } from './group-format.ts';
+import { joinCluster, type ClusterNode } from './node.ts';
+import { writeSnapshot } from './shared-snapshot.ts';
 
 /** Reaches a cluster. Does not make one. */
 export function openTools(
@@ -22,12 +19,12 @@ export function openTools(
   secret: string | undefined,
   declared?: Partial<Declarations>,
 ): ClusterTools {
-  const options = completeOptions({ cluster, secret, ...declared });
+  const options = { secret, clock, random, log: errorLog, ...declared };
   return new ClusterTools(joinCluster(cluster, options, declared ? 'check' : 'command'));
 }
 
 /** The work of commands on a cluster. */
-export class ClusterTools implements PasswordPlace {
+export class ClusterTools {
   readonly node: ClusterNode;
 
   constructor(node: ClusterNode) {
@@ -35,14 +32,13 @@ export class ClusterTools implements PasswordPlace {
   }
 
   /** Reads all records and the key ring, as a node does that starts now. */
-  async read(): Promise<Copy> {
+  async read(): Promise<{ readonly image: Image; readonly ring: KeyRing | undefined }> {
     const { node } = this;
     const { store, tables } = await this.#open();
     const image = imageOf(tables.values(), store.epoch, store.sequence);
     const ring = node.kid === null ? await node.changeKeys((found) => found) : undefined;
     await store.close();
-    const keys = ring && Buffer.from(serialiseKeyRing(ring));
-    return { image, alongside: new Map(keys && [[keyFile, keys]]) };
+    return { image, ring };
   }
 
   /** Makes a cluster of a copy. @throws ClusterError where the prefix has one already */
@@ -75,6 +71,7 @@ export class ClusterTools implements PasswordPlace {
     await store.close();
   }
 
+  /** Keeps a password, unless another node has kept one before. Returns the one that is kept. */
   async keep(password: string) {
     const key = this.#passwordKey;
     const compare = [isAt(key, 0)];
@@ -88,6 +85,7 @@ export class ClusterTools implements PasswordPlace {
     return { password: String(found.at(-1)?.[0]?.value), where };
   }
 
+  /** Removes the password. */
   forget(): Promise<unknown> {
     return this.node.etcd.txn({ success: [remove(this.#passwordKey)] });
   }

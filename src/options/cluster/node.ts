@@ -1,27 +1,37 @@
-import { problemReply } from '../api/replies.ts';
-import { serverRoutes } from '../api/routes.ts';
+import { problemReply } from '../../api/replies.ts';
+import { serverRoutes } from '../../api/routes.ts';
 import {
   keyRingOfSecret,
   newKeyRing,
   parseKeyRing,
   serialiseKeyRing,
   type KeyRing,
-} from '../auth/keys.ts';
-import { CairnError } from '../base/errors.ts';
-import type { JsonValue } from '../base/json.ts';
-import { servedCollections } from '../collections/declaration-file.ts';
-import type { ClusterOptions } from '../config/options.ts';
-import type { Handle, Reply, Request } from '../http/message.ts';
-import { referenceIn, type Field } from '../schema/field.ts';
-import type { Declaration } from '../store/cluster/declaration.ts';
-import { Etcd, isAt, put, range } from '../store/cluster/etcd.ts';
-import { noCluster, openMs } from '../store/cluster/founding.ts';
-import { SharedLog } from '../store/cluster/shared-log.ts';
-import type { Place } from '../store/cluster/shared-snapshot.ts';
-import type { CommitLog } from '../store/log.ts';
-import type { AnyTable } from '../store/memory/table.ts';
-import type { Store } from '../store/store.ts';
-import type { CompleteOptions } from './options.ts';
+} from '../../auth/keys.ts';
+import { CairnError } from '../../base/errors.ts';
+import type { JsonValue } from '../../base/json.ts';
+import type { Clock, Random } from '../../base/system.ts';
+import { servedCollections, type Served } from '../../collections/declaration-file.ts';
+import type { CollectionDeclaration } from '../../collections/declaration.ts';
+import type { ClusterOptions } from '../../config/options.ts';
+import type { Handle, Reply, Request } from '../../http/message.ts';
+import type { Log } from '../../log/log.ts';
+import { referenceIn, type Field } from '../../schema/field.ts';
+import type { CommitLog } from '../../store/log.ts';
+import type { AnyTable } from '../../store/memory/table.ts';
+import type { Store } from '../../store/store.ts';
+import type { Declaration } from './declaration.ts';
+import { Etcd, isAt, put, range } from './etcd.ts';
+import { noCluster, openMs } from './founding.ts';
+import { SharedLog } from './shared-log.ts';
+import type { Place } from './shared-snapshot.ts';
+
+/** What a node needs of its app. */
+export interface NodeOptions extends Served<CollectionDeclaration> {
+  readonly secret?: string | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+}
 
 /** This process as a node of a cluster. */
 export interface ClusterNode extends Place {
@@ -55,7 +65,7 @@ export type NodePurpose = 'serve' | 'check' | 'command';
 /** Prepares a node. Nothing is asked before its store starts. */
 export function joinCluster(
   cluster: ClusterOptions,
-  options: CompleteOptions,
+  options: NodeOptions,
   purpose: NodePurpose = 'serve',
 ): ClusterNode {
   const { secret, clock, random, log } = options;
@@ -130,7 +140,7 @@ export function joinCluster(
 }
 
 /** What the records of the declared collections look like. */
-function declarationOf(options: CompleteOptions): Declaration {
+function declarationOf(options: NodeOptions): Declaration {
   const fields = servedCollections(options).flatMap(({ name, fields }) =>
     Object.entries(fields).map(([field, form]) => [`${name}.${field}`, formOf(form)] as const),
   );
