@@ -11,7 +11,6 @@ import { authenticate, checkLocal, type Authenticators } from './authenticate.ts
 import { patchTypes, type Body } from './body.ts';
 import { checkNoVersion, noContent, redirectTo } from './replies.ts';
 import { parseId, type Call, type Endpoint, type Route } from './call.ts';
-import { createUnknownPath, type UnknownPath } from './unknown-path.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
@@ -29,11 +28,10 @@ export function createPipeline(options: PipelineOptions): Handle {
   const router = new Router<Endpoint>(
     endpoints.map((value) => ({ method: value.route.method, pattern: value.route.path, value })),
   );
-  const unknownPath = createUnknownPath(endpoints.map(({ route }) => route));
 
   return function handle(request) {
     const match = router.match(request.method, request.target);
-    if (match.kind === 'not-found') return answerUnknown(request, unknownPath, options);
+    if (match.kind === 'not-found') return answerUnknown(request, options);
     try {
       return answer(request, match, options);
     } catch (error) {
@@ -52,17 +50,13 @@ function isUnknownHere(error: unknown): boolean {
 type Known = Exclude<Match<Endpoint>, { readonly kind: 'not-found' }>;
 
 /** Answers what names no route. @throws CairnError `not_found` for an unknown path */
-function answerUnknown(
-  request: Request,
-  unknownPath: UnknownPath,
-  options: PipelineOptions,
-): Reply {
+function answerUnknown(request: Request, options: PipelineOptions): Reply {
   if (!options.required) checkLocal(request);
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();
   // The paths in the page are relative, so they need the slash after the base path.
   if (request.target === '') return redirectTo(`${request.basePath}/`);
-  throw unknownPath(request);
+  throw new CairnError('not_found', 'Cannot find the path: no route has it');
 }
 
 /** Takes a request through the pipeline. @throws CairnError */

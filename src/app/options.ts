@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { didYouMean } from '../base/nearest.ts';
+import { didYouMean } from '../base/search.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Hooks } from '../collections/hooks.ts';

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { ExitCode } from '../base/errors.ts';
-import { nearest } from '../base/nearest.ts';
+import { nearest } from '../base/search.ts';
 import { version } from '../base/version.ts';
 import { readOption, systemEnvironment } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
@@ -30,7 +30,7 @@ export async function allCommands(): Promise<readonly Command[]> {
   const { userCommands } = await import('./user.ts');
   const { dataCommands } = await import('./data.ts');
   const { keyCommands } = await import('./keys.ts');
-  const { apiCommands } = await import('./api.ts');
+  const { openApiCommand } = await import('./openapi.ts');
   const { declareCommand } = await import('./declare.ts');
   const { transferCommands } = await import('./transfer.ts');
   return [
@@ -40,7 +40,7 @@ export async function allCommands(): Promise<readonly Command[]> {
     ...userCommands,
     ...dataCommands,
     ...keyCommands,
-    ...apiCommands,
+    openApiCommand,
   ];
 }
 

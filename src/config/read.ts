@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { didYouMean } from '../base/nearest.ts';
+import { didYouMean } from '../base/search.ts';
 import { isLoopback } from '../base/network.ts';
 import { errorCode } from '../store/disk/files.ts';
 import {

@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { referenceIn, type Field, type Shape } from '../schema/field.ts';
+import type { Field, Shape } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
 import { fieldValue, readableFields, scalarValue } from '../schema/record.ts';
 import { comparedBy, comparedValue } from './order.ts';
@@ -145,12 +145,8 @@ export function filterParameters(shape: Shape): QueryParameter[] {
 }
 
 function operandSchema(operator: Operator, field: Field): JsonObject {
-  const references = operator === 'eq' || operator === 'has' ? referenceIn(field)?.to : undefined;
   const operand = field.kind === 'list' ? field.of : field;
-  const one = {
-    ...kindOf(operand).type(operand),
-    ...(references !== undefined && { 'x-references': references }),
-  };
+  const one = { ...kindOf(operand).type(operand) };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
   return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
 }

@@ -1,5 +1,5 @@
 import { isScalar, pointerTo } from '../base/json.ts';
-import { didYouMean } from '../base/nearest.ts';
+import { didYouMean } from '../base/search.ts';
 import type { Field } from './field.ts';
 import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
 

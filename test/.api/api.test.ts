@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { createApp, type App } from '../../src/app/app.ts';
-import { defineCollection } from '../../src/collections/declaration.ts';
 import { openTestApp } from '../.support/app.ts';
 
 test('an item is created, read, replaced, patched, listed and removed', async (t) => {
@@ -286,7 +284,7 @@ test('405 lists the methods that the path supports', async (t) => {
   assert.equal((await ask('GET', '/nothing')).code, 'not_found');
 });
 
-test('404 for an unknown path suggests the nearest one, and differs from 404 for an absent record', async (t) => {
+test('404 for an unknown path differs from 404 for an absent record', async (t) => {
   const { as } = await openTestApp(t);
   const member = await as('member');
   const detailOf = async (target: string): Promise<unknown> => {
@@ -298,31 +296,9 @@ test('404 for an unknown path suggests the nearest one, and differs from 404 for
   const absent = 'Cannot find the record: no record has this id';
   for (const target of ['/items/99', '/users/99', '/users/1', '/items/x']) assert.equal(await detailOf(target), absent);
   const unknown = 'Cannot find the path: no route has it';
-  for (const [target, meant] of [
-    ['/item', '/items'], ['/item/7', '/items/{id}'], ['/itmes?limit=1', '/items'], ['/Users', '/users'],
-    ['/api/items', '/items'], ['/token', '/tokens'], ['/openapi.yaml', '/openapi.json'],
-  ]) {
-    assert.equal(await detailOf(target ?? ''), `${unknown}; did you mean ${meant}?`);
+  for (const target of ['/item/7', '/itmes?limit=1', '/Users', '/qqq', '/%00', `/${'q'.repeat(10_000)}`]) {
+    assert.equal(await detailOf(target), unknown);
   }
-  for (const target of ['/qqq', '/%00', `/${'q'.repeat(10_000)}`]) assert.equal(await detailOf(target), unknown);
-});
-
-test('404 among 300 collections costs little more than among two', async (t) => {
-  const collections = Array.from({ length: 300 }, (_, index) =>
-    defineCollection({ name: `things${index}`, singular: `thing${index}`, fields: { title: { kind: 'text' } } }));
-  const [few, many] = [await createApp(), await createApp({ collections })];
-  t.after(() => Promise.all([few.close(), many.close()]));
-  const cost = async (app: App): Promise<number> => {
-    const targets = ['/unknown/5', `/${'things/{id}/'.repeat(6)}`, '/itmes'];
-    const started = process.cpuUsage();
-    for (let count = 0; count < 300; count += 1) await app.inject({ target: targets[count % 3] ?? '' });
-    return process.cpuUsage(started).user;
-  };
-  await cost(many);
-  const [cheap, dear] = [await cost(few), await cost(many)];
-  assert.ok(dear < 10 * cheap + 50_000, `${dear} µs instead of ${cheap} µs`);
-  const { body } = await many.inject({ target: '/thing299/7' });
-  assert.match(body, /did you mean \/things299\/\{id\}\?/);
 });
 
 test('a malformed id gets 404, like an absent one', async (t) => {

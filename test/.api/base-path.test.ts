@@ -41,8 +41,6 @@ for (const prefix of ['/api', '']) {
       assert.ok(problem instanceof Object && 'type' in problem);
       assert.match(String(problem.type), /^\/api\/openapi\.json#\/x-problems\/\w+$/, path);
     }
-    const { body: unknown } = await ask('GET', '/itms', cookie);
-    assert.match(unknown, /did you mean \/api\/items\?/);
     const { body } = await ask('GET', '/');
     const files = [...body.matchAll(/(?:src|href)="([^"#][^"]*)"/g)].map(([, file = '']) => file);
     assert.ok(files.length >= 3);

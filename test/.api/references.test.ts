@@ -169,26 +169,6 @@ test('a list by a reference, or by an element of a list, has the records that re
   assert.equal(first.field('x-total-count'), '4');
 });
 
-test('a path below a record suggests the list of those that refer to it', async (t) => {
-  const { admin } = await open(t);
-  const hint = async (target: string): Promise<string> => {
-    const { status, json } = await admin('GET', target);
-    assert.equal(status, 404, target);
-    return Object(json).detail.replace('Cannot find the path: no route has it', '');
-  };
-  for (const [target, meant] of [
-    ['/posts/1/comments', '/comments?postId=1'], ['/posts/12/comments?limit=1', '/comments?postId=12'],
-    ['/tags/2/posts', '/posts?tagIds:has=2'], ['/comments/3/comments', '/comments?parentId=3'],
-    ['/authors/1/posts', '/posts?authorId=1 or /posts?editorId=1'],
-  ] as const) {
-    assert.equal(await hint(target), `; did you mean ${meant}?`);
-    if (!meant.includes(' or ')) assert.equal((await admin('GET', meant)).status, 200, meant);
-  }
-  for (const target of ['/comments/1/posts', '/posts/x/comments', '/posts/1/nothing']) {
-    assert.doesNotMatch(await hint(target), /\?.*\?/, target);
-  }
-});
-
 test('a unique value is refused for a second record, e-mail addresses without regard to case', async (t) => {
   const { admin } = await open(t);
   const twice = await admin('POST', '/authors', { json: { name: 'Eve', email: 'ADA@example.org' } });

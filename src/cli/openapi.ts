@@ -1,0 +1,28 @@
+import { openApi } from '../api/openapi.ts';
+import { routeTable } from '../api/routes.ts';
+import { version } from '../base/version.ts';
+import { servedCollections } from '../collections/declaration-file.ts';
+import { options } from '../config/options.ts';
+import { declarationsOf, type Command } from './command.ts';
+
+export const openApiCommand: Command = {
+  name: 'openapi',
+  summary: 'Prints the OpenAPI document',
+  options: [
+    options.collections,
+    options.registration,
+    options.requireIfMatch,
+    options.passwordLengthMin,
+    options.basePath,
+  ],
+  async run({ terminal, read }) {
+    const declarations = await declarationsOf(read(options.collections));
+    const table = routeTable(servedCollections(declarations), {
+      registration: read(options.registration),
+      requireIfMatch: read(options.requireIfMatch),
+      passwordLengthMin: read(options.passwordLengthMin),
+    });
+    const document = openApi(table, version, read(options.basePath));
+    terminal.out(`${JSON.stringify(document, null, 2)}\n`);
+  },
+};
