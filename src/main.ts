@@ -7,7 +7,8 @@ if (major > 22 || (major === 22 && minor >= 12) || is20) {
   import('./cli/commands.ts').then(({ main }) => main());
 } else {
   process.stderr.write(
-    `Cannot run on Node.js ${process.versions.node}: Cairn needs version 20.19.2, or 22.12 or later\n`,
+    `Cannot run on Node.js ${process.versions.node}: Cairn needs version 20.19.2, or 22.12 or later ` +
+      '(see src/README.md#does-not-start)\n',
   );
   process.exitCode = 78;
 }

@@ -1,10 +1,20 @@
 import { CairnError, FatalError, problems, type ExitCode } from '../base/errors.ts';
 import { errorCode } from '../store/disk/files.ts';
+import { StoreDamageError } from '../store/format/damage.ts';
 
 /** The exit code and the message of an error that ends a command. */
 export type Failure = readonly [code: ExitCode, message: string];
 
+/** Ends in the address of what to do next, unless the call itself was wrong (64 and 65). */
 export function failureOf(error: unknown): Failure {
+  const [code, message] = explain(error);
+  const isFull = /^(ENOSPC|EDQUOT|storage_full)$/.test(errorCode(error) ?? '');
+  const usual = isFull ? 'disk-is-full' : 'does-not-start';
+  const screen = error instanceof StoreDamageError ? 'damaged' : usual;
+  return [code, code < 70 ? message : `${message} (see src/README.md#${screen})`];
+}
+
+function explain(error: unknown): Failure {
   if (!(error instanceof Error)) return [70, `Cannot go on: ${String(error)}`];
   const { message } = error;
   if (error instanceof FatalError) return [error.exitCode, message];

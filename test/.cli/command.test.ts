@@ -106,13 +106,15 @@ test('wrong usage is one line that says what is wrong, and exit code 64', async 
   assert.equal(code, 64);
 });
 
+const screen = ' (see src/README.md#does-not-start)';
+
 test('failures have exit codes of their own, and only a bug shows its stack', async () => {
-  assert.deepEqual(await call('refuse'), { code: 74, out: '', err: 'Cannot start the store: it is locked\n' });
+  assert.deepEqual(await call('refuse'), { code: 74, out: '', err: `Cannot start the store: it is locked${screen}\n` });
   assert.deepEqual(await call('fail'), {
     code: 74,
     out: '',
     err: "Cannot go on: EACCES: permission denied, open 'x'; run this as the owner of the files, " +
-      'or use another --data, or a --port above 1023\n',
+      `or use another --data, or a --port above 1023${screen}\n`,
   });
   const bug = await call('break');
   assert.equal(bug.code, 70);
@@ -122,10 +124,11 @@ test('failures have exit codes of their own, and only a bug shows its stack', as
 const denied: readonly [words: string, message: RegExp][] = [
   ['open EACCES d/lock', /^Cannot go on: EACCES: no, open 'd\/lock'; run this as the owner of the files/],
   ['open EROFS d/lock', /^Cannot go on: EROFS: no, open 'd\/lock'; the file system is read-only/],
-  ['open ENOSPC d/lock', /^Cannot go on: ENOSPC: no, open 'd\/lock'; make room where/],
-  ['open ENOTDIR a', /^Cannot go on: ENOTDIR: no, open 'a'; it has to be a directory\n$/],
-  ['open ENOENT p', /^Cannot go on: ENOENT: no, open 'p'\n$/],
-  ['reach d/lock', /^Cannot go on: "d\/lock" is out of reach; the flags of this locked-down run have to allow it\n$/],
+  ['open ENOSPC d/lock', /^Cannot go on: ENOSPC: no, open 'd\/lock'; make room where .*#disk-is-full\)\n$/],
+  ['open ENOTDIR a', /^Cannot go on: ENOTDIR: no, open 'a'; it has to be a directory \(see .*\n$/],
+  ['open ENOENT p', /^Cannot go on: ENOENT: no, open 'p' \(see .*\n$/],
+  ['reach d/lock',
+    /^Cannot go on: "d\/lock" is out of reach; the flags of this locked-down run have to allow it \(see /],
 ];
 
 test('what a system refuses is told with its file, and with what to do', async () => {

@@ -223,7 +223,8 @@ test('what keeps a server from starting is one line and an exit code of its own'
   const on = (name: string, ...words: string[]): string[] => ['--data', join(directory, name), '--port', '0', ...words];
   const portTaken = /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m;
   const keyRefused = hasWeakKey ? /^Cannot use --tls-cert and --tls-key: .*key too small/ : /key is encrypted/;
-  const waysToMend = /; put the right file back; or restore .*, or keep what can be read by "cairn repair .*\n$/;
+  const waysToMend =
+    /; put the right file back; or restore .*, or keep what can be read by "cairn repair .*#damaged\)\n$/;
   const short = { CAIRN_ADMIN_PASSWORD: 'short' };
 
   interface Refusal {
@@ -237,8 +238,8 @@ test('what keeps a server from starting is one line and an exit code of its own'
     { words: ['--data', join(directory, 'b'), '--port', port], code: 75, message: portTaken },
     { words: on('d', '--ops-port', port), code: 75, message: portTaken },
     { words: on('e', '--host', '203.0.113.1'), code: 74,
-      message: /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine$/m },
-    { words: on('file'), code: 74, message: /^Cannot go on: ENOTDIR.*; it has to be a directory$/m },
+      message: /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine \(see /m },
+    { words: on('file'), code: 74, message: /^Cannot go on: ENOTDIR.*; it has to be a directory \(see /m },
     { words: ['--data', damagedStore(damaged), '--port', '0'], code: 78, message: waysToMend },
     { words: certificate(file, file), code: 64, message: /^Cannot use --tls-cert and --tls-key: / },
     { words: [...certificate('absent.pem', 'absent.pem'), '--data', join(directory, 'c')], code: 64,
@@ -254,6 +255,7 @@ test('what keeps a server from starting is one line and an exit code of its own'
     assert.match(outcome.err, message);
     assert.match(outcome.err, /^(The password of .*\n)?Cannot .*\n$/, 'one line');
     assert.equal(outcome.code, code, outcome.err);
+    assert.equal(/ \(see src\/README\.md#[a-z-]+\)\n$/.test(outcome.err), code >= 70, outcome.err);
   }));
   assert.ok(!existsSync(join(directory, 'f', 'keys.json')), 'and nothing was done');
 });
@@ -332,13 +334,13 @@ const hasProc = existsSync('/proc/self') && !isLockedRun;
 test('a directory that cannot be made is told, and nothing spins', { skip: !hasProc && 'no /proc' }, async (t) => {
   const { code, err } = await refused(t, ['--data', '/proc/nope', '--port', '0']);
   assert.equal(code, 74);
-  assert.match(err, /^Cannot go on: ENOENT: .*\/proc\/nope'\n$/);
+  assert.match(err, /^Cannot go on: ENOENT: .*\/proc\/nope' \(see .*\n$/);
 });
 
 test('what is there and no directory is told so', { skip: isLockedRun && 'Node.js refuses it first' }, async (t) => {
   const { code, err } = await refused(t, ['--data', '/dev/null', '--port', '0']);
   assert.equal(code, 74);
-  assert.match(err, /^Cannot go on: ENOTDIR: .*'\/dev\/null'; it has to be a directory\n$/);
+  assert.match(err, /^Cannot go on: ENOTDIR: .*'\/dev\/null'; it has to be a directory \(see .*\n$/);
 });
 
 /** A directory whose snapshot says something that it cannot mean. */

@@ -268,7 +268,7 @@ test('an import that does not end counts for nothing, and no later start takes a
   writeFileSync(place.file, JSON.stringify({ ...more, rows: more.rows.slice(1) }));
   const failed = await failImport(t, place, new CairnError('storage_full', 'Cannot write: no room'));
   assert.equal(failed.code, 74);
-  assert.match(failed.err, /^Cannot import .*db\.json: Cannot write: no room; nothing of it counts$/m);
+  assert.match(failed.err, /^Cannot import .*db\.json: Cannot write: no room; nothing of it counts \(see .*\)$/m);
   assert.ok(existsSync(join(place.data, 'import')));
   assert.equal((await place.export()).out, before);
   const checked = await runCommand(dataCommands, ['check', '--data', place.data]);

@@ -5,6 +5,10 @@ import { extname, join, posix } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { CairnError, FatalError } from '../../src/base/errors.ts';
+import { failureOf } from '../../src/cli/failure.ts';
+import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
+import { StoreDamageError } from '../../src/store/format/damage.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { pages, projectText, pageWith, partsOf, wanted } from '../.support/handbook.ts';
 import { filesBelow, projectDirectory, readSource, tokensOf } from '../.support/source.ts';
@@ -66,6 +70,51 @@ test('every file, test and link that the pages name is there', () => {
     }
   }
   assert.deepEqual(wrong, []);
+});
+
+/** The anchors of a page, as GitHub makes them of its headings. */
+const anchorsOf = (page: string): string[] => Array.from(
+  projectText(page).replace(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm),
+  ([, heading = '']) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'),
+);
+
+test('every place of a page that a link names is there', () => {
+  const wrong = pages.flatMap((page) =>
+    Array.from(projectText(page).matchAll(/\]\(([^)#]*)#([^)]*)\)/g), ([, path = '', anchor = '']) =>
+      ({ page, path, anchor })))
+    .filter(({ page, path, anchor }) =>
+      !path.startsWith('http') && !anchorsOf(path === '' ? page : posix.join(page, '..', path)).includes(anchor));
+  assert.deepEqual(wrong, []);
+});
+
+const [, atNight = ''] = /^## At night\n(.*?)^## /ms.exec(all) ?? [];
+const screens = atNight.split(/^### /m).slice(1);
+
+test('each of the ten screens says what is seen, what it means and what to type, and fits a screen', () => {
+  assert.equal(screens.length, 10);
+  assert.equal(all.indexOf('## At night'), all.indexOf('\n## ', all.indexOf('# Reference')) + 1, 'they come first');
+  for (const screen of screens) {
+    const [title] = screen.split('\n');
+    for (const part of [/\bmeans?\b/, /\*\*To type[:,]/, /^```sh\n.+/m]) assert.match(screen, part, title);
+    assert.ok(screen.trim().split('\n').length <= 36, `${title} is longer than a screen`);
+  }
+});
+
+test('every line that ends a process ends in the address of its screen, but for a wrong call', () => {
+  const full = Object.assign(new Error('ENOSPC: no'), { code: 'ENOSPC', syscall: 'open' });
+  const labels = Object.keys(refusals) as RefusalLabel[];
+  const failures: (readonly [error: unknown, screen: string])[] = [
+    ...([70, 74, 75, 78] as const).map((code) => [new FatalError(code, 'Cannot'), 'does-not-start'] as const),
+    ...labels.map((label) => [new StoreDamageError(label, { directory: 'd' }, 'f'), 'damaged'] as const),
+    [full, 'disk-is-full'], [new CairnError('storage_full', 'Cannot'), 'disk-is-full'],
+    [new TypeError('x'), 'does-not-start'], ['x', 'does-not-start'],
+  ];
+  for (const [error, screen] of failures) {
+    assert.ok(failureOf(error)[1].endsWith(` (see src/README.md#${screen})`), failureOf(error)[1]);
+    assert.ok(anchorsOf('src/README.md').includes(screen), screen);
+  }
+  assert.ok(projectText('src/main.ts').includes('(see src/README.md#does-not-start)'));
+  for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
 
 /** Whole programs to copy. They are JavaScript, too, and run as such, but for the package's name. */
