@@ -83,6 +83,10 @@ for (const [name, configure] of Object.entries(programs)) {
     isOver = true;
     await Promise.all(work);
 
+    const forged = { ...authorization, 'X-Request-Id': 'forged' };
+    const { headers } = await fetch(`http://127.0.0.1:${port}/items?limit=1`, { headers: forged });
+    assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{32,36}$/, 'the balancer makes the id');
+
     assert.deepEqual(before.filter(({ status }) => status >= 300 || status === 0), []);
     // A machine that is slow without a kill is slow with it.
     const boundMs = Math.max(1000, 3 * Math.max(...before.map(({ tookMs }) => tookMs)));
