@@ -323,6 +323,16 @@ describe('a writer', () => {
     assert.equal(people.size, 1);
   });
 
+  it('takes a transaction of 200,000 changes', async () => {
+    const { writer, notes } = await fakeLog();
+    const told: number[] = [];
+    writer.onPublished((changes) => told.push(changes.length));
+    await writer.write((tx) => {
+      for (let n = 0; n < 200_000; n += 1) tx.insert(notes, { person: 1, text: '' });
+    });
+    assert.deepEqual([notes.size, told], [200_000, [200_000]]);
+  });
+
   it('refuses what grows while the memory is full, says so, and goes on with removals', async () => {
     const { writer, people, notes, heap } = await fakeLog();
     const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(person(name)));
