@@ -16,10 +16,10 @@ export const isScalar = (value: unknown): value is Scalar =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /**
- * Parses bytes that must be UTF-8 without a byte order mark (RFC 8259 §8.1).
+ * Decodes bytes that must be UTF-8 without a byte order mark (RFC 8259 §8.1).
  * @throws CairnError `malformed_json`
  */
-export function parseJsonBytes(bytes: Buffer): JsonValue {
+export function textOf(bytes: Buffer): string {
   const text = bytes.toString();
   // Bytes that are not UTF-8 become U+FFFD, so only a text with this character needs the check.
   if (text.includes('\ufffd') && !isUtf8(bytes)) {
@@ -31,7 +31,12 @@ export function parseJsonBytes(bytes: Buffer): JsonValue {
       'Cannot read the JSON: it begins with a byte order mark',
     );
   }
-  return parseJson(text);
+  return text;
+}
+
+/** Parses bytes as `textOf` and `parseJson` do. @throws CairnError `malformed_json` */
+export function parseJsonBytes(bytes: Buffer): JsonValue {
+  return parseJson(textOf(bytes));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isScalar, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isJsonObject, isScalar, pointerTo, type JsonValue } from '../base/json.ts';
 import { DeclarationError } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
 import { lengthMax } from '../schema/declaration.ts';
@@ -6,8 +6,7 @@ import type { Field } from '../schema/field.ts';
 import { ruleViolation } from '../schema/kinds.ts';
 import type { Call, Command } from './command.ts';
 import { takenNames } from './declarations.ts';
-import { Mistakes, numberOf, readRecords } from './json-file.ts';
-import { progressOf } from './progress.ts';
+import { Mistakes, numberOf, readMembers } from './json-file.ts';
 
 export const declareCommand: Command = {
   name: 'declare',
@@ -17,15 +16,18 @@ export const declareCommand: Command = {
   run: declare,
 };
 
-/** What is known of a collection, and of each of its fields. */
+/** What is known of a collection. */
 interface Sketch {
-  count: number;
-  readonly ids: Set<number>;
-  readonly fields: Map<string, FieldSketch>;
+  readonly count: number;
+  readonly ids: ReadonlySet<number>;
+  readonly fields: ReadonlyMap<string, Column>;
 }
-interface FieldSketch {
+
+/** What is known of the values of one field. */
+interface Column {
+  /** The values that are no null. */
   count: number;
-  /** The kinds that fit all values so far, the narrowest first. */
+  /** The kinds that fit all of them, the narrowest first. */
   kinds: readonly Field[];
   /** The longest text, in UTF-16 code units. */
   longest: number;
@@ -44,7 +46,6 @@ const elementKinds: readonly Field[] = [
   longText,
 ];
 const allKinds: readonly Field[] = [{ kind: 'boolean' }, { kind: 'timestamp' }, ...elementKinds];
-const noRecord = 'it must have a record, which tells its fields';
 /** The bounds of texts that a declaration may get; one of many lines may become long. */
 const lengths = [200, 1000, 10_000];
 const multilineLengthMin = 10_000;
@@ -54,25 +55,17 @@ const fieldInLines = /^ {8}".*\{\n(?: {9,}.*\n)* {8}\}/gm;
 const onOneLine = (field: string): string => field.replaceAll(/\n */g, ' ');
 
 async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | void> {
-  const sketches = new Map<string, Sketch>();
   const mistakes = new Mistakes();
-  const { onProgress, done } = progressOf(terminal, `reading ${file}`);
-  for await (const records of readRecords(file, onProgress)) {
-    for (const { collection, pointer, record, problem } of records) {
-      if (record === undefined) mistakes.add(`${collection}: ${problem ?? noRecord}`, pointer);
-      else
-        sketch(record, sketchOf(sketches, collection), (name, phrase) =>
-          mistakes.add(`${collection}: ${name} ${phrase}`, pointer + pointerTo(name)),
-        );
-    }
-  }
-  done();
   const taken = takenNames();
-  for (const name of sketches.keys()) {
-    if (taken.includes(name)) mistakes.add(`${name}: it must have another name`, pointerTo(name));
+  const sketches = new Map<string, Sketch>();
+  for (const [name, value] of readMembers(file)) {
+    const report = (problem: string, place = ''): void =>
+      mistakes.add(`${name}: ${problem}`, pointerTo(name) + place);
+    const known = sketchOf(value, report);
+    if (taken.includes(name)) report('it must have another name');
+    else if (known !== undefined) sketches.set(name, known);
   }
-  const named = Array.from(sketches).filter(([name]) => !taken.includes(name));
-  const collections = named.map(([name, one]) => declarationOf(name, one, new Map(named)));
+  const collections = Array.from(sketches, ([name, one]) => declarationOf(name, one, sketches));
   const json = JSON.stringify({ items: false, collections }, null, 2);
   try {
     parseDeclarations(JSON.parse(json), taken);
@@ -87,48 +80,70 @@ async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | 
   return 65;
 }
 
-function sketchOf(sketches: Map<string, Sketch>, collection: string): Sketch {
-  const known = sketches.get(collection) ?? { count: 0, ids: new Set(), fields: new Map() };
-  sketches.set(collection, known);
-  return known;
+/** Receives a phrase, and the place in the collection where it applies. */
+type Report = (problem: string, place?: string) => void;
+
+/** Looks at a collection, column by column; `undefined` where nothing in it can be declared. */
+function sketchOf(value: JsonValue, report: Report): Sketch | undefined {
+  if (!Array.isArray(value)) return void report('it must be an array of records');
+  if (value.length === 0) return void report('it must have a record, which tells its fields');
+  const records = value.map((record: JsonValue, index) => {
+    if (isJsonObject(record)) return record;
+    report('a record must be an object', `/${index}`);
+    return {};
+  });
+  const names = new Set<string>();
+  for (const record of records) for (const name in record) names.add(name);
+  const sketch = {
+    count: records.length,
+    ids: new Set<number>(),
+    fields: new Map<string, Column>(),
+  };
+  for (const name of names) {
+    const values = records.map((record) =>
+      Object.hasOwn(record, name) ? (record[name] ?? null) : null,
+    );
+    const reportAt = (problem: string, index: number): void =>
+      report(`${name} ${problem}`, `/${index}${pointerTo(name)}`);
+    if (name === 'id') addIds(sketch.ids, values, reportAt);
+    else {
+      const column = columnOf(name, values, reportAt);
+      if (column.count > 0) sketch.fields.set(name, column);
+    }
+  }
+  return sketch;
 }
 
-/** Takes one more record into account. A null is an absent value. */
-function sketch(
-  record: JsonObject,
-  known: Sketch,
-  report: (name: string, phrase: string) => void,
-): void {
-  known.count += 1;
-  for (const [name, value] of Object.entries(record)) {
-    if (name === 'id') {
-      const id = numberOf(name, value);
-      const violation = ruleViolation({ kind: 'integer', min: 1 }, id);
-      if (violation !== undefined) report(name, violation.detail);
-      else known.ids.add(Number(id));
-    } else if (value !== null) {
-      const isList = Array.isArray(value);
-      const field = known.fields.get(name) ?? newField(isList);
-      known.fields.set(name, field);
-      field.count += 1;
-      const problem = isList === (field.elements !== undefined) ? fit(field, name, value) : mixed;
-      if (problem !== undefined) report(name, problem);
-    }
+type ReportAt = (problem: string, index: number) => void;
+
+function addIds(ids: Set<number>, values: readonly JsonValue[], report: ReportAt): void {
+  for (const [index, value] of values.entries()) {
+    const id = numberOf('id', value);
+    const violation = ruleViolation({ kind: 'integer', min: 1 }, id);
+    if (violation === undefined) ids.add(Number(id));
+    else if (value !== null) report(violation.detail, index);
   }
 }
 
-const newField = (isList: boolean): FieldSketch => ({
-  count: 0,
-  kinds: isList ? elementKinds : allKinds,
-  longest: 0,
-  elements: isList ? 0 : undefined,
-  ids: new Set(),
-});
+/** Looks at all values of a field. A null is an absent value. */
+function columnOf(name: string, values: readonly JsonValue[], report: ReportAt): Column {
+  const isList = Array.isArray(values.find((value) => value !== null));
+  const kinds = isList ? elementKinds : allKinds;
+  const elements = isList ? 0 : undefined;
+  const column: Column = { count: 0, kinds, longest: 0, elements, ids: new Set() };
+  for (const [index, value] of values.entries()) {
+    if (value === null) continue;
+    column.count += 1;
+    const problem = Array.isArray(value) === isList ? fit(column, name, value) : mixed;
+    if (problem !== undefined) report(problem, index);
+  }
+  return column;
+}
 
 const mixed = 'must be of the same kind in all records';
 
 /** Takes one more value of a field into account. Returns the problem, if there is one. */
-function fit(field: FieldSketch, name: string, value: JsonValue): string | undefined {
+function fit(field: Column, name: string, value: JsonValue): string | undefined {
   const values: readonly JsonValue[] = Array.isArray(value) ? value : [value];
   if (field.elements !== undefined) field.elements = Math.max(field.elements, values.length);
   for (const one of values) {
@@ -170,7 +185,7 @@ function declarationOf(name: string, { count, fields }: Sketch, all: ReadonlyMap
   };
 }
 
-function kindOf({ kinds: [kind = longText], longest }: FieldSketch): Field {
+function kindOf({ kinds: [kind = longText], longest }: Column): Field {
   if (kind.kind !== 'text') return kind;
   return {
     ...kind,
@@ -183,7 +198,7 @@ const boundOf = (length: number): number => lengths.find((bound) => bound >= len
 /** A field such as `postId` or `tagIds` refers to `posts` or `tags` if it holds ids of those alone. */
 function referenceOf(
   field: string,
-  { ids, kinds: [first] }: FieldSketch,
+  { ids, kinds: [first] }: Column,
   all: ReadonlyMap<string, Sketch>,
 ): Field | undefined {
   if (ids.size === 0 || first?.kind !== 'integer') return undefined;

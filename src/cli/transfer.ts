@@ -1,11 +1,18 @@
 import { openData, type Data } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
-import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import {
+  isJsonObject,
+  isScalar,
+  pointerTo,
+  type JsonObject,
+  type JsonValue,
+  type Scalar,
+} from '../base/json.ts';
 import { systemClock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import { servedCollections, type Declarations } from '../collections/declaration-file.ts';
-import { idsIn, referencesOf, type Entry } from '../collections/references.ts';
+import { servedCollections } from '../collections/declaration-file.ts';
+import { idsIn, referencesOf } from '../collections/references.ts';
 import { uniqueFields, type CollectionResource, type KeyOf } from '../collections/resource.ts';
 import { clusterOptions, flagOnly, option, OptionError, options, text } from '../config/options.ts';
 import { silentLog } from '../log/log.ts';
@@ -14,12 +21,11 @@ import { emailKey, type Value } from '../schema/field.ts';
 import { looksSame, representationWriter } from '../schema/record.ts';
 import { hasType, ruleViolation } from '../schema/kinds.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { HeapWatch } from '../store/memory/heap.ts';
 import { readCopy } from '../store/recovery/offline.ts';
+import type { Transaction } from '../store/store.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
 import { offlineOptions } from './data.ts';
-import { Mistakes, numberOf, readRecords, type FileRecord } from './json-file.ts';
-import { progressOf } from './progress.ts';
+import { inMiB, Mistakes, numberOf, readMembers, type Member } from './json-file.ts';
 
 const owner = flagOnly(
   option(
@@ -54,12 +60,19 @@ const idsFree = 1_000_000;
 /** A Map or a Set has 2^24 entries at most. */
 const recordsMax = 16_000_000;
 
+/** The most text of a commit, which is written and read at once. */
+const commitBytesMax = 256 * 1024 * 1024;
+/** What a record has in a commit beside its own members and the name of its collection. */
+const entryBytes = 64;
+
 /** What the file has for one collection. */
 interface Arrival {
-  readonly declaration: CollectionDeclaration;
+  readonly resource: CollectionResource;
+  /** Those that are not in the store. One that is there already is as the file has it. */
+  readonly records: NewRecord[];
+  /** What these take in the commit. */
+  bytes: number;
   readonly ids: Set<number>;
-  /** The records without an id. */
-  unnumbered: number;
   highest: number;
   /** The keys of each field whose values are unique. */
   readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
@@ -80,143 +93,130 @@ async function importFile(call: Call): Promise<void> {
   } = call;
   refuseCluster(call, 'import into a directory, and "cairn restore" that to a new cluster');
   const declarations = await declarationsOf(call.read(options.collections));
-  const declared = declaredOf(declarations);
   const message = (_level: string, line: string): void => terminal.err(`${line}\n`);
   const directory = call.read(options.directory);
   const log = { ...silentLog, message };
   const data = openData(completeOptions({ directory, ...declarations, log }));
-  let highest: ReadonlyMap<string, number> | undefined;
+  const members = readMembers(file);
   if (!(await data.store.exists())) {
     // A mistake makes no store. Without one, no user can be the owner.
     ownerOf(data, call.read(owner));
-    highest = await check(call, file, declared);
+    check(file, members, data);
   }
   await data.store.start();
   try {
     const ownerId = ownerOf(data, call.read(owner));
-    highest ??= await check(call, file, declared, data);
-    const added = await write(call, file, data, ownerId, highest);
+    const added = await write(check(file, members, data), data, ownerId);
     for (const [name, count] of added) {
       const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
       terminal.out(`${name}: ${records} added\n`);
     }
     if (added.size === 0) terminal.out('Nothing in the file is new\n');
+  } catch (error) {
+    if (!(error instanceof CairnError)) throw error;
+    throw new FatalError(74, `Cannot import ${file}: ${error.message}; nothing was written`);
   } finally {
     await data.store.close();
   }
 }
 
-function declaredOf(declarations: Partial<Declarations>) {
-  return new Map(servedCollections(declarations).map((each) => [each.name, each]));
-}
-
 /**
- * Validates every record of a file: by itself, beside the others, and beside those of a store.
- * Returns the highest id of each collection.
+ * Validates every record of a file: by itself, beside the others, and beside those of the store.
  * @throws FatalError with all mistakes, grouped by cause
  */
-async function check(
-  { terminal }: Call,
-  file: string,
-  declared: ReadonlyMap<string, CollectionDeclaration>,
-  data?: Data,
-): Promise<ReadonlyMap<string, number>> {
-  const arrivals = new Map<string, Arrival>();
+function check(file: string, members: readonly Member[], data: Data): readonly Arrival[] {
   const mistakes = new Mistakes();
-  const { onProgress, done } = progressOf(terminal, `checking ${file}`);
-  for await (const records of withinMemory(file, readRecords(file, onProgress))) {
-    for (const { collection, pointer, record, problem } of records) {
-      const declaration = declared.get(collection);
-      if (declaration === undefined) {
-        mistakes.add(`${collection}: no declaration covers it; use --collections`, pointer);
-        continue;
-      }
-      if (record === undefined) {
-        if (problem !== undefined) mistakes.add(`${collection}: ${problem}`, pointer);
-        continue;
-      }
-      const arrival = arrivals.get(collection) ?? newArrival(declaration);
-      arrivals.set(collection, arrival);
-      try {
-        register(arrival, recordOf(declaration, record), pointer, data);
-      } catch (error) {
-        if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-        for (const { pointer: member, detail } of error.issues) {
-          mistakes.add(`${collection}: ${member.slice(1)} ${detail}`, pointer + member);
-        }
-      }
-    }
+  const arrivals: Arrival[] = [];
+  for (const [name, value] of members) {
+    const resource = resourceOf(data, name);
+    if (resource === undefined) {
+      mistakes.add(`${name}: no declaration covers it; use --collections`, pointerTo(name));
+    } else if (!Array.isArray(value)) {
+      mistakes.add(`${name}: it must be an array of records`, pointerTo(name));
+    } else arrivals.push(arrivalOf(resource, value, mistakes));
   }
-  done();
-  for (const [name, { ids, unnumbered, highest }] of arrivals) {
-    if (highest <= idsFree + (ids.size + unnumbered) * idsPerRecordMax) continue;
+  let [count, bytes] = [0, 0];
+  for (const { resource, records, ids, highest, ...arrival } of arrivals) {
+    count += records.length;
+    bytes += arrival.bytes;
+    if (highest <= idsFree + Math.max(records.length, ids.size) * idsPerRecordMax) continue;
+    const { name } = resource.declaration;
     mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
   }
   // Records with mistakes have no ids, so references to them would look wrong, too.
-  for (const [name, { references }] of mistakes.lines.length === 0 ? arrivals : []) {
-    for (const [field, to, ids] of references) {
-      for (const [id, pointer] of ids) {
-        if (arrivals.get(to)?.ids.has(id) || (data && existing(data, to, id))) continue;
+  for (const { resource, references } of mistakes.lines.length === 0 ? arrivals : []) {
+    for (const [field, to, places] of references) {
+      const target = arrivals.find((each) => each.resource.declaration.name === to);
+      for (const [id, pointer] of places) {
+        if (target?.ids.has(id) || resourceOf(data, to)?.records.get(id)) continue;
+        const { name } = resource.declaration;
         mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
       }
     }
   }
-  refuse(file, mistakes);
-  return new Map(Array.from(arrivals, ([name, { highest }]) => [name, highest]));
-}
-
-/** Passes records on. @throws FatalError where there are more than the memory holds */
-async function* withinMemory(
-  file: string,
-  all: AsyncIterable<FileRecord[]>,
-): AsyncGenerator<FileRecord[]> {
-  const watch = new HeapWatch(() => undefined);
-  watch.start();
-  let count = 0;
-  try {
-    for await (const records of all) {
-      count += records.length;
-      if (count > recordsMax || watch.isFull) {
-        const problem = `over ${count.toLocaleString('en')} records do not fit into memory`;
-        const remedy = 'split it, or give Node.js more by NODE_OPTIONS=--max-old-space-size=…';
-        throw new FatalError(74, `Cannot import ${file}: ${problem}; ${remedy}`);
-      }
-      yield records;
-    }
-  } finally {
-    watch.stop();
+  const problems = [...mistakes.lines];
+  if (count > recordsMax || bytes > commitBytesMax) {
+    const most = `at most ${recordsMax.toLocaleString('en')} records of ${inMiB(commitBytesMax)}`;
+    const found = `${count.toLocaleString('en')} records of ${inMiB(bytes)}`;
+    problems.push(`${most} are written at once, and it has ${found}: split it`);
   }
+  if (problems.length === 0) return arrivals;
+  const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
+  throw new FatalError(65, text);
 }
 
-const newArrival = (declaration: CollectionDeclaration): Arrival => ({
-  declaration,
-  ids: new Set(),
-  unnumbered: 0,
-  highest: 0,
-  keys: uniqueFields(declaration.fields).map(([field, keyOf]) => [field, keyOf, new Set()]),
-  references: referencesOf(declaration.fields).map(([field, { to }]) => [field, to, new Map()]),
-});
+/** Checks the records of one collection, and adds their mistakes to the others. */
+function arrivalOf(
+  resource: CollectionResource,
+  values: readonly JsonValue[],
+  mistakes: Mistakes,
+): Arrival {
+  const { name, fields } = resource.declaration;
+  const arrival: Arrival = {
+    resource,
+    records: [],
+    bytes: 0,
+    ids: new Set(),
+    highest: 0,
+    keys: uniqueFields(fields).map(([field, keyOf]) => [field, keyOf, new Set()]),
+    references: referencesOf(fields).map(([field, { to }]) => [field, to, new Map()]),
+  };
+  for (const [index, value] of values.entries()) {
+    const pointer = `${pointerTo(name)}/${index}`;
+    if (!isJsonObject(value)) {
+      mistakes.add(`${name}: a record must be an object`, pointer);
+      continue;
+    }
+    try {
+      register(arrival, recordOf(resource.declaration, value), pointer);
+    } catch (error) {
+      if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+      for (const { pointer: member, detail } of error.issues) {
+        mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
+      }
+    }
+  }
+  return arrival;
+}
 
 /**
  * Counts a record in.
  * @throws CairnError `validation_failed` where another record has its id, or a value that is unique
  */
-function register(arrival: Arrival, record: NewRecord, pointer: string, data?: Data): void {
-  const { ids, declaration, keys, references } = arrival;
+function register(arrival: Arrival, record: NewRecord, pointer: string): void {
+  const { resource, records, ids, keys, references } = arrival;
   const { id, fields } = record;
-  const known = data && existing(data, declaration.name, id);
-  if (known !== undefined && !looksSame(declaration.fields, known, fields)) {
+  const known = id === undefined ? undefined : resource.records.get(id);
+  if (known !== undefined && !looksSame(resource.declaration.fields, known, fields)) {
     throw issue('/id', 'must be that of no other record in the store');
   }
-  if (id === undefined) arrival.unnumbered += 1;
-  else if (ids.has(id)) throw issue('/id', 'must be that of no other record in the file');
-  else ids.add(id);
-  arrival.highest = Math.max(arrival.highest, id ?? 0);
+  if (id !== undefined && ids.has(id)) {
+    throw issue('/id', 'must be that of no other record in the file');
+  }
   for (const [field, keyOf, seen] of keys) {
     const key = keyOf(fields);
     if (key === undefined) continue;
-    const records = data && resourceOf(data, declaration.name)?.records;
-    const holder = records?.find(field, key);
+    const holder = resource.records.find(field, key);
     if (seen.has(key) || (holder !== undefined && holder.id !== id)) {
       throw issue(pointerTo(field), 'must be unique');
     }
@@ -227,20 +227,17 @@ function register(arrival: Arrival, record: NewRecord, pointer: string, data?: D
       if (!places.has(target)) places.set(target, pointer + pointerTo(field));
     }
   }
+  if (id !== undefined) ids.add(id);
+  arrival.highest = Math.max(arrival.highest, id ?? 0);
+  if (known !== undefined) return;
+  records.push(record);
+  const { name } = resource.declaration;
+  arrival.bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
 }
 
 function issue(pointer: string, detail: string): CairnError {
   const issues = [{ pointer, code: 'import', detail }];
   return new CairnError('validation_failed', 'Cannot import the record', { issues });
-}
-
-/** @throws FatalError with all mistakes, if there are any */
-function refuse(file: string, { lines }: Mistakes): void {
-  if (lines.length === 0) return;
-  throw new FatalError(
-    65,
-    `Cannot import ${file}, and nothing was written:\n  ${lines.join('\n  ')}`,
-  );
 }
 
 /**
@@ -279,56 +276,24 @@ function ownerOf({ users }: Data, email: string | undefined): number {
 const resourceOf = ({ collections }: Data, name: string): CollectionResource | undefined =>
   collections.find(({ declaration }) => declaration.name === name);
 
-/** The record that has an id already. */
-function existing(data: Data, name: string, id: number | undefined): Entry | undefined {
-  return id === undefined ? undefined : resourceOf(data, name)?.records.get(id);
-}
-
-/**
- * Writes all records, chunk by chunk, or none, and returns how many are new. A record that is there
- * already is as the file has it.
- */
+/** Writes all new records in one commit, and returns their numbers. */
 async function write(
-  { terminal }: Call,
-  file: string,
-  data: Data,
+  arrivals: readonly Arrival[],
+  { store }: Data,
   ownerId: number,
-  highest: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, number>> {
-  const added = new Map<string, number>();
-  const nextIds = new Map(Array.from(highest, ([name, id]) => [name, id + 1]));
-  const { onProgress, done } = progressOf(terminal, `importing ${file}`);
-  await data.store
-    .allOrNone(async () => {
-      for await (const records of readRecords(file, onProgress)) {
-        const entries = records.flatMap(({ collection, record }) => {
-          const resource = resourceOf(data, collection);
-          if (resource === undefined || record === undefined) return [];
-          const { id = nextId(resource, nextIds), fields } = recordOf(resource.declaration, record);
-          if (existing(data, collection, id) !== undefined) return [];
-          added.set(collection, (added.get(collection) ?? 0) + 1);
-          return [{ resource, id, fields: { ownerId, ...withTimes(resource, fields) } }];
-        });
-        await data.store.write((transaction) => {
-          for (const { resource, id, fields } of entries) {
-            transaction.of(resource.records).insert(fields, id);
-          }
-        });
+  const news = arrivals.filter(({ records }) => records.length > 0);
+  const insertAll = (transaction: Transaction): void => {
+    for (const { resource, records, highest } of news) {
+      let nextId = Math.max(highest + 1, resource.records.nextId);
+      for (const { id = nextId++, fields } of records) {
+        const record = { ownerId, ...withTimes(resource, fields) };
+        transaction.of(resource.records).insert(record, id);
       }
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof CairnError)) throw error;
-      throw new FatalError(74, `Cannot import ${file}: ${error.message}; nothing of it counts`);
-    });
-  done();
-  return added;
-}
-
-/** Returns an id above those of the file and of the store. */
-function nextId({ declaration: { name }, records }: CollectionResource, ids: Map<string, number>) {
-  const id = Math.max(ids.get(name) ?? 1, records.nextId);
-  ids.set(name, id + 1);
-  return id;
+    }
+  };
+  if (news.length > 0) await store.write(insertAll);
+  return new Map(news.map(({ resource, records }) => [resource.declaration.name, records.length]));
 }
 
 function withTimes(
@@ -350,13 +315,13 @@ function refuseCluster({ command: { name }, read }: Call, remedy: string): void 
 async function exportAll(call: Call): Promise<void> {
   refuseCluster(call, 'export a directory that "cairn backup" has made of it');
   const { out } = call.terminal;
-  const declared = declaredOf(await declarationsOf(call.read(options.collections)));
+  const declared = servedCollections(await declarationsOf(call.read(options.collections)));
   const { image } = await readCopy(new NodeFiles(dataDirectory(call)), {
     ...offlineOptions(call.terminal),
     restores: false,
   });
   let separator = '{';
-  for (const { name, fields } of declared.values()) {
+  for (const { name, fields } of declared) {
     await out(`${separator}\n${JSON.stringify(name)}:[`);
     separator = ',';
     const parse = storedRecordParser(fields);

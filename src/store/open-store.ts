@@ -7,7 +7,6 @@ import { FileLog, type FileLogOptions } from './disk/file-log.ts';
 import { memoryLog, type CommitLog } from './log.ts';
 import { HeapWatch, type Heap } from './memory/heap.ts';
 import { isCollectionName, Table, type AnyTable } from './memory/table.ts';
-import { beginImport, endImport } from './recovery/settle.ts';
 import { holdsStore } from './recovery/write-store.ts';
 import type { Store } from './store.ts';
 import { Writer } from './writer.ts';
@@ -31,11 +30,6 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
 export interface OpenStore extends Store {
   /** Whether the directory holds a store, or parts of one, before the start. */
   exists(): Promise<boolean>;
-  /**
-   * Runs writes that only insert, so that all of them count or none, whatever ends the process. If
-   * `work` fails, the store has to be closed; its next start takes back what was written.
-   */
-  allOrNone(work: () => Promise<void>): Promise<void>;
   /** The registered collections without records, for `checkStore` and `repairStore`. */
   readonly freshTables: () => Map<string, AnyTable>;
 }
@@ -92,11 +86,6 @@ export function openStore(options: StoreOptions): OpenStore {
       return (closing ??= writer.close());
     },
     status: () => writer.status(),
-    async allOrNone(work) {
-      if (files !== undefined) await beginImport(files, writer.sequence);
-      await work();
-      if (files !== undefined) await endImport(files);
-    },
     exists: async () => files !== undefined && holdsStore(files, tables),
     freshTables: () => new Map(Array.from(tables, ([name, table]) => [name, table.fresh()])),
   };

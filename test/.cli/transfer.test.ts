@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { promisify } from 'node:util';
 import { createApp } from '../../src/app/app.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { dataCommands } from '../../src/cli/data.ts';
 import { declareCommand } from '../../src/cli/declare.ts';
-import { readRecords } from '../../src/cli/json-file.ts';
 import { transferCommands } from '../../src/cli/transfer.ts';
 import { userCommands } from '../../src/cli/user.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
@@ -125,13 +126,13 @@ test('what a declaration cannot represent is named, and the rest is printed', as
   const { code, out, err } = await place.declare();
   assert.equal(code, 65);
   assert.deepEqual(err.replace(place.file, 'db.json').trimEnd().split('\n'), [
+    'Cannot represent posts: id must be a whole number (/posts/2/id)',
     'Cannot represent posts: author must be a text, a number, true or false, or a list of such values ' +
       '(2 times, first /posts/0/author, /posts/1/author)',
-    'Cannot represent posts: id must be a whole number (/posts/2/id)',
     'Cannot represent posts: title must be of the same kind in all records (/posts/2/title)',
     'Cannot represent profile: it must be an array of records (/profile)',
-    'Cannot represent none: it must have a record, which tells its fields (/none)',
     'Cannot represent users: it must have another name (/users)',
+    'Cannot represent none: it must have a record, which tells its fields (/none)',
     'Change db.json there, and declare it again: cairn import refuses it, too',
   ]);
   assert.deepEqual(JSON.parse(out).collections.map(({ name }: { name: string }) => name), ['posts']);
@@ -169,7 +170,7 @@ test('an import that is not right in everything writes nothing, and groups its m
     'Cannot import db.json, and nothing was written:',
     '  posts: title must be a string (500 times, first /posts/0/title, /posts/1/title, /posts/2/title)',
     '  comments: id must be that of no other record in the file (/comments/1/id)',
-    '  tags: no declaration covers it; use --collections (/tags/0)',
+    '  tags: no declaration covers it; use --collections (/tags)',
     '  comments: the ids lie too far apart (the highest is 5000000000)',
   ]);
   assert.ok(!existsSync(place.data));
@@ -241,45 +242,47 @@ test('imported records have an owner where one is named', async (t) => {
   assert.match(readFileSync(join(place.data, 'posts.json'), 'utf8'), /"id":4,"revision":\d+,"ownerId":1,/);
 });
 
-/** Lets the third write of an import fail. */
-async function failImport(t: TestContext, place: Place, error: Error): Promise<Outcome> {
-  const { Writer } = await import('../../src/store/writer.ts');
-  const write = Writer.prototype.write;
-  let calls = 0;
-  const failing = t.mock.method(Writer.prototype, 'write', function (this: object, ...given: unknown[]) {
-    calls += 1;
-    if (calls === 3) throw error;
-    return Reflect.apply(write, this, given);
-  });
-  const outcome = await place.import();
-  failing.mock.restore();
-  return outcome;
-}
-
 const manyRows = (count: number) =>
   ({ rows: Array.from({ length: count }, (_, index) => ({ id: index + 1, text: 'x'.repeat(190) })) });
 
-test('an import that does not end counts for nothing, and no later start takes anything back', async (t) => {
+test('an import that finds no room writes nothing, and says so', async (t) => {
   const place = new Place(t, manyRows(1));
   await place.declare();
   assert.equal((await place.import()).code, 0);
   const before = (await place.export()).out;
   const more = manyRows(20_000);
-  writeFileSync(place.file, JSON.stringify({ ...more, rows: more.rows.slice(1) }));
-  const failed = await failImport(t, place, new CairnError('storage_full', 'Cannot write: no room'));
+  writeFileSync(place.file, JSON.stringify(more));
+  const { Writer } = await import('../../src/store/writer.ts');
+  const full = new CairnError('storage_full', 'Cannot write: no room');
+  const failing = t.mock.method(Writer.prototype, 'write', () => Promise.reject(full));
+  const failed = await place.import();
+  failing.mock.restore();
   assert.equal(failed.code, 74);
-  assert.match(failed.err, /^Cannot import .*db\.json: Cannot write: no room; nothing of it counts \(see .*\)$/m);
-  assert.ok(existsSync(join(place.data, 'import')));
+  assert.match(failed.err, /^Cannot import .*db\.json: Cannot write: no room; nothing was written \(see .*\)$/m);
   assert.equal((await place.export()).out, before);
-  const checked = await runCommand(dataCommands, ['check', '--data', place.data]);
-  assert.equal(checked.code, 0);
-  assert.match(checked.out, /^warning {2}an import is under way, or was cut short: what it wrote does not count$/m);
   const again = await place.import();
-  assert.deepEqual([again.code, again.out], [0, 'rows: 19,999 records added\n']);
-  assert.match(again.err, /an import was cut short: what it wrote is taken back/);
-  assert.ok(!existsSync(join(place.data, 'import')));
+  assert.deepEqual(again, { code: 0, out: 'rows: 19,999 records added\n', err: '' });
   assert.deepEqual(JSON.parse((await place.export()).out), more);
-  assert.equal((await place.import()).err, '');
+});
+
+test('a backup that is made beside an import has all of it or nothing', async (t) => {
+  const place = new Place(t, manyRows(1));
+  await place.declare();
+  assert.equal((await place.import()).code, 0);
+  writeFileSync(place.file, JSON.stringify(manyRows(60_000)));
+  let isRunning = true;
+  const importing = place.import().finally(() => (isRunning = false));
+  const found: number[] = [];
+  for (let n = 0; isRunning; n += 1) {
+    const copy = join(place.data, '..', `copy-${n}`);
+    const { code, err } = await runCommand(dataCommands, ['backup', copy, '--data', place.data]);
+    assert.deepEqual([code, err], [0, '']);
+    const { rows } = JSON.parse((await place.run(['export', '--data', copy, '--collections', place.declaration])).out);
+    found.push(rows.length);
+  }
+  assert.deepEqual(await importing, { code: 0, out: 'rows: 59,999 records added\n', err: '' });
+  t.diagnostic(`${found.length} backups: ${found.join(', ')}`);
+  assert.ok(found.length > 0 && found.every((count) => count === 1 || count === 60_000), found.join());
 });
 
 test('an id that was given is not given again to a record without one', async (t) => {
@@ -310,18 +313,20 @@ test('a cluster is refused, because its data are in no directory', async (t) => 
 });
 
 const broken: readonly [content: string, message: RegExp][] = [
-  ['', /the file ends too early, at byte 0\n$/],
-  ['[]', /expected the object, at byte 0\n$/],
-  ['{"a":[{}', /the file ends too early, at byte 8\n$/],
-  ['{"a":[{} {}]}', /expected a comma or the end of the list, at byte 9\n$/],
-  ['{"a":[{},]}', /expected a value .*, at byte 9\n$/],
-  ['{"a" [{}]}', /expected a colon, at byte 5\n$/],
-  ['{"a":[]} x', /expected the end, at byte 9\n$/],
-  ['{"a":[{"b":1,"b":2}]}', /duplicate member name at line 1, column 8, at byte 19\n$/],
-  [`{"a":[{"b":"${'x'.repeat(1024 * 1024)}"}]}`, /a record is longer than 1048576 bytes/],
+  ['', /expected a value at line 1, column 1\n$/],
+  ['[]', /it must be an object whose members are arrays\n$/],
+  ['{"a":[{}', /expected "," or "\]" at line 1, column 9\n$/],
+  ['{"a":[{} {}]}', /expected "," or "\]" at line 1, column 10\n$/],
+  ['{"a":[{},]}', /expected a value at line 1, column 10\n$/],
+  ['{"a" [{}]}', /expected ":" at line 1, column 6\n$/],
+  ['{"a":[]} x', /expected the end at line 1, column 10\n$/],
+  ['{"a":[\n{"b":1,"b":2}]}', /duplicate member name at line 2, column 8\n$/],
+  ['{"a":[{"b":1}],\n"a":[{"b":1}]}', /duplicate member name at line 2, column 1\n$/],
+  ['{"a":[{"b":\n9007199254740993}]}', /a number has more digits than a double keeps at line 2, column 1\n$/],
+  [`{"a":[{"b":${'['.repeat(200_000)}`, /nested more than 32 deep at line 1, column 41\n$/],
 ];
 for (const [content, message] of broken) {
-  test(`a file that is none is told with the byte: ${content.slice(0, 30)}`, async (t) => {
+  test(`a file that is none is told with line and column: ${content.slice(0, 30)}`, async (t) => {
     const { code, err } = await new Place(t, content).declare();
     assert.equal(code, 65);
     assert.match(err, /^Cannot read .*db\.json: /);
@@ -336,23 +341,13 @@ test('a file that is not there is a wrong operand', async (t) => {
   assert.match(err, /^Cannot read .*db\.json\.gone: there is no such file\n$/);
 });
 
-test('records are found wherever the chunks of a file end', async (t) => {
-  const odd = 'ä"]},\\{[';
-  const rows = Array.from({ length: 30_000 }, (_, index) => ({ id: index + 1, text: odd + 'é'.repeat(index % 50) }));
-  const place = new Place(t, { rows, 'a "name"': [{ b: null }, { c: true }], last: [] });
-  const found: unknown[] = [];
-  let parts = 0;
-  for await (const records of readRecords(place.file, (part) => (parts = part))) {
-    found.push(...records.map(({ collection, record }) => [collection, record]));
+test('what is no regular file is a wrong operand, and is not waited for', async (t) => {
+  const place = new Place(t, {});
+  await promisify(execFile)('mkfifo', [`${place.file}.fifo`]);
+  for (const words of [['declare', `${place.file}.fifo`], ['import', `${place.file}.fifo`, '--data', place.data]]) {
+    const { code, err } = await place.run(words);
+    assert.equal(code, 64);
+    assert.match(err, /^Cannot read .*db\.json\.fifo: it is no regular file\n$/);
   }
-  assert.equal(parts, 1);
-  assert.deepEqual(found, [
-    ...rows.map((row) => ['rows', row]), ['a "name"', { b: null }], ['a "name"', { c: true }], ['last', undefined],
-  ]);
-});
-
-test('on a terminal a long step says how far it is', async (t) => {
-  const place = new Place(t, blog);
-  const { err } = await place.run(['declare', place.file], '', true);
-  assert.match(err, /^\rreading .*db\.json … 100 %\n$/);
+  assert.ok(!existsSync(place.data));
 });

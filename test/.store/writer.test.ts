@@ -328,7 +328,7 @@ describe('a writer', () => {
     const told: number[] = [];
     writer.onPublished((changes) => told.push(changes.length));
     await writer.write((tx) => {
-      for (let n = 0; n < 200_000; n += 1) tx.insert(notes, { person: 1, text: '' });
+      for (let n = 0; n < 200_000; n += 1) tx.of(notes).insert({ person: 1, text: '' });
     });
     assert.deepEqual([notes.size, told], [200_000, [200_000]]);
   });

@@ -65,7 +65,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
   t.diagnostic(`seed ${seed}: nothing ${seen.nothing} times, everything ${seen.everything} times`);
 });
 
-test('a file whose records do not fit into memory is refused, and makes no store', async (t) => {
+test('a file whose records do not fit into memory or a commit is refused, and makes no store', async (t) => {
   const directory = temporaryDirectory(t);
   const [data, file, own] = ['data', 'db.json', 'own.json'].map((name) => join(directory, name));
   assert.ok(data !== undefined && file !== undefined && own !== undefined);
@@ -75,7 +75,19 @@ test('a file whose records do not fit into memory is refused, and makes no store
   writeFileSync(file, `{"rows":[${rows.join()}]}`);
   const environment = { NODE_OPTIONS: '--max-old-space-size=200' };
   const importing = cairn(t, ['import', file, '--data', data, '--collections', own], environment);
-  assert.equal(await importing.ended, 74, importing.err);
-  assert.match(importing.err, /^Cannot import .*: over [\d,]+ records do not fit into memory; split it, or give /m);
+  assert.equal(await importing.ended, 65, importing.err);
+  const problem = /^Cannot read .*: it may take [\d,]+ MiB of memory, and [\d,]+ MiB are left; split it, or give /m;
+  assert.match(importing.err, problem);
+  assert.ok(!existsSync(data));
+  // A little more than 256 MiB of text.
+  const long = Array.from({ length: 2_700 }, (_, n) => `{"id":${n + 1},"text":"${n}${'x'.repeat(99_990)}"}`);
+  const longFields = { text: { kind: 'text', max: 100_000 } };
+  const collections = [{ name: 'rows', singular: 'row', fields: longFields }];
+  writeFileSync(own, JSON.stringify({ items: false, collections }));
+  writeFileSync(file, `{"rows":[${long.join()}]}`);
+  const tooLong = cairn(t, ['import', file, '--data', data, '--collections', own]);
+  assert.equal(await tooLong.ended, 65, tooLong.err);
+  const figures = /at most 16,000,000 records of 256 MiB are written at once, and it has 2,700 records of 258 MiB:/;
+  assert.match(tooLong.err, figures);
   assert.ok(!existsSync(data));
 });

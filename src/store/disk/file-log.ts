@@ -16,7 +16,6 @@ import {
 } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { recover } from '../recovery/recover.ts';
-import { endImport } from '../recovery/settle.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 import { listing, writeStore } from '../recovery/write-store.ts';
 
@@ -108,11 +107,6 @@ export class FileLog implements CommitLog {
         this.#fence();
         const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
         this.#journal = written.journal;
-        if (found.isCutShort) {
-          onNotice('an import was cut short: what it wrote is taken back');
-          // No later start may take anything back.
-          await endImport(this.#files);
-        }
         this.#finishStart = undefined;
         this.#foundBytes = 0;
         this.#noteSnapshots(sequence, isCurrent ? found.snapshotSizes : written.sizes);

@@ -67,14 +67,11 @@ export async function checkStore(
 ): Promise<Inspection & { readonly notices: readonly string[] }> {
   try {
     const read = await readStore(files, makeTables);
-    const { tables, damage, closed, sequence, torn, isCutShort } = read;
+    const { tables, damage, closed, sequence, torn } = read;
     if (damage.length > 0) return { damage, notices: [], collections: [] };
     const notices: string[] = [];
     if (!closed) {
       notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
-    }
-    if (isCutShort) {
-      notices.push('an import is under way, or was cut short: what it wrote does not count');
     }
     if (torn !== undefined) {
       const place = `${torn.file}, byte ${torn.offset}`;
@@ -137,10 +134,7 @@ export async function repairStore(
 }
 
 /** A store as it was read. */
-interface RecoveredStore extends Pick<
-  Recovered,
-  'epoch' | 'sequence' | 'closed' | 'torn' | 'isCutShort'
-> {
+interface RecoveredStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 'torn'> {
   readonly tables: ReadonlyMap<string, AnyTable>;
   readonly damage: readonly StoreDamageError[];
 }

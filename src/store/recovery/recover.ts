@@ -10,7 +10,7 @@ import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
-import { settle, takeBack, unfinishedImport } from './settle.ts';
+import { settle } from './settle.ts';
 import { StoreDamageError } from '../format/damage.ts';
 import { readSnapshot, snapshotName, snapshotsOf } from '../format/snapshot.ts';
 
@@ -24,8 +24,6 @@ export interface Recovered {
   readonly closed: boolean;
   /** How many commits were replayed. */
   readonly replayed: number;
-  /** Whether an import did not end, and was taken back. */
-  readonly isCutShort: boolean;
   /** Whether the snapshots hold everything, so that no journal is needed. */
   readonly isCurrent: boolean;
   readonly snapshotSizes: readonly number[];
@@ -40,6 +38,9 @@ export interface Recovered {
 /** Former editions also made journals in this way, and kept a file in reserve. */
 const temporaryPattern =
   /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[a-z][a-z0-9-]*\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
+
+/** While it is there, an import of a former edition has not ended, and must not count. */
+const formerImport = 'import';
 
 const raise: Report = (damage) => {
   throw damage;
@@ -56,8 +57,10 @@ export async function recover(
   tables: Map<string, AnyTable>,
   report = raise,
 ): Promise<Recovered> {
-  const begun = await unfinishedImport(files);
   const names = await files.list();
+  if (names.includes(formerImport)) {
+    report(new StoreDamageError('J2', files, formerImport, 0, 'start the former version once'));
+  }
   const numbers = journalNumbers(names);
   const journals: Journal[] = [];
   for (const number of numbers) {
@@ -88,19 +91,13 @@ export async function recover(
   const begin = journals.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
   const needed = journals.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
-  // Of a store in use, an import may have begun meanwhile, or ended.
-  const unfinished = begun ?? (await unfinishedImport(files));
-  if (unfinished !== undefined) takeBack(files, unfinished, tables, report);
   settle(files, tables, report);
   return {
     epoch,
     sequence,
     replayed,
     closed: newest?.manifest?.closed ?? newest === undefined,
-    isCutShort: unfinished !== undefined,
-    isCurrent:
-      unfinished === undefined &&
-      [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
+    isCurrent: [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
     snapshotSizes: Array.from(snapshots.values(), ({ size }) => size),
     torn: newest?.torn && { file: newest.name, offset: newest.torn.offset },
     temporary: names.filter((name) => temporaryPattern.test(name)),
