@@ -21,7 +21,9 @@ export type { Change, Hooks, Read } from './collections/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 
 export { createLog } from './log/log.ts';
-export type { Log, LogDetails, LogLevel, LogOptions, LogSink, SecurityEvent } from './log/log.ts';
+export type { Log, LogDetails, LogLevel, LogOptions, SecurityEvent } from './log/log.ts';
+
+export type { LogSink } from './log/line-queue.ts';
 
 export { CairnError, InvariantError } from './base/errors.ts';
 export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';

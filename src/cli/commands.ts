@@ -5,7 +5,8 @@ import { version } from '../base/version.ts';
 import { readOption, systemEnvironment } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
-import { writeError } from '../log/log.ts';
+import { writeError } from '../log/standard-streams.ts';
+import { failureOf } from './failure.ts';
 import { serve } from './serve.ts';
 
 /** Runs the command that the arguments of the process name. */
@@ -73,7 +74,6 @@ export async function run(
     }
     return 0;
   } catch (error) {
-    const { failureOf } = await import('./failure.ts');
     const [code, message] = failureOf(error);
     terminal.err(`${message}\n`);
     return code;

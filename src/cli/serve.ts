@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
+import { load, parts } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
@@ -11,16 +12,12 @@ import { clusterOptions, options } from '../config/options.ts';
 import { readConfig, unknownVariables, type Config } from '../config/read.ts';
 import type { OperationsListener } from '../app/operations.ts';
 import type { TlsTexts } from '../http/server.ts';
-import {
-  createLog,
-  silentLog,
-  standardOutput,
-  type Log,
-  type LogSink,
-  type Observer,
-} from '../log/log.ts';
+import type { LogSink } from '../log/line-queue.ts';
+import { createLog, silentLog, type Format, type Log, type Observer } from '../log/log.ts';
+import { standardOutput } from '../log/standard-streams.ts';
 import { forgetAdminPassword, passwordFileIn, type PasswordPlace } from './admin-password.ts';
 import { declarationsOf, type Command, type Terminal } from './command.ts';
+import { failureOf } from './failure.ts';
 
 /** The command that serves the API. */
 export const serve: Command = {
@@ -30,7 +27,9 @@ export const serve: Command = {
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   async run({ terminal, given }) {
     const config = readConfig(given);
-    const log = openLog(config, terminal);
+    const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
+    const format = isReadable ? (await load(parts.readableLog, '--log')).readable : undefined;
+    const log = openLog(config, format, terminal);
     const stop = waitForStop();
     const starting = start(config, log, terminal, stop.fail);
     reloadOnSignal(starting, config, log);
@@ -45,7 +44,7 @@ export const serve: Command = {
       if (started === undefined) void log.close(logCloseMs).then(() => process.exit(code));
       return code;
     } catch (error) {
-      return await endWith(error, config, terminal);
+      return await endWith(error, config, format, terminal);
     } finally {
       await log.close(logCloseMs);
     }
@@ -57,10 +56,14 @@ const logCloseMs = 1000;
 const unstartedMs = 1000;
 
 /** Writes why the server ended, as a line in the form of the log, and returns its exit code. */
-async function endWith(error: unknown, config: Config, { interactive, err }: Terminal) {
-  const [exitCode, message] = (await import('./failure.ts')).failureOf(error);
-  const format = formatOf(config, interactive);
-  if (format === 'none') throw error;
+async function endWith(
+  error: unknown,
+  config: Config,
+  format: Format | undefined,
+  { err }: Terminal,
+) {
+  if (config.log === 'none') throw error;
+  const [exitCode, message] = failureOf(error);
   const sink: LogSink = {
     write(bytes, done) {
       err(Buffer.from(bytes).toString());
@@ -71,10 +74,6 @@ async function endWith(error: unknown, config: Config, { interactive, err }: Ter
   log.message('error', message, { exitCode });
   await log.close(logCloseMs);
   return exitCode;
-}
-
-function formatOf({ log }: Config, isTerminal: boolean): 'pretty' | 'json' | 'none' {
-  return log ?? (isTerminal ? 'pretty' : 'json');
 }
 
 interface Started {
@@ -158,12 +157,11 @@ async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
   return tls && (await import('../config/certificate.ts')).readTls(...tls);
 }
 
-function openLog(config: Config, { interactive, err }: Terminal): Log {
-  const format = formatOf(config, interactive);
-  if (format === 'none') return silentLog;
+function openLog({ log, logLevel }: Config, format: Format | undefined, { err }: Terminal): Log {
+  if (log === 'none') return silentLog;
   return createLog({
     format,
-    level: config.logLevel,
+    level: logLevel,
     sink: standardOutput(),
     onError: ({ message }) =>
       err(`Cannot write the log to standard output: ${message}; trying again each second\n`),

@@ -22,7 +22,7 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
       done();
     },
   });
-  const log = createLog({ format: 'json', level: 'info', clock: systemClock, sink });
+  const log = createLog({ level: 'info', clock: systemClock, sink });
   const secret = 'canary of the signing secret, 32 bytes';
   const { app, ask, credentials } = await openTestApp(t, { directory, log, secret });
 

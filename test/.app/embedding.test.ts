@@ -291,7 +291,7 @@ test('time and randomness are the embedder\'s, and so is the log', async (t) => 
   const random: Random = (size) => Buffer.alloc(size, (drawn += 1));
   let lines = '';
   const sink = new Writable({ write: (chunk, _encoding, done) => void ((lines += String(chunk)), done()) });
-  const log = createLog({ format: 'json', level: 'info', clock, sink });
+  const log = createLog({ level: 'info', clock, sink });
   const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
   const app = await createApp({ clock, random, log, administrator, scryptCost: 14 });
   t.after(() => app.close());

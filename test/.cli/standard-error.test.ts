@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { errorLog, writeError } from '../../src/log/log.ts';
+import { errorLog } from '../../src/log/log.ts';
+import { writeError } from '../../src/log/standard-streams.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 
 test('a server whose reader of both outputs has gone goes on, and stops cleanly', async (t) => {

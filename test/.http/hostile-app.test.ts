@@ -25,7 +25,7 @@ before(async () => {
       done();
     },
   });
-  const log = createLog({ format: 'json', level: 'info', clock: systemClock, sink });
+  const log = createLog({ level: 'info', clock: systemClock, sink });
   app = await createApp({ scryptCost: 1, clock: systemClock, log });
   await app.users.add({ name: 'Ada', role: 'admin', email, password });
   port = await app.listen({ port: 0, host: '127.0.0.1' });

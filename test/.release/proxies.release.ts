@@ -62,7 +62,7 @@ async function startProxied(t: TestContext, name: string, configure: Configure):
   const directory = mkdtempSync(join(tmpdir(), 'cairn-proxy-'));
   const logged: string[] = [];
   const sink = { write: (bytes: Uint8Array, done: () => void) => (logged.push(String(bytes)), done()) };
-  const log = createLog({ format: 'json', level: 'info', sink });
+  const log = createLog({ level: 'info', sink });
   const options = { basePath: '/api', trustedProxies: ['127.0.0.1'], administrator, scryptCost: 1, log };
   const app = await createApp(options);
   const cairnPort = await app.listen({ port: 0, host: '127.0.0.1' });
