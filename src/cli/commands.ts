@@ -45,6 +45,14 @@ export async function allCommands(): Promise<readonly Command[]> {
   ];
 }
 
+/** Characters that a terminal obeys: controls but tab and line feed, and those of direction. */
+const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Escapes control characters as JSON may: names and records in files can have them. */
+function withoutControls(text: string): string {
+  return text.replace(controls, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** Returns words that name a command: `serve`, unless they name one or ask about all of them. */
 function commandWords(words: readonly string[]): readonly string[] {
   const [first = '-'] = words;
@@ -59,8 +67,13 @@ function commandWords(words: readonly string[]): readonly string[] {
 export async function run(
   commands: readonly Command[],
   given: readonly string[],
-  terminal: Terminal,
+  unsafe: Terminal,
 ): Promise<ExitCode> {
+  const terminal: Terminal = {
+    ...unsafe,
+    out: (text) => unsafe.out(withoutControls(text)),
+    err: (text) => unsafe.err(withoutControls(text)),
+  };
   const words = commandWords(given);
   const [first, ...others] = words;
   try {

@@ -351,3 +351,26 @@ test('what is no regular file is a wrong operand, and is not waited for', async 
   }
   assert.ok(!existsSync(place.data));
 });
+
+test('what a terminal obeys is escaped wherever it is printed', async (t) => {
+  const evil = '\u001b[2J\u009b31m\u0007\r\u202e\u007f';
+  const place = new Place(t, { [evil]: [{ id: 1, [evil]: 'x' }, 1], posts: [{ id: 1, [evil]: { a: 1 } }], last: 1 });
+  const declared = await place.declare();
+  assert.equal(declared.code, 65);
+  writeFileSync(place.declaration, JSON.stringify({ [evil]: 1, collections: [{ name: evil, [evil]: 1 }] }));
+  const wrong = await place.import();
+  assert.equal(wrong.code, 64);
+  writeFileSync(place.declaration, JSON.stringify({ collections: [] }));
+  const refused = await place.import();
+  assert.equal(refused.code, 65);
+  writeFileSync(place.declaration, JSON.stringify({ items: false, collections: [
+    { name: 'posts', singular: 'post', fields: { title: { kind: 'text' } } },
+  ] }));
+  const mistaken = await place.import();
+  const missing = await place.run(['import', `${place.file}${evil}`, '--data', place.data]);
+  for (const { out, err } of [declared, wrong, refused, mistaken, missing]) {
+    assert.match(out + err, /\\u001b\[2J\\u009b31m\\u0007/);
+    assert.doesNotMatch(out + err, /[^\n\x20-\x7e]/);
+  }
+  assert.ok(JSON.stringify(JSON.parse(declared.out)).includes(JSON.stringify(evil).slice(1, 10)));
+});
