@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { ExitCode } from '../base/errors.ts';
 import { nearest } from '../base/search.ts';
 import { version } from '../base/version.ts';
-import { readOption, systemEnvironment } from '../config/read.ts';
+import { readOption, takeEnvironment } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/standard-streams.ts';
@@ -17,7 +17,7 @@ export async function main(): Promise<void> {
   const commands = words[0] === serve.name ? [serve] : await allCommands();
   process.exitCode = await run(commands, words, {
     input: process.stdin,
-    environment: systemEnvironment,
+    environment: takeEnvironment(),
     interactive: process.stdout.isTTY,
     out: (text) => new Promise((resolve) => process.stdout.write(text, () => resolve())),
     err: writeError,

@@ -186,6 +186,8 @@ function waitForStop(): {
 } {
   let stop: (stop: Stop) => void = () => undefined;
   const stopped = new Promise<Stop>((resolve) => (stop = resolve));
+  // Without a listener, Node.js opens an inspector, which everyone on this machine can use.
+  process.on('SIGUSR1', () => undefined);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const listener = (): void => {
       stop([0, signal]);

@@ -140,13 +140,19 @@ function isMember(line: string): boolean {
 }
 
 const isAddress = (line: string): boolean => /^[\w.:%-]+$/.test(line);
+/** Fewer different bytes are no random key, in whatever alphabet: half of 32 hexadecimal digits. */
+const keyVarietyMin = 8;
+
 /** The secret that signs tokens, as HS256 needs it (RFC 7518 §3.2). */
 export const signingKey: Kind<string> = {
   placeholder: 'SECRET',
-  allowed: `a text of ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes`,
+  allowed:
+    `a random text of ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes, ` +
+    `at least ${keyVarietyMin} of them different`,
   parse(secret) {
-    const bytes = Buffer.byteLength(secret);
-    return bytes >= limits.keyBytesMin && bytes <= limits.keyBytesMax ? secret : undefined;
+    const bytes = Buffer.from(secret);
+    const fits = bytes.length >= limits.keyBytesMin && bytes.length <= limits.keyBytesMax;
+    return fits && new Set(bytes).size >= keyVarietyMin ? secret : undefined;
   },
 };
 

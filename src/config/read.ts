@@ -24,8 +24,15 @@ export interface Given {
   readonly environment: Environment;
 }
 
-/** The variables of the process. No other file reads them. */
-export const systemEnvironment: Environment = process.env;
+/**
+ * Returns the variables of the process, which no other file reads. The secrets leave it, so that
+ * no diagnostic report and no child process has them.
+ */
+export function takeEnvironment(): Environment {
+  const environment = { ...process.env };
+  for (const name of Object.keys(secrets)) delete process.env[name];
+  return environment;
+}
 
 /**
  * Values that other users of the machine must not see. They come from a variable or from
@@ -155,8 +162,7 @@ export function readSecret(name: SecretName, { environment }: Given): string | u
   }
   const secret = file === undefined ? value : readSecretFile(file, source);
   if (name !== 'CAIRN_SECRET' || secret === undefined || signingKey.parse(secret)) return secret;
-  const bytes = Buffer.byteLength(secret);
-  throw new OptionError(`Cannot use ${source}: must be ${signingKey.allowed}, and has ${bytes}`);
+  throw new OptionError(`Cannot use ${source}: must be ${signingKey.allowed}`);
 }
 
 function readSecretFile(file: string, source: string): string {

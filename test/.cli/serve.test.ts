@@ -200,11 +200,21 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
 
 test('SIGHUP: what comes during the start waits for its end, and a secret of the environment stays', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
-  const secrets = { CAIRN_ADMIN_PASSWORD: 'correct horse battery', CAIRN_SECRET: 'x'.repeat(32) };
+  const CAIRN_SECRET = 'a secret of the tests, 32 bytes long';
+  const secrets = { CAIRN_ADMIN_PASSWORD: 'correct horse battery', CAIRN_SECRET };
   const server = cairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '16'], secrets);
   while (!existsSync(join(data, 'lock'))) await sleep(5);
   server.child.kill('SIGHUP');
   await server.find(/Cairn serves [^]*Nothing was read again; CAIRN_SECRET is read only at the start/);
+});
+
+test('SIGUSR1 opens no inspector', async (t) => {
+  const server = cairn(t, ['--data', join(temporaryDirectory(t), 'data'), '--port', '0', '--log', 'pretty']);
+  await server.find(/Cairn serves/);
+  server.child.kill('SIGUSR1');
+  server.child.kill('SIGHUP');
+  await server.find(/Keys were read again/);
+  assert.doesNotMatch(server.err, /Debugger/);
 });
 
 test('what keeps a server from starting is one line and an exit code of its own', async (t) => {

@@ -11,7 +11,7 @@ export interface Server extends Omit<Running, 'child'> {
   stop(): Promise<number | null>;
 }
 
-const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1'] as const;
 process.setMaxListeners(100);
 
 /**
