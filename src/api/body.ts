@@ -1,5 +1,5 @@
 import type { Principal } from '../auth/access.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isJsonObject, type JsonValue } from '../base/json.ts';
 import {
   acceptNew,
   draft,
@@ -8,15 +8,14 @@ import {
   type Draft,
 } from '../schema/validate.ts';
 import type { Input, Shape } from '../schema/field.ts';
-import { manySchema, resourceSchema } from '../schema/json-schema.ts';
 
-/** The body of a route: its description, and its validation to a value of type `T`. */
+/** The body of a route, and its validation to a value of type `T`. */
 export interface Body<T> {
   readonly mediaTypes: readonly string[];
   /** Whether it may be absent. It is then `{}`. */
   readonly optional?: boolean;
-  /** Returns the JSON Schema, for the OpenAPI document. */
-  schema(): JsonObject;
+  /** The shapes of what can be sent, which fits one of them. */
+  readonly shapes: readonly Shape[];
   /** @throws CairnError `validation_failed` with all issues */
   validate(json: JsonValue, principal: Principal): T;
 }
@@ -27,19 +26,16 @@ const json = ['application/json'];
 export const patchTypes: readonly string[] = ['application/merge-patch+json', 'application/json'];
 
 /** Returns a body that creates a record, or has the parameters of an action. */
-export function newRecord<S extends Shape>(title: string, rules: BodyRules<S>): Body<Input<S>> {
+export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<Input<S>> {
   return {
     mediaTypes: json,
-    schema: () => resourceSchema(title, rules.shape, 'create'),
+    shapes: [rules.shape],
     validate: (sent, principal) => acceptNew(rules, sent, principal),
   };
 }
 
-/**
- * Returns the bodies of a collection. `title` names its records in the OpenAPI document.
- */
+/** Returns the bodies of a collection. */
 export function bodiesFor<N extends Shape, C extends Shape>(
-  title: string,
   newRules: BodyRules<N>,
   changeRules: BodyRules<C>,
 ): {
@@ -47,15 +43,15 @@ export function bodiesFor<N extends Shape, C extends Shape>(
   readonly replace: Body<Draft<Input<C>>>;
   readonly patch: Body<Draft<Input<C>>>;
 } {
-  const change = (kind: 'replace' | 'patch', changeTitle: string): Body<Draft<Input<C>>> => ({
+  const change = (kind: 'replace' | 'patch'): Body<Draft<Input<C>>> => ({
     mediaTypes: kind === 'patch' ? patchTypes : json,
-    schema: () => resourceSchema(changeTitle, changeRules.shape, kind),
+    shapes: [changeRules.shape],
     validate: (sent, principal) => draft(kind, changeRules, sent, principal),
   });
   return {
-    create: newRecord(`New${title}`, newRules),
-    replace: change('replace', `${title}Replacement`),
-    patch: change('patch', `${title}Patch`),
+    create: newRecord(newRules),
+    replace: change('replace'),
+    patch: change('patch'),
   };
 }
 
@@ -63,7 +59,6 @@ export function bodiesFor<N extends Shape, C extends Shape>(
 export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
   return {
     ...one,
-    schema: () => manySchema(one.schema()),
     validate: (sent, principal) =>
       validateElements(sent, (element) => one.validate(element, principal)),
   };
@@ -73,7 +68,7 @@ export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
 export function either<A, B>(first: Body<A>, marker: string, second: Body<B>): Body<A | B> {
   return {
     mediaTypes: json,
-    schema: () => ({ oneOf: [first.schema(), second.schema()] }),
+    shapes: [...first.shapes, ...second.shapes],
     validate(sent, principal) {
       const isSecond = isJsonObject(sent) && Object.hasOwn(sent, marker);
       return (isSecond ? second : first).validate(sent, principal);

@@ -1,24 +1,9 @@
 import type { Access, Principal } from '../auth/access.ts';
-import type { JsonObject } from '../base/json.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
-import type { QueryParameter } from '../lists/filters.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';
 import type { Embeddable } from './embedding.ts';
-
-/** The reply of a route that succeeds. */
-export interface RouteReply {
-  readonly status: 200 | 201 | 204;
-  /** A sentence for the OpenAPI document. */
-  readonly description: string;
-  /** The JSON Schema of the content. Absent: there is no content. */
-  readonly schema?: JsonObject;
-  /** The media type of the content. Absent: JSON. */
-  readonly mediaType?: 'text/event-stream';
-  /** Fields that this reply has and others do not, such as `Location`. */
-  readonly headers?: readonly string[];
-}
 
 /**
  * One row of the route table, with a body of type `B`. The router, authorization,
@@ -26,49 +11,36 @@ export interface RouteReply {
  * test are all derived from these rows. A row without `access` does not compile.
  */
 export interface Route<B = unknown> {
+  /** The name of the operation, such as `listItems`. Absent: a file of the page. */
+  readonly operationId?: string;
+  /** The collection to which the route belongs, and the operation on it. Absent: none. */
+  readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly access: Access;
-  readonly summary: string;
   /** Absent: the route reads no body. */
   readonly body?: Body<B>;
-  /**
-   * The query parameters. Absent: a query is refused. Empty: a query is ignored, as for a
-   * page.
-   */
-  readonly query?: readonly QueryParameter[];
-  readonly reply: RouteReply;
+  /** Absent: a query is refused. `ignored`: any query is, as for a page. */
+  readonly query?: 'read' | 'ignored';
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** Whether a write must name the version that it changes (428). */
   readonly requireIfMatch?: boolean | undefined;
   /**
-   * The supported preference (RFC 7240): the number of all records that match the
-   * filters.
-   */
-  readonly prefer?: 'count=exact';
-  /** Whether `Idempotency-Key` is supported. */
-  readonly retriable?: boolean;
-  /**
    * The sites whose pages may call even without a cookie: only this one, because the route
    * sets a cookie, or also those of allowed origins. Absent: any.
    */
   readonly pages?: 'own' | 'allowed';
-  /**
-   * Further statuses of refusals, which do not follow from the other columns
-   * (`statusesOf`).
-   */
-  readonly refusals?: readonly number[];
 }
 
-/** The operations on a collection. */
-export type CollectionOperation = keyof CollectionAccess;
+/** The operations on a collection: each record by itself, and many at once. */
+export type Operation = keyof CollectionAccess | 'createMany';
 
 /**
  * A collection, including that of users, as its routes see it. `N` is a validated body
  * that creates records, `C` one that changes a record.
  */
-export interface RoutedCollection<N, C> {
+export interface RoutedCollection<N = unknown, C = unknown> {
   readonly name: string;
   readonly singular: string;
   readonly fields: Shape;
@@ -81,22 +53,8 @@ export interface RoutedCollection<N, C> {
   readonly shapeTag?: string | undefined;
   /** What `embed` can add to the records; nothing if absent. */
   readonly embeddables?: readonly Embeddable[];
-  readonly access: { readonly [operation in CollectionOperation]: Access };
+  readonly access: { readonly [operation in keyof CollectionAccess]: Access };
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
-  /** Further fields of the reply to a change. */
-  readonly changeHeaders?: readonly string[];
-  /** Further statuses of refused writes. */
-  readonly refusals?: readonly number[];
-}
-
-/** Returns a reply with content. */
-export function content(
-  status: 200 | 201,
-  description: string,
-  schema: JsonObject,
-  ...headers: string[]
-): RouteReply {
-  return { status, description, schema, headers };
 }
 
 /** A request that was matched, authenticated, authorized, read and validated. */
@@ -147,10 +105,3 @@ export function bind<Bodies>(
 export function parseId(text: string): number {
   return /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : 0;
 }
-
-/** The JSON Schema of an id. */
-export const idSchema: JsonObject = {
-  type: 'integer',
-  minimum: 1,
-  maximum: Number.MAX_SAFE_INTEGER,
-};

@@ -1,17 +1,14 @@
 import { crc32 } from 'node:zlib';
 import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import type { JsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { shapeTagOf, type CollectionDeclaration } from '../collections/declaration.ts';
 import { idsIn, referencesOf } from '../collections/references.ts';
 import type { ListSubject } from '../lists/query.ts';
 import type { PieceWriter } from '../lists/list.ts';
 import type { Shape } from '../schema/field.ts';
-import { resourceSchema } from '../schema/json-schema.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
-import { capitalized } from './schemas.ts';
 
 /**
  * What `embed` adds to the records of a collection:
@@ -65,7 +62,6 @@ export function embeddablesOf(
 
 /** The members of a `RoutedCollection` on which its lists depend. */
 interface ListedCollection {
-  readonly singular: string;
   readonly fields: Shape;
   readonly hasOwners?: boolean;
   readonly embeddables?: readonly Embeddable[];
@@ -74,17 +70,6 @@ interface ListedCollection {
 /** Returns the subject of the parameters of lists and single records. */
 export function subjectOf({ fields, hasOwners, embeddables }: ListedCollection): ListSubject {
   return { shape: fields, hasOwners, embeddable: embeddables?.map(({ name }) => name) };
-}
-
-/** Returns the schema of a record as it is read, in which others may be embedded. */
-export function readSchemaOf({ singular, fields, embeddables = [] }: ListedCollection): JsonObject {
-  const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
-  const members = embeddables.map(({ member, of, kind }) => {
-    const record = resourceSchema(capitalized(of.singular), of.fields);
-    const many = { type: 'array', items: record, maxItems: limits.embeddedMax };
-    return [member, kind === 'one' ? record : many];
-  });
-  return resourceSchema(title, fields, 'representation', Object.fromEntries(members));
 }
 
 /** Returns the records of a declared collection. */

@@ -16,7 +16,6 @@ import { userFields } from '../accounts/user-fields.ts';
 import { invalidParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
 import { bearerToken, checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
-import type { FixedContent } from './fixed-content.ts';
 import {
   entityTag,
   eventStream,
@@ -38,8 +37,6 @@ export interface Services {
   readonly collections: readonly CollectionResource[];
   readonly feed: ChangeFeed;
   readonly epoch: () => string;
-  /** Returns the OpenAPI document as JSON text. */
-  readonly description: () => Promise<FixedContent>;
   /** Returns the state of the server and its store: a `Status`, as JSON text. */
   readonly status: () => string;
   /** Returns why the server should not receive requests now; `undefined` if it should. */
@@ -115,7 +112,7 @@ function accountEndpoints(
 ): Endpoint[] {
   const writeDashboard = dashboardWriter(records, sessions, itemsResource);
   const writeUser = representationWriter(userFields);
-  return bind(accountRoutes(itemsResource !== undefined), {
+  return bind(accountRoutes, {
     me({ request, principal }) {
       const { userId } = requireUser(principal);
       if (principal === localAdministrator) throw nobodySignsIn;
@@ -157,7 +154,7 @@ const nobodySignsIn = new CairnError(
   'Cannot find your user record: without authentication, nobody signs in',
 );
 
-/** Returns the endpoints of the change feed, the API's description and the server's state. */
+/** Returns the endpoints of the change feed and the server's state. */
 function serverEndpoints(services: Services): Endpoint[] {
   return bind(serverRoutes, {
     changes(call) {
@@ -171,13 +168,6 @@ function serverEndpoints(services: Services): Endpoint[] {
       const isAdmitted = admission(call, services);
       const follower = { principal, caller, signal, collections, since, isAdmitted };
       return eventStream(services.feed.follow(follower));
-    },
-
-    async describe({ request }) {
-      const { body, tag, fields } = (await services.description()).for(request);
-      const vary = ['Vary', 'Accept-Encoding'];
-      if (isUnchanged(request, tag)) return notModified(tag, vary);
-      return shown(200, tag, body, [...fields, ...vary]);
     },
 
     status: () => unstoredReply(200, services.status()),

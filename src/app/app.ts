@@ -23,7 +23,7 @@ import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import type { ClusterNode } from '../options/cluster/node.ts';
 import { openData, openFeed, type Data } from './data.ts';
-import { endpointsOf } from './endpoints.ts';
+import { endpointsOf, type Feature } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
 
@@ -105,6 +105,7 @@ export async function openApp(
   const cluster =
     complete.cluster &&
     (await import('../options/cluster/node.ts')).joinCluster(complete.cluster, complete);
+  const { openApiEndpoints } = await import('../features/openapi/openapi.ts');
   const data = openData(complete, audit, cluster);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
@@ -113,7 +114,7 @@ export async function openApp(
   await data.store.start();
   try {
     await data.keys.load();
-    return new Application(data, complete, audit, observers, cluster);
+    return new Application(data, complete, audit, observers, [openApiEndpoints], cluster);
   } catch (error) {
     await data.store.close();
     throw error;
@@ -145,6 +146,7 @@ export class Application implements App {
     options: CompleteOptions,
     audit: Audit,
     observers: readonly Observer[],
+    features: readonly Feature[],
     cluster?: ClusterNode,
   ) {
     const { users, store } = data;
@@ -169,7 +171,7 @@ export class Application implements App {
       required: settings.auth === 'required',
       allowedOrigins,
       confirm: cluster && (() => store.confirm()),
-      endpoints: endpointsOf(services, minutes, this.#lists, options),
+      endpoints: endpointsOf(services, minutes, this.#lists, options, features),
     });
     this.#pipeline = cluster?.onlyCurrent(pipeline, store) ?? pipeline;
     this.#server = new HttpServer({

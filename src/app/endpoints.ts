@@ -1,18 +1,11 @@
 import { statfsSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
-import { FixedContent } from '../api/fixed-content.ts';
-import type { Endpoint } from '../api/call.ts';
-import {
-  declaredCollection,
-  routeTable,
-  usersCollection,
-  type RouteOptions,
-} from '../api/routes.ts';
+import type { Endpoint, Route } from '../api/call.ts';
+import { declaredCollection, usersCollection } from '../api/routes.ts';
 import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
 import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
-import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import type { Minutes } from '../log/minutes.ts';
 import type { Store } from '../store/store.ts';
@@ -20,12 +13,16 @@ import { pageEndpoints } from '../web/assets.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
+/** Returns the endpoints of a feature. `others` are the routes of the server without features. */
+export type Feature = (others: readonly Route[], basePath: string) => readonly Endpoint[];
+
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
-  services: Data & Omit<Services, 'description' | 'epoch' | 'status'>,
+  services: Data & Omit<Services, 'epoch' | 'status'>,
   minutes: Minutes,
   listPool: ListPool,
   complete: CompleteOptions,
+  features: readonly Feature[],
 ): Endpoint[] {
   const { settings } = complete;
   const { store, users, collections } = services;
@@ -40,14 +37,12 @@ export function endpointsOf(
     },
   };
   const declarations = collections.map(({ declaration }) => declaration);
-  let description: Promise<FixedContent> | undefined;
   const all: Services = {
     ...services,
     epoch: options.epoch,
     status: statusOf(store, minutes, complete),
-    description: () => (description ??= describe(declarations, options)),
   };
-  return [
+  const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((resource) => {
       const collection = declaredCollection(resource.declaration, declarations);
@@ -57,6 +52,15 @@ export function endpointsOf(
       ];
     }),
     ...serviceEndpoints(all),
+  ];
+  return [
+    ...endpoints,
+    ...features.flatMap((feature) =>
+      feature(
+        endpoints.map(({ route }) => route),
+        settings.basePath,
+      ),
+    ),
     ...(complete.page === false ? [] : pageEndpoints(settings.auth === 'none')),
   ];
 }
@@ -95,19 +99,4 @@ function freeBytes(directory: string): number | undefined {
     // A locked-down process may not ask for this.
     return undefined;
   }
-}
-
-/**
- * Makes the OpenAPI document. Few callers request it, so its code is loaded for the first
- * one.
- */
-async function describe(
-  declarations: readonly CollectionDeclaration[],
-  options: RouteOptions & { readonly basePath: string },
-): Promise<FixedContent> {
-  const { openApi } = await import('../api/openapi.ts');
-  const text = JSON.stringify(
-    openApi(routeTable(declarations, options), version, options.basePath),
-  );
-  return new FixedContent(Buffer.from(text));
 }

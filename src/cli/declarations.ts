@@ -11,7 +11,7 @@ import { pageEndpoints } from '../web/assets.ts';
 /** The names that no collection can have, because the API has paths that begin with them. */
 export function takenNames(): string[] {
   const pages = pageEndpoints(false).map(({ route }) => route);
-  return [...routeTable([]).values(), ...pages].map(({ path }) => path.split('/')[1] ?? '');
+  return [...routeTable([]), ...pages].map(({ path }) => path.split('/')[1] ?? '');
 }
 
 /**

@@ -1,6 +1,4 @@
-import { openApi } from '../api/openapi.ts';
 import { routeTable } from '../api/routes.ts';
-import { version } from '../base/version.ts';
 import { servedCollections } from '../collections/declaration-file.ts';
 import { options } from '../config/options.ts';
 import { declarationsOf, type Command } from './command.ts';
@@ -22,7 +20,8 @@ export const openApiCommand: Command = {
       requireIfMatch: read(options.requireIfMatch),
       passwordLengthMin: read(options.passwordLengthMin),
     });
-    const document = openApi(table, version, read(options.basePath));
+    const { documentOf } = await import('../features/openapi/openapi.ts');
+    const document = documentOf(table, read(options.basePath));
     terminal.out(`${JSON.stringify(document, null, 2)}\n`);
   },
 };

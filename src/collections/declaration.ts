@@ -242,18 +242,6 @@ export function checkTogether(
   }
 }
 
-/** Whether a write of such a record can be refused because of another one (409). */
-export function dependsOnOthers(
-  { name, fields }: CollectionDeclaration,
-  all: readonly CollectionDeclaration[],
-): boolean {
-  const isUnique = (field: Field): boolean => 'unique' in field && field.unique === true;
-  return (
-    Object.values(fields).some(isUnique) ||
-    all.some((each) => Object.values(each.fields).some((field) => referenceIn(field)?.to === name))
-  );
-}
-
 /** Identifies the shape of records: another one never answers 304. */
 export function shapeTagOf(fields: Shape): string {
   const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [

@@ -1,5 +1,5 @@
 import { CairnError } from '../base/errors.ts';
-import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
+import { isScalar, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
@@ -11,61 +11,27 @@ import { textSearch } from './search.ts';
 export interface Filter {
   /** A record passes if one of these fields passes. */
   readonly names: readonly string[];
-  readonly operator: Operator;
+  /** `search` is that of the parameter `q`. */
+  readonly operator: Operator | 'search';
   /** One value, or several for `in`. */
   readonly operands: readonly Scalar[];
-}
-
-/** One query parameter, for the OpenAPI document. */
-export interface QueryParameter {
-  readonly name: string;
-  readonly description: string;
-  /** The values of an array are separated by commas. */
-  readonly schema: JsonObject;
 }
 
 /** Makes the test of a field's value. `operand` is the first of `operands`. */
 type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
-/** Each operator, with its description in the OpenAPI document and its test. */
-const operators: {
-  readonly [operator in Operator]: { readonly words: string; readonly test: MakeTest };
-} = {
-  eq: { words: 'equals this value', test: (operand) => (value) => value === operand },
-  ne: {
-    words: 'does not equal this value',
-    test: (operand) => (value) => value !== operand,
-  },
-  lt: { words: 'is less than this value', test: (operand) => (value) => value < operand },
-  lte: { words: 'is at most this value', test: (operand) => (value) => value <= operand },
-  gt: {
-    words: 'is greater than this value',
-    test: (operand) => (value) => value > operand,
-  },
-  gte: {
-    words: 'is at least this value',
-    test: (operand) => (value) => value >= operand,
-  },
-  in: {
-    words: 'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
-    test: (_, operands) => (value) => operands.has(value),
-  },
-  contains: {
-    words: 'contains this text',
-    test: (operand) => (value) => String(value).includes(String(operand)),
-  },
-  starts: {
-    words: 'starts with this text',
-    test: (operand) => (value) => String(value).startsWith(String(operand)),
-  },
-  has: {
-    words: 'has this value as an element',
-    test: (operand) => (value) => value === operand,
-  },
-  search: {
-    words: 'contains this text in upper or lower case',
-    test: (operand) => textSearch(String(operand)),
-  },
+const operators: { readonly [operator in Filter['operator']]: MakeTest } = {
+  eq: (operand) => (value) => value === operand,
+  ne: (operand) => (value) => value !== operand,
+  lt: (operand) => (value) => value < operand,
+  lte: (operand) => (value) => value <= operand,
+  gt: (operand) => (value) => value > operand,
+  gte: (operand) => (value) => value >= operand,
+  in: (_, operands) => (value) => operands.has(value),
+  contains: (operand) => (value) => String(value).includes(String(operand)),
+  starts: (operand) => (value) => String(value).startsWith(String(operand)),
+  has: (operand) => (value) => value === operand,
+  search: (operand) => textSearch(String(operand)),
 };
 
 /** Returns the error for a query parameter. `problem` follows its name. */
@@ -85,14 +51,14 @@ export function readFilter(
   shape: Shape,
   parameter: string,
   value: string,
-  others: () => readonly string[],
+  others: readonly string[],
 ): Filter {
   const [, name, written = 'eq'] = /^(\w+)(?::(\w+))?$/.exec(parameter) ?? [];
   const fields = readableFields(shape);
   const [, field] = fields.find(([known]) => known === name) ?? [];
   if (name === undefined || field === undefined) {
     const filters = `filters by ${fields.map(([known]) => known).join(', ')}`;
-    const known = `${others().join(', ')}, and ${filters}`;
+    const known = `${others.join(', ')}, and ${filters}`;
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
   const kind = kindOf(field);
@@ -133,30 +99,6 @@ function splitValues(list: string): string[] {
   return [...values, value];
 }
 
-/** Returns the descriptions of all filters of a list of records of this shape. */
-export function filterParameters(shape: Shape): QueryParameter[] {
-  return readableFields(shape).flatMap(([name, field]) =>
-    kindOf(field).operators.map((operator) => ({
-      name: operator === 'eq' ? name : `${name}:${operator}`,
-      description: `Only records whose ${name} ${operators[operator].words}.${notes[field.kind] ?? ''}`,
-      schema: operandSchema(operator, field),
-    })),
-  );
-}
-
-function operandSchema(operator: Operator, field: Field): JsonObject {
-  const operand = field.kind === 'list' ? field.of : field;
-  const one = { ...kindOf(operand).type(operand) };
-  if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
-  return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
-}
-
-const notes: { readonly [kind in Field['kind']]?: string } = {
-  text: ' Texts are compared by UTF-16 code units, case-sensitively and without normalisation.',
-  email: ' Upper and lower case are equal.',
-  timestamp: ' A date stands for its first moment.',
-};
-
 /** A test of a record. */
 export type Test = (record: object) => boolean;
 
@@ -187,12 +129,12 @@ export function matcher(shape: Shape, filters: readonly Filter[]): Test {
 /** Returns the test of a value of a field that is there, or of an element of a list. */
 function operandTest(
   field: Field | undefined,
-  operator: Operator,
+  operator: Filter['operator'],
   operands: readonly Scalar[],
 ): (value: Scalar) => boolean {
   const compared = comparedBy(field);
   const keys = operands.map(compared);
-  const passes = operators[operator].test(keys[0] ?? '', new Set(keys));
+  const passes = operators[operator](keys[0] ?? '', new Set(keys));
   return (value) => passes(compared(value));
 }
 
@@ -221,12 +163,12 @@ export interface Range {
 }
 
 /** The operators that bound a range from below and from above. */
-const lowerBounds: { readonly [operator in Operator]?: Operator } = {
+const lowerBounds: { readonly [operator in Filter['operator']]?: Operator } = {
   gt: 'gt',
   gte: 'gte',
   eq: 'gte',
 };
-const upperBounds: { readonly [operator in Operator]?: Operator } = {
+const upperBounds: typeof lowerBounds = {
   lt: 'lt',
   lte: 'lte',
   eq: 'lte',

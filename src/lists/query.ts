@@ -6,13 +6,7 @@ import type { Query } from '../http/query.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
 import { hasType, kindOf } from '../schema/kinds.ts';
-import {
-  filterParameters,
-  invalidParameter,
-  readFilter,
-  type Filter,
-  type QueryParameter,
-} from './filters.ts';
+import { invalidParameter, readFilter, type Filter } from './filters.ts';
 import type { SortTerm } from './order.ts';
 import { normalised } from './search.ts';
 
@@ -61,15 +55,16 @@ export interface ListQuery extends RecordQuery {
  */
 export function parseListQuery(subject: ListSubject, query: Query, userId?: number): ListQuery {
   const { shape } = subject;
+  const offered: readonly string[] = listParameters(subject);
   const own = new Map<string, string>();
   const filters = new Map<string, Filter>();
   for (const [parameter, values] of query) {
     const value = values.join();
     if (values.length > 1 && !takesSeveral.test(parameter))
       throw invalidParameter(parameter, 'is given more than once');
-    const filter = isOffered(subject, parameter)
+    const filter = offered.includes(parameter)
       ? undefined
-      : readFilter(shape, parameter, value, () => offeredNames(subject));
+      : readFilter(shape, parameter, value, offered);
     const key = filter === undefined ? parameter : `${filter.names.join()}:${filter.operator}`;
     if (filters.has(key)) throw invalidParameter(parameter, 'is given more than once');
     if (filter === undefined) own.set(parameter, value);
@@ -104,126 +99,51 @@ const takesSeveral = /^(?:sort|fields|embed)$|:in$/;
  * @throws CairnError `invalid_query`
  */
 export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuery {
-  const known = recordParameters(subject).map(({ name }) => name);
+  const known: readonly string[] = recordParameters(subject);
   const other = [...query.keys()].find((parameter) => !known.includes(parameter));
   if (other === undefined) return parseListQuery(subject, query);
   const problem = `is not a known parameter; a record takes ${known.join(', ')}`;
   throw invalidParameter(other, problem);
 }
 
-/** A parameter that is no filter by a field. */
-interface OwnParameter {
-  /** Whether lists of these records have it; all have it if absent. */
-  readonly isOffered?: (subject: ListSubject) => boolean;
-  readonly describe: (subject: ListSubject) => Omit<QueryParameter, 'name'>;
-}
+/** The parameters that are no filters by a field. */
+const ownParameters = [
+  'limit',
+  'cursor',
+  'until',
+  'sort',
+  'fields',
+  'embed',
+  'q',
+  'owner',
+] as const;
+export type OwnParameter = (typeof ownParameters)[number];
 
-const ownParameters: { readonly [name: string]: OwnParameter } = {
-  limit: {
-    describe: () => ({
-      description: 'The maximum number of records on a page. Without it, all records are sent.',
-      schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
-    }),
-  },
-  cursor: {
-    describe: () => ({
-      description: 'The start of the page, from the Link field of the previous page.',
-      schema: { type: 'string' },
-    }),
-  },
-  until: {
-    describe: () => ({
-      description:
-        'The end of the page. Requires a `limit`. `end` gives the last page, and the cursor of ' +
-        'a page gives the page before it.',
-      schema: { type: 'string' },
-    }),
-  },
-  sort: {
-    describe: ({ shape }) => ({
-      description:
-        'The fields to sort by; "-" before a name reverses the order. Texts are compared by ' +
-        'UTF-16 code units, e-mail addresses in lower case. Records that are equal in all ' +
-        'these fields are sorted by ascending id.',
-      schema: {
-        ...arrayOf(sortableNames(shape).flatMap((name) => [name, `-${name}`])),
-        maxItems: limits.sortTermsMax,
-      },
-    }),
-  },
-  fields: {
-    describe: ({ shape }) => ({
-      description: 'The fields to show. Without it, all fields are shown.',
-      schema: arrayOf(readableNames(shape)),
-    }),
-  },
-  embed: {
-    isOffered: ({ embeddable = [] }) => embeddable.length > 0,
-    describe: ({ embeddable = [] }) => ({
-      description:
-        'References whose records are added, and collections whose records that refer here are ' +
-        `added, up to ${limits.embeddedMax} for each.`,
-      schema: arrayOf(embeddable),
-    }),
-  },
-  q: {
-    isOffered: ({ shape }) => searchedNames(shape).length > 0,
-    describe: ({ shape }) => ({
-      description:
-        `Only records that contain this text in ${searchedNames(shape).join(' or ')}. ` +
-        'Upper and lower case are equal.',
-      schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
-    }),
-  },
-  owner: {
-    isOffered: ({ hasOwners }) => hasOwners === true,
-    describe: () => ({
-      description: 'Only records that the caller created.',
-      schema: { type: 'string', enum: ['me'] },
-    }),
-  },
+/** Whether lists of such records have a parameter. Those that are left out are in all lists. */
+const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => boolean } = {
+  embed: ({ embeddable = [] }) => embeddable.length > 0,
+  q: ({ shape }) => searchedNames(shape).length > 0,
+  owner: ({ hasOwners }) => hasOwners === true,
 };
 
-/** Whether a list of these records has this parameter, which is no filter by a field. */
-function isOffered(subject: ListSubject, name: string): boolean {
-  const parameter = Object.hasOwn(ownParameters, name) ? ownParameters[name] : undefined;
-  return parameter !== undefined && (parameter.isOffered?.(subject) ?? true);
+/** Returns the parameters of a list that are no filters by a field. */
+export function listParameters(subject: ListSubject): OwnParameter[] {
+  return ownParameters.filter((name) => isOffered[name]?.(subject) ?? true);
 }
 
-const offeredNames = (subject: ListSubject): string[] =>
-  Object.keys(ownParameters).filter((name) => isOffered(subject, name));
-
-/** Returns the descriptions of all parameters of a list. */
-export function listParameters(subject: ListSubject): QueryParameter[] {
-  return [
-    ...ownParametersOf(subject, () => true),
-    ...filterParameters(subject.shape).filter(({ name }) => !isOffered(subject, name)),
-  ];
+/** Returns the parameters of a single record. */
+export function recordParameters(subject: ListSubject): OwnParameter[] {
+  return listParameters(subject).filter((name) => name === 'fields' || name === 'embed');
 }
 
-/** Returns the descriptions of all parameters of a single record. */
-export function recordParameters(subject: ListSubject): QueryParameter[] {
-  return ownParametersOf(subject, (name) => name === 'fields' || name === 'embed');
-}
-
-function ownParametersOf(subject: ListSubject, isWanted: (name: string) => boolean) {
-  return Object.entries(ownParameters)
-    .filter(([name]) => isWanted(name) && isOffered(subject, name))
-    .map(([name, { describe }]) => ({ name, ...describe(subject) }));
-}
-
-function arrayOf(names: readonly string[]): JsonObject {
-  return { type: 'array', items: { type: 'string', enum: names }, minItems: 1 };
-}
-
-const searchedNames = (shape: Shape): string[] =>
+export const searchedNames = (shape: Shape): string[] =>
   namesWhere(shape, (field) => kindOf(field).lengthMax !== undefined);
 
 /**
  * All readable fields except lists and long texts: a cursor contains values, and must fit into a
  * request line.
  */
-const sortableNames = (shape: Shape): string[] =>
+export const sortableNames = (shape: Shape): string[] =>
   namesWhere(shape, (field) => {
     const { parts, lengthMax } = kindOf(field);
     return parts === undefined && (lengthMax?.(field) ?? 0) <= limits.sortableTextMax;

@@ -87,9 +87,9 @@ interface TypeSchema {
 export type MemberRule =
   'length?' | 'number?' | 'flag?' | 'choices' | 'collection' | 'onDelete?' | 'element';
 
-/** The operators of filters. `search` is that of the parameter `q`. */
+/** The operators of filters. */
 export type Operator =
-  'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'has' | 'search';
+  'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'has';
 
 const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
 

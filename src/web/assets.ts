@@ -33,10 +33,9 @@ const files = [
 export function pageEndpoints(isOpen: boolean): Endpoint[] {
   return files.map((name) => {
     const path = name === 'index.html' ? '/' : `/page/${name}`;
-    const reply = { status: 200, description: 'The page.' } as const;
     let file: FixedContent | undefined;
     return {
-      route: { method: 'GET', path, summary: 'The page', access: 'public', query: [], reply },
+      route: { method: 'GET', path, access: 'public', query: 'ignored' },
       handle({ request }) {
         const { body, tag, fields } = (file ??= load(name, isOpen)).for(request);
         const shared = [...fixedFields, ...fields, 'ETag', tag];

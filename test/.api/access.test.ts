@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 
 import { routeTable } from '../../src/api/routes.ts';
+import { openApiRoutes } from '../../src/features/openapi/openapi.ts';
 import type { Route } from '../../src/api/call.ts';
 import { defineCollection } from '../../src/collections/declaration.ts';
 import { items } from '../../src/collections/items.ts';
@@ -136,7 +137,8 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
   const app = await openTestApp(t, { secret, registration });
   let number = 0;
   const lines: string[] = [];
-  for (const [operationId, route] of routeTable([items], { registration })) {
+  for (const route of [...routeTable([items], { registration }), ...Object.values(openApiRoutes)]) {
+    const { operationId = '' } = route;
     if (only !== undefined && operationId !== only) continue;
     const cells = await row(app, operationId, route, () => (number += 1));
     const name = `\`${route.method} ${route.path}\`${only === undefined ? '' : `, registration ${registration}`}`;

@@ -98,7 +98,7 @@ test('every body in the route table is validated', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
-  const rows = [...routeTable().values()].filter(({ body }) => body !== undefined);
+  const rows = routeTable().filter(({ body }) => body !== undefined);
   assert.ok(rows.length >= 10);
   for (const { method, path } of rows) {
     for (const more of [{}, { refresh_token: 'x' }]) {

@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { openApi, statusesOf } from '../../src/api/openapi.ts';
 import { problems } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
+import { statusesOf } from '../../src/features/openapi/document.ts';
+import { documentOf, openApiRoutes } from '../../src/features/openapi/openapi.ts';
+import { describe } from '../../src/features/openapi/summaries.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { settings, valuesOf } from '../../src/config/options.ts';
-import { version } from '../../src/base/version.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { openTestApp } from '../.support/app.ts';
 import { resolve, violations } from '../.support/json-schema.ts';
 
-const document = openApi(routeTable(undefined, valuesOf(settings, (option) => option.default)), version);
+const table = routeTable(undefined, valuesOf(settings, (option) => option.default));
+const document = documentOf(table, '');
+const routes = describe([...table, ...Object.values(openApiRoutes)]);
 
 /** Every object in the document, with the way to it. */
 function* objects(value: JsonValue, way: string): Generator<[way: string, object: JsonObject]> {
@@ -37,11 +40,11 @@ test('the document that is served is the one that the command prints', async (t)
 
 test('every row of the route table is an operation, by an id of its own', () => {
   const ids = all.flatMap(([, { operationId }]) => (operationId === undefined ? [] : [String(operationId)]));
-  assert.deepEqual(ids.sort(), [...routeTable().keys()].sort());
+  assert.deepEqual(ids.sort(), [...table.map(({ operationId }) => operationId), 'describe'].sort());
 });
 
 test('no collection can have the name of a schema that is in every document', () => {
-  const { components } = openApi(routeTable([]), version);
+  const { components } = documentOf(routeTable([]), '');
   const titles = Object.keys(Object(components).schemas);
   assert.ok(titles.includes('Minute'));
   for (const title of titles) {
@@ -52,14 +55,15 @@ test('no collection can have the name of a schema that is in every document', ()
 });
 
 test('every operation has the name of its access rule, for pages that offer what a caller may do', () => {
-  for (const [operationId, { access }] of routeTable()) {
+  for (const { operationId, access } of routes) {
     const [, operation] = all.find(([, object]) => object['operationId'] === operationId) ?? [];
     assert.equal(operation?.['x-access'], access, operationId);
   }
 });
 
 test('every operation declares the statuses of its refusals, each by the response that all share', () => {
-  for (const [operationId, route] of routeTable()) {
+  for (const route of routes) {
+    const { operationId } = route;
     const [, operation] = all.find(([, object]) => object['operationId'] === operationId) ?? [];
     const responses = operation?.['responses'];
     assert.ok(isJsonObject(responses), operationId);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
+import { describeList } from '../../src/features/openapi/parameters.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
@@ -142,7 +143,7 @@ describe('the parameters q and owner', () => {
     for (const query of ['q=a', 'owner=me']) {
       assert.throws(() => parseListQuery({ shape: numbers }, parseQuery(query), 7), { code: 'invalid_query' });
     }
-    assert.ok(listParameters({ shape: numbers }).every(({ name }) => name !== 'q' && name !== 'owner'));
+    assert.ok(listParameters({ shape: numbers }).every((name) => name !== 'q' && name !== 'owner'));
     // A field with this name can still be used as a filter.
     const named: Shape = { id: idField, q: { kind: 'text' }, owner: { kind: 'text' } };
     const { filters } = parseListQuery({ shape: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
@@ -210,7 +211,7 @@ describe('a cursor', () => {
 });
 
 test('every parameter in the OpenAPI document is accepted with a value of its schema', () => {
-  const parameters = listParameters(subject);
+  const parameters = describeList(subject);
   const names = parameters.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
   assert.deepEqual(names.slice(0, 7), ['limit', 'cursor', 'until', 'sort', 'fields', 'q', 'owner']);

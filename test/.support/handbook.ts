@@ -7,6 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exitMeanings } from '../../src/base/errors.ts';
 import { routeTable } from '../../src/api/routes.ts';
+import { openApiRoutes } from '../../src/features/openapi/openapi.ts';
+import { describe } from '../../src/features/openapi/summaries.ts';
 import { limits } from '../../src/base/limits.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { clusterOptions, options, settings } from '../../src/config/options.ts';
@@ -39,21 +41,22 @@ const mostUsed = [
   'corsOrigins',
 ] as const;
 const commands = await allCommands();
+const routes = [...routeTable(), ...Object.values(openApiRoutes)];
 
 /** Makes the lines of each block. */
 const blocks: Readonly<Record<string, () => readonly string[]>> = {
   routes: () => [
     '| Method and path | Who | What |',
     '|---|---|---|',
-    ...Array.from(routeTable().values(), ({ method, path, access, summary }) =>
+    ...describe(routes).map(({ method, path, access, summary }) =>
       row(`\`${method} ${path}\``, access, summary)),
   ],
   paths: () => [
     '| Path | Methods, and who may use them |',
     '|---|---|',
-    ...Array.from(new Set(Array.from(routeTable().values(), ({ path }) => path)), (path) => {
-      const routes = [...routeTable().values()].filter((route) => route.path === path);
-      return row(`\`${path}\``, routes.map(({ method, access }) => `${method} ${access}`).join(', '));
+    ...Array.from(new Set(routes.map(({ path }) => path)), (path) => {
+      const found = routes.filter((route) => route.path === path);
+      return row(`\`${path}\``, found.map(({ method, access }) => `${method} ${access}`).join(', '));
     }),
   ],
   'most-used': () => [

@@ -1,50 +1,23 @@
-import type { JsonObject } from '../base/json.ts';
-import { items } from '../collections/items.ts';
-import type { QueryParameter } from '../lists/filters.ts';
-import { sessionFields } from '../accounts/records.ts';
-import { userFields } from '../accounts/user-fields.ts';
-import type { Shape } from '../schema/field.ts';
-import { objectSchema, resourceSchema } from '../schema/json-schema.ts';
+import type { JsonObject } from '../../base/json.ts';
+import { items } from '../../collections/items.ts';
+import { sessionFields } from '../../accounts/records.ts';
+import { userFields } from '../../accounts/user-fields.ts';
+import { objectSchema, resourceSchema } from '../../schema/json-schema.ts';
 
 /**
- * Schemas of what is sent and returned apart from records: credentials, tokens, sessions,
- * the dashboard.
+ * Schemas of what is returned apart from the records of collections: tokens, sessions, the
+ * dashboard.
  */
-
-/**
- * The credentials of a user. Any password is compared with the stored one, so the rules
- * for new ones do not apply.
- */
-export const credentialsFields = {
-  email: { kind: 'text', min: 1, max: 254, example: 'ada@example.org' },
-  password: { kind: 'password', writeOnly: true },
-} as const satisfies Shape;
-
-/** The body that gets new tokens, or ends a session. */
-export const refreshTokenFields = {
-  refresh_token: { kind: 'text', min: 1, max: 200, writeOnly: true, example: 'x'.repeat(67) },
-} as const satisfies Shape;
-
-export const logoutFields = {
-  everywhere: { kind: 'boolean', optional: true, description: 'End all sessions of the user.' },
-} as const satisfies Shape;
 
 export const userSchema: JsonObject = resourceSchema('User', userFields);
 
 export const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
 
-export const feedParameters: readonly QueryParameter[] = [
-  {
-    name: 'since',
-    description: 'The id of the last event that you received. `Last-Event-ID` takes precedence.',
-    schema: { type: 'string' },
-  },
-  {
-    name: 'collection',
-    description: 'Only changes of these collections. Without it, of all that you may list.',
-    schema: { type: 'array', items: { type: 'string' }, minItems: 1 },
-  },
-];
+export const idSchema: JsonObject = {
+  type: 'integer',
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER,
+};
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 
@@ -128,8 +101,3 @@ export const statusSchema = objectSchema(
 export const healthSchema = objectSchema('Health', {
   status: { type: 'string', enum: ['live', 'ready'] },
 });
-
-/** `items` → `Items`, `spare-parts` → `SpareParts`. */
-export function capitalized(name: string): string {
-  return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-}

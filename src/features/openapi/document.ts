@@ -1,29 +1,24 @@
-import type { Access } from '../auth/access.ts';
-import { problems } from '../base/errors.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { objectSchema } from '../schema/json-schema.ts';
-import { sessionCookie, sessionUserField } from './authenticate.ts';
-import type { Body } from './body.ts';
-import { idempotencyKeyPattern } from './replies.ts';
-import { idSchema, type Route } from './call.ts';
-import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
+import type { Access } from '../../auth/access.ts';
+import { sessionCookie, sessionUserField } from '../../api/authenticate.ts';
+import type { Route } from '../../api/call.ts';
+import { idempotencyKeyPattern } from '../../api/replies.ts';
+import { problems } from '../../base/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { manySchema, objectSchema, resourceSchema } from '../../schema/json-schema.ts';
+import { idSchema } from './schemas.ts';
+import { describe, type DescribedRoute } from './summaries.ts';
 
 /**
  * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is
- * derived from the route table alone. Object schemas with a `title` become components of
- * that name. All problems with the same status share one response. The files of the page for
- * browsers are left out.
+ * derived from the route table. Object schemas with a `title` become components of that name.
+ * All problems with the same status share one response.
  */
-export function openApi(
-  routes: ReadonlyMap<string, Route>,
-  version: string,
-  basePath = '',
-): JsonObject {
+export function openApi(routes: readonly Route[], version: string, basePath = ''): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
   const problemResponses: { [name: string]: JsonValue } = {};
-  for (const [operationId, route] of routes) {
+  for (const route of describe(routes)) {
     const path = (paths[route.path] ??= {});
-    path[route.method.toLowerCase()] = operation(operationId, route);
+    path[route.method.toLowerCase()] = operation(route);
     for (const status of statusesOf(route))
       problemResponses[`Problem${status}`] ??= problemResponse(status);
   }
@@ -94,9 +89,8 @@ const problemMembers: JsonObject = {
 };
 const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
-function operation(operationId: string, route: Route): JsonObject {
-  const { summary, access, path, body, reply, method, conditional } = route;
-  const collection = path.split('/')[1] ?? '';
+function operation(route: DescribedRoute): JsonObject {
+  const { operationId, summary, tag, access, body, reply, method, conditional } = route;
   const refusals = statusesOf(route).map((status) => [
     status,
     { $ref: `#/components/responses/Problem${status}` },
@@ -106,10 +100,10 @@ function operation(operationId: string, route: Route): JsonObject {
     summary,
     description: callers[access],
     'x-access': access,
-    tags: [tags.get(operationId) ?? collection],
+    tags: [tag],
     security: securityOf(access),
     parameters: parametersOf(route),
-    ...(body !== undefined && { requestBody: requestBody(body) }),
+    ...(body !== undefined && { requestBody: requestBody(route) }),
     responses: {
       [reply.status]: success(route),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
@@ -117,14 +111,6 @@ function operation(operationId: string, route: Route): JsonObject {
     },
   };
 }
-
-/** The tags of operations on no collection. */
-const tags = new Map(
-  Object.entries({
-    'sign-in': { ...signInRoutes, ...accountRoutes(true) },
-    server: serverRoutes,
-  }).flatMap(([tag, table]) => Object.keys(table).map((operationId) => [operationId, tag])),
-);
 
 const callers: { readonly [access in Access]: string } = {
   public: 'For everyone. Credentials are ignored.',
@@ -144,11 +130,11 @@ function securityOf(access: Access): JsonValue {
   return access === 'optional' ? [{}, { bearer: [] }, session] : [{ bearer: [] }, session];
 }
 
-function parametersOf(route: Route): JsonObject[] {
+function parametersOf(route: DescribedRoute): JsonObject[] {
   const {
     path,
     access,
-    query = [],
+    parameters = [],
     conditional,
     requireIfMatch = false,
     method,
@@ -168,7 +154,7 @@ function parametersOf(route: Route): JsonObject[] {
     ...(path.includes('{id}')
       ? [{ name: 'id', in: 'path', required: true, schema: idSchema }]
       : []),
-    ...query.map(({ name, description, schema }) => {
+    ...parameters.map(({ name, description, schema }) => {
       const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
       return { name, in: 'query', description, schema, ...commaSeparated };
     }),
@@ -198,15 +184,21 @@ const sessionUsers =
 const retries =
   'A key of your choice. For 24 hours, the same key and body get the same response again.';
 
-function requestBody({ mediaTypes, optional = false, schema }: Body<unknown>): JsonObject {
-  const media = { schema: schema() };
+function requestBody({ body, titles = [], method, of }: DescribedRoute): JsonObject {
+  const { mediaTypes = [], optional = false, shapes = [] } = body ?? {};
+  const purpose = method === 'PUT' ? 'replace' : method === 'PATCH' ? 'patch' : 'create';
+  const [one = {}, ...others] = shapes.map((shape, index) =>
+    resourceSchema(titles[index] ?? '', shape, purpose),
+  );
+  const every = others.length === 0 ? one : { oneOf: [one, ...others] };
+  const schema = of?.operation === 'createMany' ? manySchema(every) : every;
   return {
     required: !optional,
-    content: Object.fromEntries(mediaTypes.map((type) => [type, media])),
+    content: Object.fromEntries(mediaTypes.map((type) => [type, { schema }])),
   };
 }
 
-function success(route: Route): JsonObject {
+function success(route: DescribedRoute): JsonObject {
   const { description, schema, mediaType = 'application/json', headers = [] } = route.reply;
   // Of lists that embed, only pages have a version.
   const isList = embeds(route) && !route.path.includes('{id}');
@@ -222,12 +214,13 @@ function success(route: Route): JsonObject {
 }
 
 /** Returns the response 304, which names the version and its place as 200 does. */
-function unchanged({ reply: { headers = [] } }: Route): JsonObject {
+function unchanged({ reply: { headers = [] } }: DescribedRoute): JsonObject {
   const place = headers.filter((name) => name === 'Content-Location');
   return { description: 'You have the current version.', headers: headersOf(['ETag', ...place]) };
 }
 
-const embeds = ({ query }: Route): boolean => query?.some(({ name }) => name === 'embed') === true;
+const embeds = ({ parameters }: DescribedRoute): boolean =>
+  parameters?.some(({ name }) => name === 'embed') === true;
 
 /** Statuses that any request can get. */
 const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
@@ -236,7 +229,7 @@ const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
  * Returns every status with which a route can refuse a request: those its columns imply,
  * and its own.
  */
-export function statusesOf(route: Route): number[] {
+export function statusesOf(route: DescribedRoute): number[] {
   const { access, method, path, body, conditional, requireIfMatch, pages, refusals = [] } = route;
   const writes = method !== 'GET';
   // Other sites may call where no cookie counts.

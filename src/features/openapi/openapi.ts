@@ -1,0 +1,39 @@
+import { bind, type Endpoint, type Route } from '../../api/call.ts';
+import { isUnchanged, notModified, shown } from '../../api/replies.ts';
+import { FixedContent } from '../../api/fixed-content.ts';
+import type { JsonObject } from '../../base/json.ts';
+import { version } from '../../base/version.ts';
+import { openApi } from './document.ts';
+
+/**
+ * The feature that describes the API: the OpenAPI document, at `/openapi.json`.
+ */
+
+export const openApiRoutes = {
+  describe: {
+    operationId: 'describe',
+    method: 'GET',
+    path: '/openapi.json',
+    access: 'public',
+    conditional: true,
+  },
+} as const satisfies { readonly [operation: string]: Route };
+
+/** Returns the endpoint of the document. `others` are the routes of all other endpoints. */
+export function openApiEndpoints(others: readonly Route[], basePath: string): Endpoint[] {
+  let content: FixedContent | undefined;
+  return bind(openApiRoutes, {
+    describe({ request }) {
+      content ??= new FixedContent(Buffer.from(JSON.stringify(documentOf(others, basePath))));
+      const { body, tag, fields } = content.for(request);
+      const vary = ['Vary', 'Accept-Encoding'];
+      if (isUnchanged(request, tag)) return notModified(tag, vary);
+      return shown(200, tag, body, [...fields, ...vary]);
+    },
+  });
+}
+
+/** Returns the document of a server that has these routes, and that of the document. */
+export function documentOf(others: readonly Route[], basePath: string): JsonObject {
+  return openApi([...others, ...Object.values(openApiRoutes)], version, basePath);
+}

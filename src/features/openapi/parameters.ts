@@ -1,0 +1,127 @@
+import type { JsonObject } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import {
+  listParameters,
+  recordParameters,
+  searchedNames,
+  sortableNames,
+  type ListSubject,
+  type OwnParameter,
+} from '../../lists/query.ts';
+import type { Field } from '../../schema/field.ts';
+import { kindOf, type Operator } from '../../schema/kinds.ts';
+import { readableFields, readableNames } from '../../schema/record.ts';
+
+/** One query parameter. */
+export interface QueryParameter extends Described {
+  readonly name: string;
+}
+
+interface Described {
+  readonly description: string;
+  /** The values of an array are separated by commas. */
+  readonly schema: JsonObject;
+}
+
+/** Describes all parameters of a list. */
+export function describeList(subject: ListSubject): QueryParameter[] {
+  const own = describeOwn(listParameters(subject), subject);
+  const filters = readableFields(subject.shape).flatMap(([name, field]) =>
+    kindOf(field).operators.map((operator) => describeFilter(name, field, operator)),
+  );
+  return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
+}
+
+/** Describes all parameters of a single record. */
+export function describeRecord(subject: ListSubject): QueryParameter[] {
+  return describeOwn(recordParameters(subject), subject);
+}
+
+function describeOwn(names: readonly OwnParameter[], subject: ListSubject): QueryParameter[] {
+  return names.map((name) => ({ name, ...ownParameters[name](subject) }));
+}
+
+function describeFilter(name: string, field: Field, operator: Operator): QueryParameter {
+  return {
+    name: operator === 'eq' ? name : `${name}:${operator}`,
+    description: `Only records whose ${name} ${operatorWords[operator]}.${notes[field.kind] ?? ''}`,
+    schema: operandSchema(operator, field),
+  };
+}
+
+const operatorWords: { readonly [operator in Operator]: string } = {
+  eq: 'equals this value',
+  ne: 'does not equal this value',
+  lt: 'is less than this value',
+  lte: 'is at most this value',
+  gt: 'is greater than this value',
+  gte: 'is at least this value',
+  in: 'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
+  contains: 'contains this text',
+  starts: 'starts with this text',
+  has: 'has this value as an element',
+};
+
+const notes: { readonly [kind in Field['kind']]?: string } = {
+  text: ' Texts are compared by UTF-16 code units, case-sensitively and without normalisation.',
+  email: ' Upper and lower case are equal.',
+  timestamp: ' A date stands for its first moment.',
+};
+
+function operandSchema(operator: Operator, field: Field): JsonObject {
+  const operand = field.kind === 'list' ? field.of : field;
+  const one = { ...kindOf(operand).type(operand) };
+  if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
+  return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
+}
+
+const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) => Described } = {
+  limit: () => ({
+    description: 'The maximum number of records on a page. Without it, all records are sent.',
+    schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
+  }),
+  cursor: () => ({
+    description: 'The start of the page, from the Link field of the previous page.',
+    schema: { type: 'string' },
+  }),
+  until: () => ({
+    description:
+      'The end of the page. Requires a `limit`. `end` gives the last page, and the cursor of ' +
+      'a page gives the page before it.',
+    schema: { type: 'string' },
+  }),
+  sort: ({ shape }) => ({
+    description:
+      'The fields to sort by; "-" before a name reverses the order. Texts are compared by ' +
+      'UTF-16 code units, e-mail addresses in lower case. Records that are equal in all ' +
+      'these fields are sorted by ascending id.',
+    schema: {
+      ...arrayOf(sortableNames(shape).flatMap((name) => [name, `-${name}`])),
+      maxItems: limits.sortTermsMax,
+    },
+  }),
+  fields: ({ shape }) => ({
+    description: 'The fields to show. Without it, all fields are shown.',
+    schema: arrayOf(readableNames(shape)),
+  }),
+  embed: ({ embeddable = [] }) => ({
+    description:
+      'References whose records are added, and collections whose records that refer here are ' +
+      `added, up to ${limits.embeddedMax} for each.`,
+    schema: arrayOf(embeddable),
+  }),
+  q: ({ shape }) => ({
+    description:
+      `Only records that contain this text in ${searchedNames(shape).join(' or ')}. ` +
+      'Upper and lower case are equal.',
+    schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
+  }),
+  owner: () => ({
+    description: 'Only records that the caller created.',
+    schema: { type: 'string', enum: ['me'] },
+  }),
+};
+
+function arrayOf(names: readonly string[]): JsonObject {
+  return { type: 'array', items: { type: 'string', enum: names }, minItems: 1 };
+}

@@ -1,0 +1,278 @@
+import { userFields } from '../../accounts/user-fields.ts';
+import type { Route, RoutedCollection, Operation } from '../../api/call.ts';
+import { subjectOf } from '../../api/embedding.ts';
+import {
+  capitalized,
+  type accountRoutes,
+  type serverRoutes,
+  type signInRoutes,
+} from '../../api/routes.ts';
+import type { JsonObject } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import { items } from '../../collections/items.ts';
+import { referenceIn, type Field } from '../../schema/field.ts';
+import { manySchema, resourceSchema } from '../../schema/json-schema.ts';
+import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
+import {
+  dashboardSchema,
+  healthSchema,
+  idSchema,
+  sessionSchema,
+  startedSessionSchema,
+  statusSchema,
+  tokensSchema,
+  userSchema,
+} from './schemas.ts';
+
+/** What the OpenAPI document says of a route beyond its row. */
+export interface Description {
+  readonly summary: string;
+  /** The titles of the shapes of its body. */
+  readonly titles?: readonly string[];
+  readonly parameters?: readonly QueryParameter[];
+  readonly reply: ReplyDescription;
+  /** The supported preference (RFC 7240). */
+  readonly prefer?: string;
+  /** Whether `Idempotency-Key` is supported. */
+  readonly retriable?: boolean;
+  /** Further statuses of refusals, which do not follow from the row (`statusesOf`). */
+  readonly refusals?: readonly number[];
+}
+
+/** The reply of a route that succeeds. */
+interface ReplyDescription {
+  readonly status: 200 | 201 | 204;
+  readonly description: string;
+  /** The JSON Schema of the content. Absent: there is no content. */
+  readonly schema?: JsonObject;
+  /** The media type of the content. Absent: JSON. */
+  readonly mediaType?: string;
+  /** Fields that this reply has and others do not, such as `Location`. */
+  readonly headers?: readonly string[];
+}
+
+/** A row of the route table with its description. */
+export interface DescribedRoute extends Route, Description {
+  readonly operationId: string;
+  readonly tag: string;
+}
+
+/** Returns the routes that the document has, each with its description. */
+export function describe(routes: readonly Route[]): DescribedRoute[] {
+  const collections = [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))];
+  const hasItems = collections.some(({ fields }) => fields === items.fields);
+  const services = { 'sign-in': signInDescriptions(hasItems), server: serverDescriptions };
+  return routes.flatMap((route) => {
+    const { operationId, of } = route;
+    if (operationId === undefined) return [];
+    if (of !== undefined) {
+      const { collection, operation } = of;
+      const refusals = refusalsOf(collection, collections);
+      const description = operations[operation](collection, refusals);
+      return [{ ...route, operationId, tag: collection.name, ...description }];
+    }
+    return Object.entries(services).flatMap(([tag, table]: [string, Descriptions]) => {
+      const description = table[operationId];
+      return description === undefined ? [] : [{ ...route, operationId, tag, ...description }];
+    });
+  });
+}
+
+interface Descriptions {
+  readonly [operationId: string]: Description;
+}
+
+/** Describes signing in and the caller's own account, of a server with or without items. */
+// prettier-ignore
+const signInDescriptions = (
+  hasItems: boolean,
+): { readonly [id in keyof typeof signInRoutes | keyof typeof accountRoutes]: Description } => ({
+  login: {
+    summary: 'Sign in and get a session cookie',
+    titles: ['Credentials'],
+    reply: content(200, 'You are signed in.', startedSessionSchema, 'Set-Cookie'),
+    refusals: [401, 429],
+  },
+  logout: {
+    summary: "End the cookie's session, or all sessions of its user",
+    titles: ['Logout'],
+    reply: { status: 204, description: 'You are signed out.', headers: ['Set-Cookie'] },
+    refusals: [409],
+  },
+  createToken: {
+    summary: 'Get an access token and a refresh token for a password or for a refresh token',
+    titles: ['Credentials', 'RefreshToken'],
+    reply: content(201, 'The new tokens (RFC 6749 §5.1).', tokensSchema),
+    refusals: [401, 429],
+  },
+  revokeToken: {
+    summary: 'End the session of a refresh token',
+    titles: ['RefreshToken'],
+    reply: { status: 204, description: 'The token is not valid any more, if it ever was (RFC 7009).' },
+  },
+  me: {
+    summary: 'Read your own user record',
+    reply: content(200, 'Your user record.', userSchema, 'ETag', 'Content-Location'),
+    refusals: [404],
+  },
+  dashboard: {
+    summary: 'Read an overview for the signed-in user',
+    reply: content(
+      200, `Your record, counts, ${hasItems ? 'the latest items, ' : ''}your session.`, dashboardSchema(hasItems),
+    ),
+  },
+  listSessions: {
+    summary: 'List your sessions, or as an administrator those of any user',
+    parameters: [{ name: 'userId', description: 'The id of another user. Administrators only.', schema: idSchema }],
+    reply: content(200, 'The sessions, oldest first.', { type: 'array', items: sessionSchema }),
+    refusals: [403],
+  },
+  removeSession: {
+    summary: 'End one of your sessions, or as an administrator any session',
+    reply: { status: 204, description: 'The session has ended.' },
+  },
+});
+
+/** Describes the server itself, and the changes of all collections. */
+// prettier-ignore
+const serverDescriptions: { readonly [id in keyof typeof serverRoutes | 'describe']: Description } = {
+  changes: {
+    summary: 'Follow the changes of all collections that you may list',
+    parameters: [
+      {
+        name: 'since',
+        description: 'The id of the last event that you received. `Last-Event-ID` takes precedence.',
+        schema: { type: 'string' },
+      },
+      {
+        name: 'collection',
+        description: 'Only changes of these collections. Without it, of all that you may list.',
+        schema: { type: 'array', items: { type: 'string' }, minItems: 1 },
+      },
+    ],
+    refusals: [403],
+    reply: {
+      status: 200,
+      description: 'Server-sent events: `created`, `replaced`, `removed`, or `reset`: read the lists again.',
+      schema: { type: 'string' },
+      mediaType: 'text/event-stream',
+      headers: ['X-Accel-Buffering'],
+    },
+  },
+  describe: {
+    summary: 'Read this OpenAPI document',
+    reply: content(200, 'This document.', { type: 'object' }, 'ETag'),
+  },
+  live: {
+    summary: 'Check that the process is running',
+    reply: content(200, 'The process is running.', healthSchema),
+  },
+  status: {
+    summary: 'Read the state of the server and its store',
+    reply: content(200, 'The state of the server.', statusSchema),
+  },
+  ready: {
+    summary: 'Check that the server is ready for requests',
+    reply: content(200, 'The server is ready.', healthSchema),
+    refusals: [507],
+  },
+};
+
+const listHeaders = ['ETag', 'Link', 'X-Total-Count', 'Preference-Applied'];
+const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
+
+/** Describes each operation on a collection. `refusals` are statuses of refused writes. */
+// prettier-ignore
+const operations: {
+  readonly [operation in Operation]: (of: RoutedCollection, refusals: readonly number[]) => Description;
+} = {
+  list: (of) => ({
+    summary: `List ${of.name}`,
+    parameters: describeList(subjectOf(of)),
+    prefer: 'count=exact',
+    reply: content(200, `The ${of.name}.`, { type: 'array', items: readSchemaOf(of) }, ...listHeaders),
+  }),
+  create: (of, refusals) => ({
+    summary: `Create a new ${of.singular}`,
+    titles: [`New${capitalized(of.singular)}`],
+    reply: content(201, `The new ${of.singular}.`, recordSchema(of), ...newHeaders),
+    retriable: true,
+    refusals,
+  }),
+  createMany: (of, refusals) => ({
+    summary: `Create many ${of.name} at once, all or none`,
+    titles: [`New${capitalized(of.singular)}`],
+    reply: content(201, `The new ${of.name}, in order.`, manySchema(recordSchema(of)), 'Idempotency-Replayed'),
+    retriable: true,
+    refusals,
+  }),
+  read: (of) => ({
+    summary: `Read the ${of.singular} with this id`,
+    parameters: describeRecord(subjectOf(of)),
+    reply: content(200, `The ${of.singular}.`, readSchemaOf(of), 'ETag'),
+  }),
+  replace: (of, refusals) => ({
+    summary: `Replace the ${of.singular} with this id`,
+    titles: [`${capitalized(of.singular)}Replacement`],
+    reply: changeReply(of),
+    refusals,
+  }),
+  patch: (of, refusals) => ({
+    summary: `Change some fields of the ${of.singular} with this id`,
+    titles: [`${capitalized(of.singular)}Patch`],
+    reply: changeReply(of),
+    refusals,
+  }),
+  remove: (of, refusals) => ({
+    summary: `Delete the ${of.singular} with this id`,
+    reply: { status: 204, description: `The ${of.singular} was deleted.` },
+    // A hook may refuse it (422).
+    refusals: [422, ...refusals],
+  }),
+};
+
+function content(
+  status: 200 | 201,
+  description: string,
+  schema: JsonObject,
+  ...headers: string[]
+): ReplyDescription {
+  return { status, description, schema, headers };
+}
+
+const recordSchema = ({ singular, fields }: RoutedCollection): JsonObject =>
+  resourceSchema(capitalized(singular), fields);
+
+/** Describes the reply to a change. One of users may end the caller's session, and begin another. */
+function changeReply(collection: RoutedCollection): ReplyDescription {
+  const { singular, fields } = collection;
+  const more = fields === userFields ? ['Set-Cookie'] : [];
+  return content(200, `The changed ${singular}.`, recordSchema(collection), 'ETag', ...more);
+}
+
+const isEmbedding = ({ embeddables = [] }: RoutedCollection): boolean => embeddables.length > 0;
+
+/** Returns the schema of a record as it is read, in which others may be embedded. */
+function readSchemaOf(collection: RoutedCollection): JsonObject {
+  const { singular, fields, embeddables = [] } = collection;
+  const title = capitalized(singular) + (isEmbedding(collection) ? 'WithEmbedded' : '');
+  const members = embeddables.map(({ member, of, kind }) => {
+    const record = resourceSchema(capitalized(of.singular), of.fields);
+    const many = { type: 'array', items: record, maxItems: limits.embeddedMax };
+    return [member, kind === 'one' ? record : many];
+  });
+  return resourceSchema(title, fields, 'representation', Object.fromEntries(members));
+}
+
+/** Returns statuses of refused writes: 409 because of another record, 429 for hashes. */
+function refusalsOf(
+  { name, fields }: RoutedCollection,
+  all: readonly RoutedCollection[],
+): readonly number[] {
+  if (fields === userFields) return [409, 429];
+  const isUnique = (field: Field): boolean => 'unique' in field && field.unique === true;
+  const isReferredTo = all.some((each) =>
+    Object.values(each.fields).some((field) => referenceIn(field)?.to === name),
+  );
+  return isReferredTo || Object.values(fields).some(isUnique) ? [409] : [];
+}
