@@ -77,7 +77,9 @@ describe('what a start makes of what it finds', () => {
     await refused(edit(content, 'people.json', (t) => t.replace('{"id":2', '{"id"!2')), 'S1', 'people.json', second);
     await refused(edit(content, 'people.json', (t) => t.replace('{"id":2,', '{"id":1,')), 'S1', 'people.json', second);
     const unfit = (t: string): string => t.replace('"role":"member"},\n{"id":3', '"x":1},\n{"id":3');
-    await refused(edit(content, 'people.json', unfit), 'D1', 'people.json', second);
+    // Without a digest that fits, it is the record that is wrong, and not the declaration.
+    await refused(edit(content, 'people.json', unfit), 'S1', 'people.json', second);
+    await refused(rehash(edit(content, 'people.json', unfit), 'people.json'), 'D1', 'people.json', second);
     await refused(edit(content, 'people.json', (t) => t.slice(0, second)), 'S1', 'people.json', second);
     await refused(edit(content, 'people.json', () => ''), 'S1', 'people.json', 0);
   });

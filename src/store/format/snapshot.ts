@@ -219,7 +219,11 @@ interface Entry {
   readonly record: JsonObject | undefined;
 }
 
-/** Reads what can be read of a snapshot that is damaged or was edited. Returns its header. */
+/**
+ * Reads what can be read of a snapshot that is damaged, was edited, or has records that do not
+ * fit. Only where its digest fits is a record held against the declaration: else a damaged one
+ * would look like a mistake in that. Returns its header.
+ */
 async function salvageSnapshot(
   files: Files,
   table: AnyTable,
@@ -227,12 +231,18 @@ async function salvageSnapshot(
 ): Promise<Header | undefined> {
   const name = snapshotName(table.name);
   let isLossy = false;
+  let isIntact = false;
   const lose = (offset: number, { problem, isOfDeclaration, cause }: Misfit): void => {
     isLossy = true;
-    const label = isOfDeclaration ? 'D1' : 'S1';
-    report(new StoreDamageError(label, files, name, offset, problem, cause));
+    const damage =
+      isOfDeclaration && isIntact
+        ? new StoreDamageError('D1', files, name, offset, problem, cause)
+        : new StoreDamageError('S1', files, name, offset, problem);
+    report(damage);
   };
-  const { head, entries } = await readEntries(files, name, lose);
+  const found = await readEntries(files, name, lose);
+  const { head, entries } = found;
+  isIntact = found.isIntact;
   const header = parseHeader(head, table.name);
   if (header === undefined) lose(0, { problem: 'it is no header' });
   for (const { offset, record } of entries) {
@@ -250,7 +260,18 @@ async function salvageSnapshot(
 function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
   const { id } = stored;
   const isTaken = isCount(id) && table.get(id) !== undefined;
-  return isTaken ? { problem: `another record has the id ${id}` } : table.load(stored);
+  if (isTaken) return { problem: `another record has the id ${id}` };
+  return isNestedWithin(levelsMax, stored)
+    ? table.load(stored)
+    : { problem: `a record is nested more than ${levelsMax} deep` };
+}
+
+/** More than any record has that this program wrote. Far beyond it, no JSON can be written. */
+const levelsMax = 64;
+
+function isNestedWithin(levels: number, value: JsonValue): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return levels > 0 && Object.values(value).every((each) => isNestedWithin(levels - 1, each));
 }
 
 /**
@@ -261,20 +282,27 @@ async function readEntries(
   files: Files,
   name: string,
   lose: (offset: number, misfit: Misfit) => void,
-): Promise<{ head: JsonObject | undefined; entries: Entry[] }> {
+): Promise<{ head: JsonObject | undefined; entries: Entry[]; isIntact: boolean }> {
   const entries: Entry[] = [];
+  const hash = createHash('sha256');
   let head: JsonObject | undefined;
   let hasFooter = false;
+  let isIntact = false;
   for await (const { offset, bytes } of readLines(files, name)) {
     if (offset === 0) refuseNewer(files, name, bytes, snapshotFormat);
     if (!isUtf8(bytes)) lose(offset, { problem: 'it has bytes that are not UTF-8' });
     const line = bytes.toString().trim();
+    // What follows the last line changes this again.
+    isIntact = bytes.toString() === encodeFooter(entries.length, hash.copy().digest('hex'));
+    hash.update(bytes);
     if (offset === 0 && line.endsWith('[')) head = parseObject(`${line}]}`);
     else if (line.startsWith('],"count":')) hasFooter = true;
     else if (line !== '') entries.push({ offset, record: parseObject(line.replace(/,$/, '')) });
   }
   const isWhole = head !== undefined && hasFooter;
-  if (isWhole && entries.every(({ record }) => record !== undefined)) return { head, entries };
+  if (isWhole && entries.every(({ record }) => record !== undefined)) {
+    return { head, entries, isIntact };
+  }
   const bytes = (await readWhole(files, name)) ?? Buffer.alloc(0);
   // Some editors put a byte order mark in front.
   const hasMark = bytes.subarray(0, 3).toString() === '\uFEFF';
@@ -282,13 +310,13 @@ async function readEntries(
   const records = whole?.['records'];
   if (!Array.isArray(records)) {
     if (!hasFooter) lose(bytes.length, { problem: 'its last line is missing' });
-    return { head, entries };
+    return { head, entries, isIntact };
   }
   const entryOf = (value: JsonValue): Entry => ({
     offset: 0,
     record: isJsonObject(value) ? value : undefined,
   });
-  return { head: whole, entries: records.map(entryOf) };
+  return { head: whole, entries: records.map(entryOf), isIntact };
 }
 
 /** The header in a parsed first line; `undefined` where it is not one of this collection. */
