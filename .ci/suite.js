@@ -3,8 +3,8 @@
  * `torture` (run as they are). Further words choose those whose paths contain one: `npm test -- http/tls`.
  */
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 
 process.chdir(join(import.meta.dirname, '..'));
 
@@ -20,29 +20,18 @@ if (files.length === 0) {
 
 process.exitCode = kind === 'test' ? runBuilt() : run(['--import', 'tsx', '--test', ...files]);
 
-/**
- * Without a loader each process starts faster; its stacks still name the TypeScript. The files of a folder share a
- * process, which takes longer to start than most of them to run. Leaves no second copy of the tests.
- */
+/** Without a loader each process starts faster; its stacks still name the TypeScript. Leaves no second copy of the tests. */
 function runBuilt() {
   const status = run(['.ci/build.js', '.test']);
   if (status !== 0) return status;
-  const folders = new Map();
-  for (const path of files) folders.set(dirname(path), [...(folders.get(dirname(path)) ?? []), path]);
-  const processes = Array.from(folders, ([folder, paths]) => {
-    // One after the other, since a file may do much before its first test.
-    const imports = paths.map((path) => `await import('./${path.replace(/ts$/, 'js')}');\n`);
-    const file = join('.test', `${folder.replaceAll('/', '-')}.js`);
-    writeFileSync(file, imports.join(''));
-    return file;
-  });
+  const chosen = { CAIRN_TESTS: join(process.cwd(), '.test', 'test'), CAIRN_TEST_WORDS: words.join(' ') };
   try {
-    return run(['--enable-source-maps', '--test', '--test-concurrency=3', ...processes]);
+    return run(['--enable-source-maps', '--test', 'test/suite.js'], chosen);
   } finally {
     rmSync('.test', { recursive: true });
   }
 }
 
-function run(args) {
-  return spawnSync(process.execPath, args, { stdio: 'inherit' }).status ?? 1;
+function run(args, environment = {}) {
+  return spawnSync(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...environment } }).status ?? 1;
 }

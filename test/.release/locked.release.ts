@@ -25,6 +25,7 @@ const outside: Readonly<Record<string, string>> = {
   'test/.project/architecture.test.ts': 'reads the source: nothing is served',
   'test/.cluster/alerts.test.ts': 'starts promtool, without a server',
   'test/.project/bench.test.ts': 'starts the bench, without a server',
+  'test/.project/suite.test.ts': 'reads the tests: nothing is served',
   'test/.project/handbook.test.ts': 'reads the source: nothing is served',
   'test/.web/assets.test.ts': 'reads the source: the page is served in test/.api/pages.test.ts',
   'test/.http/tls.test.ts': 'makes certificates by another program: TLS is served in test/.cli/serve.test.ts',

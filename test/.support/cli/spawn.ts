@@ -48,7 +48,9 @@ export function cairn(t: TestContext, words: readonly string[], environment: Nod
   const files = valuesOf(/^--(tls-(cert|key)|collections)$/).map((file) => resolve(projectDirectory, file));
   const reads = [...new Set(files)].map((file) => `--allow-fs-read=${file}`);
   const flags = isLockedRun ? [...lockedFlags(join(projectDirectory, 'src'), directory), ...reads] : [];
-  return run(t, [...flags, ...program, ...words], environment);
+  // What it compiled for one start serves the next; a locked run may not write there.
+  const cache = isLockedRun ? {} : { NODE_COMPILE_CACHE: join(projectDirectory, '.cache') };
+  return run(t, [...flags, ...program, ...words], { ...cache, ...environment });
 }
 
 /** The flags of the reference's line for this Node.js, for a program and its data in these directories. */
