@@ -41,7 +41,8 @@ const uid = 1000;
 test('the container copies existing files, runs unprivileged and starts locked down, like the unit', () => {
   assert.deepEqual(instructions.map(([name]) => name),
     ['FROM', 'WORKDIR', 'COPY', 'RUN', 'USER', 'VOLUME', 'ENV', 'EXPOSE', 'HEALTHCHECK', 'CMD']);
-  assert.equal(instruction('COPY').replace('*', manifest.version), `${manifest.name}-${manifest.version}.tgz .`);
+  const copied = `${manifest.name}-${manifest.version}.tgz cairn-backup ./`;
+  assert.equal(instruction('COPY').replace('*', manifest.version), copied);
   assert.equal(instruction('USER'), 'node');
   assert.equal(instruction('VOLUME'), '/data');
   assert.deepEqual(JSON.parse(instruction('CMD')), lockedWords('/data'));
@@ -90,6 +91,8 @@ function makeImage(): void {
   writeFileSync(join(root, 'etc', 'passwd'), `root:x:0:0::/root:/bin/sh\nnode:x:${uid}:${uid}::/home/node:/bin/sh\n`);
   writeFileSync(join(root, 'etc', 'group'), `root:x:0:\nnode:x:${uid}:\n`);
   copyFileSync(packed.file, join(work, basename(packed.file)));
+  const [, backup = ''] = /^```sh\n(#!\/bin\/sh\n# cairn-backup .*?)^```$/ms.exec(handbook) ?? [];
+  writeFileSync(join(work, 'cairn-backup'), backup);
   chmodSync(root, 0o755);
   const script = `${mounts()}\nexec chroot ${root} /bin/sh -euc '
     cd ${instruction('WORKDIR')}; export HOME=/root PATH=${path} npm_config_offline=true; ${instruction('RUN')}'`;
@@ -97,7 +100,7 @@ function makeImage(): void {
   assert.equal(status, 0, stdout + stderr);
 }
 
-/** Starts `command` in the root; only `data` may be written to. */
+/** Starts `command` in the root; only the directory `data` may be written to. */
 function startIn(t: TestContext, data: string, variables: readonly string[], command: string): Running {
   const settings = ['CAIRN_PORT=0', 'CAIRN_SCRYPT_COST=14', `PATH=${path}`, ...variables].join(' ');
   const script = `mount --bind ${root} ${root}
@@ -179,4 +182,20 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
     assert.deepEqual(items, [1, 2, 3], `${data}: also after kill -9`);
     assert.ok(readdirSync(join(root, data)).includes('items.json'));
   }
+
+  // As `docker run … -v cairn:/data:ro -v cairn-backup:/backup cairn sh cairn-backup /backup`.
+  assert.match(handbook, /^docker run .* -v cairn:\/data:ro -v cairn-backup:\/backup cairn sh cairn-backup \/backup$/m);
+  const copying = startIn(t, '/backup', instruction('ENV').split(' '), 'sh cairn-backup /backup');
+  assert.equal(await copying.ended, 0, copying.err);
+  const [copy = '', ...others] = readdirSync(join(root, 'backup'));
+  assert.match(copy, /^\d{4}-\d\d-\d\dT\d{6}Z$/);
+  assert.deepEqual(others, []);
+  assert.match(readFileSync(join(root, 'backup', copy, 'items.json'), 'utf8'), /"Lamp"/);
+
+  // What Kubernetes does for `fsGroup` to a volume: its files are their group's, too.
+  const opened = spawnSync('chmod', ['-R', 'g+rwX,g+s', join(root, 'data')]);
+  assert.equal(opened.status, 0);
+  const variables = instruction('ENV').replace('3001', '0').split(' ');
+  const serving = startIn(t, '/data', variables, ofThisNode(JSON.parse(instruction('CMD')) as string[]));
+  assert.equal(await live(serving, '/data', 'SIGTERM'), 4);
 });
