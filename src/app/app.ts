@@ -112,6 +112,9 @@ export async function openApp(
     checkAdministrator(data.users, administrator);
   }
   await data.store.start();
+  for (const name of data.store.undeclared) {
+    log.message('warn', `No declaration covers ${name}: its records are only kept`);
+  }
   try {
     await data.keys.load();
     return new Application(data, complete, audit, observers, [openApiEndpoints], cluster);

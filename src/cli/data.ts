@@ -226,7 +226,7 @@ function showCopy(terminal: Terminal, copy: Copy, target: string): void {
 }
 
 /** Returns what makes the empty tables of a server that has the declared collections. */
-function tablesOf(directory: string, declarations: Partial<Declarations> = {}): TablesOf {
+export function tablesOf(directory: string, declarations: Partial<Declarations> = {}): TablesOf {
   return openData(completeOptions({ directory, ...declarations })).store.freshTables;
 }
 
@@ -251,10 +251,10 @@ function problemsOf(damage: readonly StoreDamageError[]): string[] {
 }
 
 /** Names the collections that are stored and that no declaration covers. */
-function undeclared(collections: Counts, tables: TablesOf): string[] {
+export function undeclared(collections: Counts, tables: TablesOf): string[] {
   const known = tables();
   return collections
-    .filter(({ name }) => !known.has(name))
+    .filter(({ name, records }) => records > 0 && !known.has(name))
     .map(
       ({ name }) =>
         `${name}.json: no declaration covers it, so its records are only kept; use --collections`,

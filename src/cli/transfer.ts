@@ -24,7 +24,7 @@ import { NodeFiles } from '../store/disk/node-files.ts';
 import { readCopy } from '../store/recovery/offline.ts';
 import type { Transaction } from '../store/store.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
-import { offlineOptions } from './data.ts';
+import { offlineOptions, tablesOf, undeclared } from './data.ts';
 import { inMiB, Mistakes, numberOf, readMembers, type Member } from './json-file.ts';
 
 const owner = flagOnly(
@@ -312,16 +312,17 @@ function refuseCluster({ command: { name }, read }: Call, remedy: string): void 
   throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
 }
 
-async function exportAll(call: Call): Promise<void> {
+async function exportAll(call: Call): Promise<65 | void> {
   refuseCluster(call, 'export a directory that "cairn backup" has made of it');
-  const { out } = call.terminal;
-  const declared = servedCollections(await declarationsOf(call.read(options.collections)));
-  const { image } = await readCopy(new NodeFiles(dataDirectory(call)), {
+  const { out, err } = call.terminal;
+  const declarations = await declarationsOf(call.read(options.collections));
+  const directory = dataDirectory(call);
+  const { image } = await readCopy(new NodeFiles(directory), {
     ...offlineOptions(call.terminal),
     restores: false,
   });
   let separator = '{';
-  for (const { name, fields } of declared) {
+  for (const { name, fields } of servedCollections(declarations)) {
     await out(`${separator}\n${JSON.stringify(name)}:[`);
     separator = ',';
     const parse = storedRecordParser(fields);
@@ -339,4 +340,8 @@ async function exportAll(call: Call): Promise<void> {
     await out('\n]');
   }
   await out(`${separator === '{' ? '{' : ''}\n}\n`);
+  const counts = image.views.map(({ name, size }) => ({ name, records: size }));
+  const leftOut = undeclared(counts, tablesOf(directory, declarations));
+  for (const text of leftOut) err(`Left out: ${text}\n`);
+  return leftOut.length === 0 ? undefined : 65;
 }

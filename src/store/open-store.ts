@@ -28,6 +28,8 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
 }
 
 export interface OpenStore extends Store {
+  /** The collections that have records and were not registered. They are only kept. */
+  readonly undeclared: readonly string[];
   /** Whether the directory holds a store, or parts of one, before the start. */
   exists(): Promise<boolean>;
   /** The registered collections without records, for `checkStore` and `repairStore`. */
@@ -42,6 +44,7 @@ export function openStore(options: StoreOptions): OpenStore {
   const { heap = watch } = options;
   const log = options.log?.(tables) ?? logOf({ ...options, onNotice }, tables);
   const writer = new Writer({ log, tables, heap, clock: options.clock, onFailure });
+  const registered = new Set<string>();
   let isStarted = false;
   let closing: Promise<void> | undefined;
   return {
@@ -64,6 +67,7 @@ export function openStore(options: StoreOptions): OpenStore {
       invariant(!tables.has(name), `the collection ${name} is registered twice`);
       const table = new Table(definition);
       tables.set(name, table);
+      registered.add(name);
       return table;
     },
     async start() {
@@ -86,6 +90,10 @@ export function openStore(options: StoreOptions): OpenStore {
       return (closing ??= writer.close());
     },
     status: () => writer.status(),
+    get undeclared() {
+      const all = Array.from(tables.values()).filter(({ size }) => size > 0);
+      return all.map(({ name }) => name).filter((name) => !registered.has(name));
+    },
     exists: async () => files !== undefined && holdsStore(files, tables),
     freshTables: () => new Map(Array.from(tables, ([name, table]) => [name, table.fresh()])),
   };

@@ -12,6 +12,7 @@ import { declareCommand } from '../../src/cli/declare.ts';
 import { transferCommands } from '../../src/cli/transfer.ts';
 import { userCommands } from '../../src/cli/user.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { silentLog } from '../../src/log/log.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
@@ -373,4 +374,31 @@ test('what a terminal obeys is escaped wherever it is printed', async (t) => {
     assert.doesNotMatch(out + err, /[^\n\x20-\x7e]/);
   }
   assert.ok(JSON.stringify(JSON.parse(declared.out)).includes(JSON.stringify(evil).slice(1, 10)));
+});
+
+test('collections that no declaration covers are named by an export, a start and a check', async (t) => {
+  const place = new Place(t, blog);
+  await place.declare();
+  await place.import();
+  const whole = await place.export();
+  const { collections } = JSON.parse(readFileSync(place.declaration, 'utf8'));
+  const posts = collections.filter(({ name }: { name: string }) => name === 'posts');
+  writeFileSync(place.declaration, JSON.stringify({ items: false, collections: posts }));
+  const { code, out, err } = await place.export();
+  assert.equal(code, 65);
+  assert.deepEqual(JSON.parse(out), { posts: JSON.parse(whole.out).posts });
+  const left = (name: string) =>
+    `${name}.json: no declaration covers it, so its records are only kept; use --collections`;
+  assert.deepEqual(err.trimEnd().split('\n'), ['comments', 'categories'].map((name) => `Left out: ${left(name)}`));
+  const words = ['--data', place.data, '--collections', place.declaration];
+  const checked = await runCommand(dataCommands, ['check', ...words]);
+  for (const name of ['comments', 'categories']) assert.ok(checked.out.includes(`warning  ${left(name)}\n`));
+  const warnings: string[] = [];
+  const message = (level: string, text: string): void => void (level === 'warn' && warnings.push(text));
+  const json = parseJson(readFileSync(place.declaration, 'utf8'));
+  const log = { ...silentLog, message };
+  const app = await createApp({ auth: 'none', directory: place.data, log, ...parseDeclarations(json, []) });
+  await app.close();
+  const kept = (name: string) => `No declaration covers ${name}: its records are only kept`;
+  assert.deepEqual(warnings, [kept('comments'), kept('categories')]);
 });
