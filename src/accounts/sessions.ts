@@ -56,20 +56,15 @@ export class Sessions {
   }
 
   /** Starts a session. Its secret is the cookie's, or the first token of a family. */
-  start(
-    transaction: Transaction,
-    kind: SessionKind,
-    userId: number,
-    client: Client,
-  ): StartedSession {
+  start(tx: Transaction, kind: SessionKind, userId: number, client: Client): StartedSession {
     const { sessions, random } = this.#parts;
-    const live = [...transaction.of(sessions).referring('user', userId)].filter((session) =>
+    const live = [...tx.of(sessions).referring('user', userId)].filter((session) =>
       this.#isLive(session),
     );
     // Leaves room for this session.
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
-    for (const { id } of surplus) transaction.of(sessions).remove(id);
-    this.#sweep(transaction);
+    for (const { id } of surplus) tx.of(sessions).remove(id);
+    this.#sweep(tx);
     const secret = kind === 'cookie' ? newSessionId(random) : newRefreshToken(random);
     const hash = secretHash(secret);
     const hashes =
@@ -77,7 +72,7 @@ export class Sessions {
         ? { lookupHash: hash }
         : { lookupHash: familyHash(secret) ?? '', tokenHash: hash };
     const use = this.#useFrom(client);
-    const session = transaction.of(sessions).insert({
+    const session = tx.of(sessions).insert({
       kind,
       userId,
       ...hashes,
@@ -111,8 +106,8 @@ export class Sessions {
    */
   async refresh(token: string, client: Client): Promise<SignedIn> {
     const { store, users, audit } = this.#parts;
-    const { secret, session, isReused } = await store.write((transaction) =>
-      this.#rotate(transaction, token, client),
+    const { secret, session, isReused } = await store.write((tx) =>
+      this.#rotate(tx, token, client),
     );
     const user = session && users.get(session.userId);
     if (session !== undefined && secret !== undefined && user !== undefined)
@@ -127,25 +122,22 @@ export class Sessions {
   /**
    * Ends the family of a refresh token, even if the token was replaced. Ignores anything else
    * (RFC 7009 §2.2).
-   * @throws the errors of `Store.write`
    */
-  async revoke(token: string, address: string): Promise<void> {
-    await this.#endOne((transaction) => this.#family(transaction, token), { address });
+  revoke(tx: Transaction, token: string, address: string): void {
+    const session = this.#family(tx, token);
+    if (session !== undefined) this.#end(tx, session, { address });
   }
 
   /**
    * Ends one of the caller's sessions. Administrators can end any session.
-   * @throws CairnError `not_found`, `actor_changed`, and the errors of `Store.write`
+   * @throws CairnError `not_found`, `actor_changed`
    */
-  async end(principal: Principal, sessionId: number, address: string): Promise<void> {
-    const find = (transaction: Transaction): SessionRecord => {
-      checkActor(transaction, principal, this.#parts);
-      const session = transaction.of(this.#parts.sessions).get(sessionId);
-      const isAllowed = principal.role === 'admin' || principal.userId === session?.userId;
-      if (session === undefined || !isAllowed || !this.#isLive(session)) throw notFound();
-      return session;
-    };
-    await this.#endOne(find, { by: principal.userId, address });
+  end(tx: Transaction, principal: Principal, sessionId: number, address: string): void {
+    checkActor(tx, principal, this.#parts);
+    const session = tx.of(this.#parts.sessions).get(sessionId);
+    const isAllowed = principal.role === 'admin' || principal.userId === session?.userId;
+    if (session === undefined || !isAllowed || !this.#isLive(session)) throw notFound();
+    this.#end(tx, session, { by: principal.userId, address });
   }
 
   /** Returns the owner of the session with this secret; `undefined` if it has ended. */
@@ -156,28 +148,24 @@ export class Sessions {
   /**
    * Ends the session of the cookie with this secret, or all sessions of its user. Ignores a
    * session that has ended.
-   * @throws the errors of `Store.write`
    */
-  async signOut(secret: string, everywhere: boolean, address: string): Promise<void> {
-    const { store, users, sessions, clock, audit } = this.#parts;
-    const session = this.#find(secret);
-    if (session === undefined) return;
+  signOut(tx: Transaction, secret: string, everywhere: boolean, address: string): void {
+    const { users, sessions, clock, audit } = this.#parts;
+    const session = tx.of(sessions).find('lookup', secretHash(secret));
+    if (session?.kind !== 'cookie' || !this.#isLive(session)) return;
     const { id: sessionId, userId } = session;
-    await store.write((transaction) => {
-      if (!everywhere) return transaction.of(sessions).remove(sessionId);
-      this.endAll(transaction, userId);
-      const user = transaction.of(users).get(userId);
-      if (user !== undefined)
-        transaction.of(users).replace(userId, { ...user, signedOutAt: clock.now() });
-    });
-    audit('logout', { userId, sessionId, everywhere, address });
+    if (everywhere) {
+      this.endAll(tx, userId);
+      const user = tx.of(users).get(userId);
+      if (user !== undefined) tx.of(users).replace(userId, { ...user, signedOutAt: clock.now() });
+    } else tx.of(sessions).remove(sessionId);
+    tx.onCommit(() => audit('logout', { userId, sessionId, everywhere, address }));
   }
 
   /** Ends all sessions of a user. */
-  endAll(transaction: Transaction, userId: number): void {
+  endAll(tx: Transaction, userId: number): void {
     const { sessions } = this.#parts;
-    for (const { id } of [...transaction.of(sessions).referring('user', userId)])
-      transaction.of(sessions).remove(id);
+    for (const { id } of [...tx.of(sessions).referring('user', userId)]) tx.of(sessions).remove(id);
   }
 
   /**
@@ -234,8 +222,8 @@ export class Sessions {
   /** Whether a session is live. Removes an ended one: setting the clock back must not revive it. */
   #staysLive(session: SessionRecord): boolean {
     if (this.#isLive(session)) return true;
-    this.#inBackground(session, (transaction, current) => {
-      if (!this.#isLive(current)) transaction.of(this.#parts.sessions).remove(current.id);
+    this.#inBackground(session, (tx, current) => {
+      if (!this.#isLive(current)) tx.of(this.#parts.sessions).remove(current.id);
     });
     return false;
   }
@@ -254,10 +242,10 @@ export class Sessions {
     // The time of the use, since the write may be delayed.
     const now = clock.now();
     if (lastSeenIsDue(session, now)) {
-      this.#inBackground(session, (transaction, current) => {
+      this.#inBackground(session, (tx, current) => {
         // Another request at the same time may have recorded its use already.
         if (!lastSeenIsDue(current, now)) return;
-        transaction.of(sessions).replace(current.id, { ...current, lastSeenAt: now });
+        tx.of(sessions).replace(current.id, { ...current, lastSeenAt: now });
       });
     }
     return session;
@@ -269,65 +257,55 @@ export class Sessions {
    */
   #inBackground(
     { id }: SessionRecord,
-    write: (transaction: Transaction, current: SessionRecord) => void,
+    write: (tx: Transaction, current: SessionRecord) => void,
   ): void {
     const { store, sessions } = this.#parts;
-    const written = store.write((transaction) => {
-      const current = transaction.of(sessions).get(id);
-      if (current !== undefined) write(transaction, current);
+    const written = store.write((tx) => {
+      const current = tx.of(sessions).get(id);
+      if (current !== undefined) write(tx, current);
     });
     written.catch(() => undefined);
   }
 
-  /** Ends the session that `find` returns, if any. */
-  async #endOne(
-    find: (transaction: Transaction) => SessionRecord | undefined,
-    details: Parameters<Audit>[1],
-  ): Promise<void> {
-    const { store, sessions, audit } = this.#parts;
-    const ended = await store.write((transaction) => {
-      const session = find(transaction);
-      if (session !== undefined) transaction.of(sessions).remove(session.id);
-      return session;
-    });
-    if (ended !== undefined)
-      audit('session_ended', { userId: ended.userId, sessionId: ended.id, ...details });
+  #end(tx: Transaction, { id, userId }: SessionRecord, details: Parameters<Audit>[1]): void {
+    tx.of(this.#parts.sessions).remove(id);
+    tx.onCommit(() => this.#parts.audit('session_ended', { userId, sessionId: id, ...details }));
   }
 
   /** Applies the decision of `decideRefresh`. The token is valid if there is a `secret`. */
-  #rotate(transaction: Transaction, token: string, client: Client): Rotation {
+  #rotate(tx: Transaction, token: string, client: Client): Rotation {
     const { sessions, clock, ring } = this.#parts;
-    const session = this.#family(transaction, token);
+    const session = this.#family(tx, token);
     if (session?.tokenHash === undefined) return {};
     const tokenHash = secretHash(token);
     const decision = decideRefresh(session, tokenHash, clock.now());
     if (decision === 'repeat')
       return { session, secret: successorAgain(token, session.tokenHash, ring()) };
     if (decision !== 'rotate') {
-      transaction.of(sessions).remove(session.id);
+      tx.of(sessions).remove(session.id);
       return { session, isReused: decision === 'reuse' };
     }
     const secret = successorOf(token, ring());
     const hashes = { tokenHash: secretHash(secret), previousHash: tokenHash };
     const rotated = { ...session, ...hashes, ...this.#useFrom(client) };
-    return { secret, session: transaction.of(sessions).replace(session.id, rotated) };
+    return { secret, session: tx.of(sessions).replace(session.id, rotated) };
   }
 
-  #family(transaction: Transaction, token: string): SessionRecord | undefined {
+  #family(tx: Transaction, token: string): SessionRecord | undefined {
     const hash = familyHash(token);
     const session =
-      hash === undefined ? undefined : transaction.of(this.#parts.sessions).find('lookup', hash);
+      hash === undefined ? undefined : tx.of(this.#parts.sessions).find('lookup', hash);
     return session?.kind === 'refresh' ? session : undefined;
   }
 
   /** Removes ended sessions from the next block of records. One block at a time bounds the work. */
-  #sweep(transaction: Transaction): void {
+  #sweep(tx: Transaction): void {
     const { sessions } = this.#parts;
     const { blocks } = sessions.view();
     this.#swept = (this.#swept + 1) % Math.max(1, blocks.length);
     for (const { id } of blocks[this.#swept] ?? []) {
-      const session = transaction.of(sessions).get(id);
-      if (session !== undefined && !this.#isLive(session)) transaction.of(sessions).remove(id);
+      const session = tx.of(sessions).get(id);
+      if (session !== undefined && !this.#isLive(session)) tx.of(sessions).remove(id);
     }
   }
 

@@ -1,21 +1,12 @@
 import { localAdministrator, type Principal } from '../auth/access.ts';
-import type { Turn } from '../auth/passwords.ts';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { found, type Target } from '../collections/resource.ts';
-import type { RecordWriter } from '../collections/hooks.ts';
-import type { Created, CreationRequest } from '../collections/idempotency.ts';
 import { acceptNew, draft, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
-import {
-  UniqueKeyError,
-  type Collection,
-  type StoredRecord,
-  type Transaction,
-  type Unstored,
-} from '../store/store.ts';
-import { checkActor, checkActorFirst } from './actor.ts';
+import { published, type Collection, type Reader, type Transaction } from '../store/store.ts';
+import { checkActor } from './actor.ts';
 import type { Audit } from './events.ts';
 import { turnOf, type AccountParts } from './parts.ts';
 import type { UserRecord } from './records.ts';
@@ -37,6 +28,16 @@ export type NewUser = Input<NewUserFields>;
 /** A change of a user. `draft` makes it from a body. */
 export type UserDraft = Draft<Input<UserChangeFields>>;
 
+/** What takes time, and is done before the transaction of a write. */
+export interface Prepared {
+  /** Of the new password. */
+  readonly passwordHash?: string | undefined;
+  /** That of the current password, which the caller has proven. */
+  readonly provenHash?: string | undefined;
+  /** The caller's address, for the log. */
+  readonly address?: string;
+}
+
 /** The result of a change of a user. */
 export interface ChangedUser {
   readonly record: UserRecord;
@@ -53,9 +54,14 @@ export class Users {
 
   constructor(parts: AccountParts, sessions: Sessions) {
     this.records = parts.users;
+    parts.writes.shapes.set(parts.users.name, userFields);
     this.#parts = parts;
     this.#sessions = sessions;
   }
+
+  /** Checks a caller again that writes users. @throws CairnError `actor_changed` */
+  readonly checkActor = (reader: Reader, principal: Principal): void =>
+    checkActor(reader, principal, this.#parts);
 
   /** Validates a body that creates a user. @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
@@ -69,11 +75,13 @@ export class Users {
 
   /**
    * Adds a user on behalf of the installation, for commands, tests and embedders.
-   * @throws CairnError `validation_failed`, and the errors of `create`
+   * @throws CairnError `validation_failed`, and the errors of `create` and `Store.write`
    */
   async add(body: JsonValue): Promise<UserRecord> {
-    return (await this.create(localAdministrator, this.acceptNew(localAdministrator, body)))
-      .created;
+    const by = localAdministrator;
+    const input = this.acceptNew(by, body);
+    const prepared = await this.prepareCreate(by, input);
+    return this.#parts.writes.write(by, (tx) => this.create(tx, by, input, prepared));
   }
 
   /**
@@ -82,53 +90,57 @@ export class Users {
    */
   async addFirst(body: JsonValue): Promise<void> {
     const by = localAdministrator;
-    const user = await this.#withHash(this.acceptNew(by, body), turnOf(by.userId));
-    const added = await this.#writeAs(by, (_, writer) =>
-      this.records.size > 0 ? undefined : writer.insert(this, user),
-    );
-    if (added !== undefined) this.#auditCreated(added, { by: by.userId });
-  }
-
-  /**
-   * Creates a user. Throttles callers that are not administrators by `address`.
-   * @throws CairnError `actor_changed`, `email_taken`, `key_reused`, `too_many_requests`,
-   *   `overloaded`, and the errors of `Store.write`
-   */
-  async create(
-    principal: Principal,
-    input: NewUser,
-    { address = '', keyed }: CreationRequest = {},
-  ): Promise<Created<UserRecord>> {
-    const { throttle, idempotencyKeys } = this.#parts;
-    await checkActorFirst(principal, this.#parts);
-    if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
-    // A repeated request gets the same hash from the same password alone.
-    const saltSource = keyed && JSON.stringify([keyed.caller, keyed.key, input.email]);
-    const user = await this.#withHash(input, turnOf(principal.userId, address), saltSource);
-    const { passwordHash = '', ...shown } = user;
-    const request = keyed && { ...keyed, content: keyed.content + passwordHash };
-    const recall = (first: StoredRecord): UserRecord => ({ ...first, ...shown });
-    const result = await this.#writeAs(principal, (transaction, writer) =>
-      idempotencyKeys.once(transaction, request, () => writer.insert(this, user), recall),
-    );
-    if (!result.isReplay) this.#auditCreated(result.created, { by: principal.userId, address });
-    return result;
-  }
-
-  /**
-   * Replaces or patches a user. A change that changes no field is not written. A new password
-   * or role ends all sessions of the user.
-   * @throws CairnError in the order that `Precondition` documents; also `last_admin`,
-   *   `email_taken`, `too_many_requests`, `overloaded`
-   */
-  async change(target: Target, draft: UserDraft): Promise<ChangedUser> {
-    const { principal, id: userId, precondition, address } = target;
-    const { store, throttle, passwords, clock } = this.#parts;
-    const known = await store.write((transaction) => {
-      const user = found(transaction.of(this.records).get(userId));
-      checkActor(transaction, principal, this.#parts);
-      return user;
+    const input = this.acceptNew(by, body);
+    const prepared = await this.prepareCreate(by, input);
+    await this.#parts.writes.write(by, (tx) => {
+      if (this.records.size === 0) this.create(tx, by, input, prepared);
     });
+  }
+
+  /**
+   * Hashes the password of a new user. A caller that will be refused must not have passwords
+   * hashed. Throttles callers that are not administrators by `address`.
+   * @throws CairnError `actor_changed`, `too_many_requests`, `overloaded`
+   */
+  async prepareCreate(
+    principal: Principal,
+    { password }: NewUser,
+    address = '',
+  ): Promise<Prepared> {
+    const { store, throttle } = this.#parts;
+    await store.confirm();
+    this.checkActor(published, principal);
+    if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
+    return { address, passwordHash: await this.#hash(password, principal, address) };
+  }
+
+  /** Creates a user. @throws CairnError `email_taken` */
+  create(
+    tx: Transaction,
+    principal: Principal,
+    { password, ...shown }: NewUser,
+    { passwordHash, address }: Prepared = {},
+  ): UserRecord {
+    invariant(password === undefined || passwordHash !== undefined, 'a password is hashed before');
+    this.#checkEmail(tx, shown.email);
+    const user = tx.of(this.records).insert({ ...shown, passwordHash });
+    const { id: userId, role } = user;
+    tx.onCommit(() =>
+      this.#parts.audit('user_created', { userId, role, by: principal.userId, address }),
+    );
+    return user;
+  }
+
+  /**
+   * Proves the current password and hashes the new one, where a change needs that.
+   * @throws CairnError as `change`; also `too_many_requests`, `overloaded`
+   */
+  async prepareChange(target: Target, draft: UserDraft): Promise<Prepared> {
+    const { principal, id: userId, precondition, address } = target;
+    const { store, throttle } = this.#parts;
+    await store.confirm();
+    const known = found(this.records.get(userId));
+    this.checkActor(published, principal);
     precondition.demand();
     const proposal = draft.against(known);
     const isNewEmail = emailKey(proposal.email) !== emailKey(known.email);
@@ -136,72 +148,64 @@ export class Users {
     const provenHash = needsProof(principal, known, proposal)
       ? await this.#prove(known, proposal.currentPassword, address)
       : undefined;
-    const { password } = proposal;
-    const newHash = password && (await passwords.hash(password, turnOf(principal.userId)));
-    const { before, after, renewed } = await this.#writeAs(principal, (transaction, writer) => {
-      const before = found(transaction.of(this.records).get(userId));
-      const values = before === known ? proposal : draft.against(before);
-      precondition.check(before.revision);
-      if (values.role !== 'admin') this.#keepAnAdministrator(transaction, before);
-      // Another request may have changed the password since it was proven.
-      const isProven = before.passwordHash === provenHash;
-      if (!isProven && needsProof(principal, before, values)) throw wrongPassword();
-      const { name, email, role } = values;
-      const secrets = newHash && { passwordHash: newHash, signedOutAt: clock.now() };
-      const isSame = newHash === undefined && looksSame(userFields, before, values);
-      const after = isSame
-        ? before
-        : writer.replace(this, before, { ...before, name, email, role, ...secrets });
-      return { before, after, renewed: this.#endSessions(transaction, principal, before, after) };
-    });
-    this.#auditChange(before, after, { userId, by: principal.userId, address });
-    return { record: after, renewed };
-  }
-
-  /** @throws CairnError in the order that `Precondition` documents; also `last_admin` */
-  async remove({ principal, id: userId, precondition, address }: Target): Promise<void> {
-    await this.#writeAs(principal, (transaction, writer) => {
-      const before = found(transaction.of(this.records).get(userId));
-      precondition.demand();
-      precondition.check(before.revision);
-      this.#keepAnAdministrator(transaction, before);
-      this.#sessions.endAll(transaction, userId);
-      writer.remove(this, before);
-    });
-    this.#parts.audit('user_removed', { userId, by: principal.userId, address });
-  }
-
-  /** Returns a new user as it is stored. The same `saltSource` gives the same hash. */
-  async #withHash(
-    { password, ...shown }: NewUser,
-    turn: Turn,
-    saltSource?: string,
-  ): Promise<Unstored<UserRecord>> {
-    const passwordHash = password && (await this.#parts.passwords.hash(password, turn, saltSource));
-    return { ...shown, passwordHash };
+    return { provenHash, passwordHash: await this.#hash(proposal.password, principal) };
   }
 
   /**
-   * Runs a transaction on behalf of `principal`.
-   * @throws CairnError `actor_changed`, `email_taken`
+   * Replaces or patches a user. A change that changes no field is not written. A new password
+   * or role ends all sessions of the user.
+   * @throws CairnError in the order that `Precondition` documents; also `last_admin`,
+   *   `email_taken`
    */
-  async #writeAs<T>(
-    principal: Principal,
-    work: (transaction: Transaction, writer: RecordWriter) => T,
-  ): Promise<T> {
-    try {
-      return await this.#parts.writes.write(principal, (transaction, writer) => {
-        checkActor(transaction, principal, this.#parts);
-        return work(transaction, writer);
-      });
-    } catch (cause) {
-      if (!(cause instanceof UniqueKeyError)) throw cause;
-      throw new CairnError(
-        'email_taken',
-        'Cannot store the user: another user has this e-mail address',
-        { cause },
-      );
-    }
+  change(
+    tx: Transaction,
+    { principal, id: userId, precondition, address }: Target,
+    draft: UserDraft,
+    { passwordHash, provenHash }: Prepared = {},
+  ): ChangedUser {
+    const before = found(tx.of(this.records).get(userId));
+    const values = draft.against(before);
+    precondition.check(before.revision);
+    if (values.role !== 'admin') this.#keepAnAdministrator(tx, before);
+    // Another request may have changed the password since it was proven.
+    const isProven = before.passwordHash === provenHash;
+    if (!isProven && needsProof(principal, before, values)) throw wrongPassword();
+    const { name, email, role, password } = values;
+    invariant(password === undefined || passwordHash !== undefined, 'a password is hashed before');
+    if (passwordHash === undefined && looksSame(userFields, before, values))
+      return { record: before, renewed: undefined };
+    this.#checkEmail(tx, email, userId);
+    const secrets = passwordHash && { passwordHash, signedOutAt: this.#parts.clock.now() };
+    const after = tx.of(this.records).replace(userId, { ...before, name, email, role, ...secrets });
+    tx.onCommit(() => this.#auditChange(before, after, { userId, by: principal.userId, address }));
+    return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
+  }
+
+  /** @throws CairnError in the order that `Precondition` documents; also `last_admin` */
+  remove(tx: Transaction, { principal, id: userId, precondition, address }: Target): void {
+    const before = found(tx.of(this.records).get(userId));
+    precondition.demand();
+    precondition.check(before.revision);
+    this.#keepAnAdministrator(tx, before);
+    this.#sessions.endAll(tx, userId);
+    tx.of(this.records).remove(userId);
+    tx.onCommit(() => this.#parts.audit('user_removed', { userId, by: principal.userId, address }));
+  }
+
+  async #hash(
+    password: string | undefined,
+    { userId }: Principal,
+    address?: string,
+  ): Promise<string | undefined> {
+    return password && this.#parts.passwords.hash(password, turnOf(userId, address));
+  }
+
+  /** @throws CairnError `email_taken` if another user than `userId` has the address */
+  #checkEmail(tx: Transaction, email: string, userId?: number): void {
+    const holder = tx.of(this.records).find('email', emailKey(email));
+    if (holder === undefined || holder.id === userId) return;
+    const message = 'Cannot store the user: another user has this e-mail address';
+    throw new CairnError('email_taken', message);
   }
 
   /**
@@ -223,7 +227,7 @@ export class Users {
 
   /** Ends the user's sessions after a new password or role. */
   #endSessions(
-    transaction: Transaction,
+    tx: Transaction,
     principal: Principal,
     before: UserRecord,
     after: UserRecord,
@@ -232,16 +236,16 @@ export class Users {
     if (!isNewPassword && after.role === before.role) return undefined;
     const currentId =
       principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
-    const current = transaction.of(this.#parts.sessions).get(currentId);
-    this.#sessions.endAll(transaction, after.id);
+    const current = tx.of(this.#parts.sessions).get(currentId);
+    this.#sessions.endAll(tx, after.id);
     if (!isNewPassword || current === undefined) return undefined;
-    return this.#sessions.start(transaction, 'cookie', after.id, current);
+    return this.#sessions.start(tx, 'cookie', after.id, current);
   }
 
   /** @throws CairnError `last_admin` if `leaving` is the only administrator who can sign in */
-  #keepAnAdministrator(transaction: Transaction, leaving: UserRecord): void {
+  #keepAnAdministrator(tx: Transaction, leaving: UserRecord): void {
     if (leaving.role !== 'admin') return;
-    const administrators = [...transaction.of(this.records).referring('administrators', 'admin')];
+    const administrators = [...tx.of(this.records).referring('administrators', 'admin')];
     const canLeave = administrators.some(
       ({ id, passwordHash }) =>
         id !== leaving.id && (passwordHash !== undefined || leaving.passwordHash === undefined),
@@ -251,10 +255,6 @@ export class Users {
       'last_admin',
       'Cannot remove the last administrator: add another administrator with a password first',
     );
-  }
-
-  #auditCreated({ id: userId, role }: UserRecord, details: AuditDetails): void {
-    this.#parts.audit('user_created', { userId, role, ...details });
   }
 
   #auditChange(before: UserRecord, after: UserRecord, details: AuditDetails): void {

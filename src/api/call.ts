@@ -69,6 +69,8 @@ export interface Call<B = unknown> {
   readonly id: number;
   /** The query as sent, without its "?". */
   readonly query: string;
+  /** The body as it was sent; empty if the route reads none. */
+  readonly sent: Buffer;
   /** The validated body. */
   readonly body: B;
 }

@@ -2,13 +2,15 @@ import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { authorize, type Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
-import type { Created, CreationRequest } from '../collections/idempotency.ts';
+import type { Prepared } from '../accounts/users.ts';
+import type { KeyedRequest } from '../collections/idempotency.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/record.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
+import type { CheckActor, Writes } from '../collections/writes.ts';
+import type { Collection, StoredRecord, Transaction } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import { embeddedBy, subjectOf, type RecordsOf } from './embedding.ts';
 import {
@@ -27,9 +29,14 @@ import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  create(principal: Principal, input: N, request: CreationRequest): Promise<Created<StoredRecord>>;
-  change(target: Target, draft: C): Promise<ChangedRecord>;
-  remove(target: Target): Promise<void>;
+  /** Present where writes depend on what the caller is by now. */
+  readonly checkActor?: CheckActor;
+  /** What takes time before a record is created or changed; nothing if absent. */
+  prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
+  prepareChange?(target: Target, draft: C): Promise<Prepared>;
+  create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;
+  change(tx: Transaction, target: Target, draft: C, prepared?: Prepared): ChangedRecord;
+  remove(tx: Transaction, target: Target): void;
 }
 
 interface ChangedRecord {
@@ -40,6 +47,7 @@ interface ChangedRecord {
 
 export interface CollectionOptions extends RouteOptions {
   readonly epoch: () => string;
+  readonly writes: Writes;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
   readonly recordsOf: RecordsOf;
@@ -52,6 +60,7 @@ export function collectionEndpoints<N extends object, C>(
   options: CollectionOptions,
 ): Endpoint[] {
   const { name, fields, access, embeddables = [] } = collection;
+  const { writes } = options;
   const subject = subjectOf(collection);
   const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
@@ -64,7 +73,14 @@ export function collectionEndpoints<N extends object, C>(
   async function change(call: Call<C>): Promise<Reply> {
     // The reply shows the record.
     authorize(access.read, call.principal, call.id);
-    const { record, renewed } = await resource.change(targetOf(call), call.body);
+    const { principal, body } = call;
+    const target = targetOf(call);
+    const prepared = await resource.prepareChange?.(target, body);
+    const { record, renewed } = await writes.write(
+      principal,
+      (tx) => resource.change(tx, target, body, prepared),
+      resource.checkActor,
+    );
     const cookie = renewed === undefined ? [] : setSessionCookie(call.request, renewed.secret);
     return shown(200, tagOf(record.revision), write(record), cookie);
   }
@@ -94,12 +110,16 @@ export function collectionEndpoints<N extends object, C>(
   return bind(collectionRoutes(collection, options), {
     list: listHandler(collection, resource, options),
 
-    async create({ request, principal, body }) {
-      const sent = creationOf(request, () => name + write(body));
-      const { created, isReplay } = await resource.create(principal, body, sent);
-      const fields = ['Location', `${request.basePath}/${name}/${created.id}`];
-      if (isReplay) fields.push(...replayed);
-      return shown(201, tagOf(created.revision), write(created), fields);
+    async create(call) {
+      const { request, principal, body } = call;
+      const prepared = await resource.prepareCreate?.(principal, body, request.address);
+      const create = (tx: Transaction): Reply => {
+        const created = resource.create(tx, principal, body, prepared);
+        const location = ['Location', `${request.basePath}/${name}/${created.id}`];
+        return shown(201, tagOf(created.revision), write(created), location);
+      };
+      const hasPassword = prepared?.passwordHash !== undefined;
+      return writes.answer(principal, keyedBy(call, hasPassword), create, resource.checkActor);
     },
 
     read(call) {
@@ -111,7 +131,8 @@ export function collectionEndpoints<N extends object, C>(
     patch: change,
 
     async remove(call) {
-      await resource.remove(targetOf(call));
+      const target = targetOf(call);
+      await writes.write(call.principal, (tx) => resource.remove(tx, target), resource.checkActor);
       return noContent();
     },
   });
@@ -124,41 +145,36 @@ function tagsOf<N, C>({ shapeTag }: RoutedCollection<N, C>, { epoch }: Collectio
   return (revision, selection) => entityTag(epoch(), revision, shapeTag, selection);
 }
 
-const replayed = ['Idempotency-Replayed', 'true'];
-
 /** What the batch route needs of a collection: `CollectionResource` offers it. */
 export interface BatchResource<N> {
-  createMany(
-    principal: Principal,
-    inputs: readonly N[],
-    request: CreationRequest,
-  ): Promise<Created<StoredRecord[]>>;
+  createMany(tx: Transaction, principal: Principal, inputs: readonly N[]): StoredRecord[];
 }
 
 /** Returns the endpoint that creates many records of a declared collection at once. */
 export function batchEndpoints<N extends object, C>(
   collection: RoutedCollection<N, C>,
   resource: BatchResource<N>,
+  { writes }: CollectionOptions,
 ): Endpoint[] {
   const write = representationWriter(collection.fields);
-  const writeAll = (all: readonly object[]): string => `[${all.map(write).join(',')}]`;
   return bind(batchRoutes(collection), {
-    async createMany({ request, principal, body }) {
-      const sent = creationOf(request, () => collection.name + writeAll(body));
-      const { created, isReplay } = await resource.createMany(principal, body, sent);
-      return unstoredReply(201, writeAll(created), isReplay ? replayed : []);
+    createMany(call) {
+      const { principal, body } = call;
+      return writes.answer(principal, keyedBy(call), (tx) => {
+        const created = resource.createMany(tx, principal, body);
+        return unstoredReply(201, `[${created.map(write).join(',')}]`);
+      });
     },
   });
 }
 
-/**
- * `contentOf` returns the request's body, as it is compared with a repetition, without its
- * password: `Users` adds the password's hash.
- */
-function creationOf(request: Request, contentOf: () => string): CreationRequest {
-  const { address, caller } = request;
+/** Returns the request as one that may be repeated; `undefined` if it has no key. */
+function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequest | undefined {
   const key = idempotencyKeyOf(request);
-  return { address, keyed: key === undefined ? undefined : { caller, key, content: contentOf() } };
+  if (key === undefined) return undefined;
+  const { caller, userId } = request;
+  const turn = hasPassword ? { caller, isKnown: userId !== undefined } : undefined;
+  return { caller, key, line: `${route.method} ${route.path}`, body: sent, turn };
 }
 
 /** Returns the handler of a collection's list. */

@@ -41,6 +41,8 @@ export function createPipeline(options: PipelineOptions): Handle {
   };
 }
 
+const noBytes = Buffer.alloc(0);
+
 /** Whether another node may know the credentials that were refused here. */
 function isUnknownHere(error: unknown): boolean {
   return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
@@ -71,7 +73,15 @@ function answer(request: Request, match: Known, options: PipelineOptions): Reply
   request.checkShare();
   checkConditions(route, request, match.query);
 
-  const call = { request, route, principal, id, query: match.query, body: undefined };
+  const call = {
+    request,
+    route,
+    principal,
+    id,
+    query: match.query,
+    sent: noBytes,
+    body: undefined,
+  };
   if (route.body === undefined) return match.value.handle(call);
   return answerBody(match.value, route.body, call, options);
 }
@@ -88,17 +98,22 @@ async function answerBody(
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
   const checkType = (): void => checkContentType(request.fields, mediaTypes, acceptField);
   if (!isOptional) checkType();
-  const isAnonymous = call.principal.kind === 'anonymous';
-  const bytesMax = isAnonymous ? limits.anonymousBodyBytesMax : limits.bodyBytesMax;
-  const bytes = await request.receiveBody(bytesMax);
-  const isAbsent = isOptional && bytes.length === 0;
+  const sent = await request.receiveBody(bodyBytesMax(call, options));
+  const isAbsent = isOptional && sent.length === 0;
   if (isOptional && !isAbsent) checkType();
-  const json = isAbsent ? {} : parseJsonBytes(bytes);
+  const json = isAbsent ? {} : parseJsonBytes(sent);
 
   // A body can take a minute to arrive. The session may have ended in the meantime.
   const isSession = call.principal.kind === 'session';
   const principal = isSession ? admit(route, request, id, options) : call.principal;
-  return await endpoint.handle({ ...call, principal, body: body.validate(json, principal) });
+  return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
+}
+
+/** How large the body of a request may be. In a cluster, a kept reply is sent with the records. */
+function bodyBytesMax({ request, principal }: Call, { confirm }: PipelineOptions): number {
+  if (principal.kind === 'anonymous') return limits.anonymousBodyBytesMax;
+  const isKept = confirm !== undefined && request.fields.get('idempotency-key') !== undefined;
+  return isKept ? limits.keyedBodyBytesMax : limits.bodyBytesMax;
 }
 
 /** Authenticates the caller, and authorizes it for the route. @throws CairnError */
@@ -111,11 +126,17 @@ function admit(route: Route, request: Request, id: number, options: PipelineOpti
 
 /** Checks that the route supports what the request asks for. @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
-  const { method, conditional, query: parameters } = route;
+  const { method, conditional, of, query: parameters } = route;
   if (method !== 'GET' && conditional !== true) checkNoVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
     throw new CairnError('invalid_query', 'Cannot read the query: this path takes no parameters');
   }
+  // The reply would be kept, and those of sign-ins have secrets.
+  if (method === 'POST' && of === undefined && request.fields.get('idempotency-key') !== undefined)
+    throw new CairnError(
+      'malformed_request',
+      'Cannot keep the reply: send no Idempotency-Key here',
+    );
   // RFC 9110 §14.5: if a part were taken for the whole, the rest would be deleted.
   if (method === 'PUT' && request.fields.get('content-range') !== undefined) {
     throw new CairnError(

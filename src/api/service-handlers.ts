@@ -15,6 +15,7 @@ import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { invalidParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
+import type { Store } from '../store/store.ts';
 import { bearerToken, checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
 import {
   entityTag,
@@ -30,6 +31,7 @@ import { accountRoutes, serverRoutes, signInRoutes } from './routes.ts';
 
 /** What the handlers need of the app. */
 export interface Services {
+  readonly store: Store;
   readonly records: AccountRecords;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
@@ -56,7 +58,7 @@ export function serviceEndpoints(services: Services): Endpoint[] {
   ];
 }
 
-function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
+function signInEndpoints({ store, sessions, signIn, tokens }: Services): Endpoint[] {
   const writeUser = representationWriter(userFields);
   return bind(signInRoutes, {
     async login({ request, body }) {
@@ -75,7 +77,8 @@ function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
         if (userId !== undefined) checkSessionUser(request, userId);
       }
       for (const secret of secrets) {
-        await sessions.signOut(secret, body.everywhere === true, request.address);
+        const everywhere = body.everywhere === true;
+        await store.write((tx) => sessions.signOut(tx, secret, everywhere, request.address));
       }
       return noContent(setSessionCookie(request, ''));
     },
@@ -100,14 +103,14 @@ function signInEndpoints({ sessions, signIn, tokens }: Services): Endpoint[] {
     },
 
     async revokeToken({ request, body }) {
-      await sessions.revoke(body.refresh_token, request.address);
+      await store.write((tx) => sessions.revoke(tx, body.refresh_token, request.address));
       return noContent();
     },
   });
 }
 
 function accountEndpoints(
-  { records, sessions, epoch }: Services,
+  { store, records, sessions, epoch }: Services,
   itemsResource: CollectionResource | undefined,
 ): Endpoint[] {
   const writeDashboard = dashboardWriter(records, sessions, itemsResource);
@@ -143,7 +146,7 @@ function accountEndpoints(
     },
 
     async removeSession({ request, principal, id }) {
-      await sessions.end(principal, id, request.address);
+      await store.write((tx) => sessions.end(tx, principal, id, request.address));
       return noContent();
     },
   });

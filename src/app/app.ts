@@ -267,7 +267,7 @@ export class Application implements App {
 
   collection(name: string): ProgramCollection {
     const found = this.#data.collections.find(({ declaration }) => declaration.name === name);
-    if (found !== undefined) return programCollection(found);
+    if (found !== undefined) return programCollection(found, this.#data.writes);
     const names = this.#data.collections.map(({ declaration }) => declaration.name).join(', ');
     throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
   }

@@ -20,10 +20,10 @@ import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
 import { refuseMistakes } from '../collections/declaration.ts';
 import { checkServed, servedCollections } from '../collections/declaration-file.ts';
-import { HookedWrites } from '../collections/hooks.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
+import { Writes } from '../collections/writes.ts';
 import { representationWriter } from '../schema/record.ts';
 import { logError } from '../log/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
@@ -36,6 +36,7 @@ import type { CompleteOptions } from './options.ts';
 export interface Data {
   readonly keys: Keys;
   readonly store: OpenStore;
+  readonly writes: Writes;
   readonly records: AccountRecords;
   readonly users: Users;
   readonly sessions: Sessions;
@@ -109,20 +110,16 @@ export function openData(
   const keys = createKeys(files, options.secret, clock, random, cluster);
   const relations = new Relations();
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
-  const writes = new HookedWrites(store, hooks, (name) => relations.get(name), onError);
-  const shared = {
-    store,
-    writes,
-    relations,
-    idempotencyKeys: new IdempotencyKeys(store, clock),
-    clock,
-  };
+  const passwords = new Passwords({ random, clock, ...settings });
+  const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
+  const writes = new Writes({ store, hooks, relations, idempotencyKeys, onError });
+  const shared = { store, writes, relations, clock };
   const records = accountRecords(store);
   const parts: AccountParts = {
     ...records,
     ...settings,
     ...shared,
-    passwords: new Passwords({ random, clock, ...settings }),
+    passwords,
     throttle: new Throttle(clock),
     random,
     audit,
@@ -132,6 +129,7 @@ export function openData(
   return {
     keys,
     store,
+    writes,
     records,
     users: new Users(parts, sessions),
     sessions,

@@ -25,9 +25,10 @@ export function endpointsOf(
   features: readonly Feature[],
 ): Endpoint[] {
   const { settings } = complete;
-  const { store, users, collections } = services;
+  const { store, writes, users, collections } = services;
   const options = {
     ...settings,
+    writes,
     epoch: () => store.epoch,
     listPool,
     recordsOf(name: string) {
@@ -48,7 +49,7 @@ export function endpointsOf(
       const collection = declaredCollection(resource.declaration, declarations);
       return [
         ...collectionEndpoints(collection, resource, options),
-        ...batchEndpoints(collection, resource),
+        ...batchEndpoints(collection, resource, options),
       ];
     }),
     ...serviceEndpoints(all),

@@ -1,8 +1,10 @@
 import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
+import type { Writes } from '../collections/writes.ts';
 import { localTarget, type CollectionResource } from '../collections/resource.ts';
 import { acceptNew, draft } from '../schema/validate.ts';
 import { representationOf } from '../schema/record.ts';
+import type { Transaction } from '../store/store.ts';
 
 /**
  * A declared collection for a program, which uses it as an administrator: with the same
@@ -22,9 +24,11 @@ export interface ProgramCollection {
   remove(id: number): Promise<void>;
 }
 
-export function programCollection(resource: CollectionResource): ProgramCollection {
+export function programCollection(resource: CollectionResource, writes: Writes): ProgramCollection {
   const { fields, records } = resource;
   const rules = { shape: fields };
+  const write = <T>(work: (tx: Transaction) => T): Promise<T> =>
+    writes.write(localAdministrator, work);
   const shown = (record: object): JsonObject => representationOf(fields, record);
   return {
     get(id) {
@@ -34,12 +38,12 @@ export function programCollection(resource: CollectionResource): ProgramCollecti
     list: () => records.view().blocks.flat().map(shown),
     async create(record) {
       const input = acceptNew(rules, record, localAdministrator);
-      return shown((await resource.create(localAdministrator, input)).created);
+      return shown(await write((tx) => resource.create(tx, localAdministrator, input)));
     },
     async change(id, patch) {
       const change = draft('patch', rules, patch, localAdministrator);
-      return shown((await resource.change(localTarget(id), change)).record);
+      return shown((await write((tx) => resource.change(tx, localTarget(id), change))).record);
     },
-    remove: (id) => resource.remove(localTarget(id)),
+    remove: (id) => write((tx) => resource.remove(tx, localTarget(id))),
   };
 }

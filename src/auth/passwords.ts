@@ -5,12 +5,7 @@
  *
  * Salt and hash are base64 without padding (RFC 4648 §4). Cairn makes 16 and 32 bytes.
  */
-import {
-  createHash,
-  scrypt as scryptCallback,
-  timingSafeEqual,
-  type ScryptOptions,
-} from 'node:crypto';
+import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -76,15 +71,11 @@ export class Passwords {
   }
 
   /**
-   * Returns the PHC string of a new password. With a `saltSource`, which no other password
-   * has, the same password gets the same hash again.
+   * Returns the PHC string of a new password.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
-  async hash(password: string, turn: Turn, saltSource?: string): Promise<string> {
-    const salt =
-      saltSource === undefined
-        ? this.#random(saltBytes)
-        : createHash('sha256').update(saltSource).digest().subarray(0, saltBytes);
+  async hash(password: string, turn: Turn): Promise<string> {
+    const salt = this.#random(saltBytes);
     const hash = await this.#inTurn(turn, password, { ...this.#unmatchable, salt });
     return `${this.#head}${unpadded(salt)}$${unpadded(hash)}`;
   }

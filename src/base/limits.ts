@@ -202,14 +202,18 @@ const retries = {
   keyLengthMax: 255,
   /**
    * The most idempotency keys that are kept for one caller; beyond it the oldest is
-   * removed. About 500 bytes each.
+   * removed.
    */
   keysPerCallerMax: 10_000,
   /**
-   * The most idempotency keys that are kept for all callers; beyond it the callers that
-   * have the most lose theirs.
+   * The most bytes of all replies that are kept for idempotency keys; beyond it the callers
+   * that hold the most lose their oldest ones.
    */
-  keysMax: 100_000,
+  keptBytesMax: 64 * 1024 * 1024,
+  /** What a kept reply counts beside its fields and its body. */
+  keptReplyBytesMin: 400,
+  /** The largest body of a request with an idempotency key in a cluster; beyond it 413. */
+  keyedBodyBytesMax: 512 * 1024,
   /** How long an idempotency key stands for its request. */
   keySecondsMax: 24 * 60 * 60,
 } as const;

@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 import type { UserRecord } from '../accounts/records.ts';
 import type { Users } from '../accounts/users.ts';
-import { openData } from '../app/data.ts';
+import { openData, type Data } from '../app/data.ts';
 import { completeOptions } from '../app/options.ts';
 import { localAdministrator, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
@@ -58,7 +58,7 @@ export const userCommands: readonly Command[] = [
     summary: 'Lists the users: id, role, e-mail address, name',
     ...storeAccess,
     run: (call) =>
-      withUsers(call, (users) => users.records.view().blocks.flat().map(line).join('')),
+      withUsers(call, ({ users }) => users.records.view().blocks.flat().map(line).join('')),
   },
   {
     name: 'user set-password',
@@ -67,9 +67,9 @@ export const userCommands: readonly Command[] = [
     ...storeAccess,
     options: passwordOptions,
     run: (call) =>
-      withUser(call, async (users, { id, email }) => {
-        await change(users, id, { password: await readPassword(call) });
-        await forgetPassword(call, users, id);
+      withUser(call, async (data, { id, email }) => {
+        await change(data, id, { password: await readPassword(call) });
+        await forgetPassword(call, data.users, id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -79,8 +79,8 @@ export const userCommands: readonly Command[] = [
     operands: ['EMAIL', 'ROLE'],
     ...storeAccess,
     run: (call) =>
-      withUser(call, async (users, { id, email }) => {
-        const record = await change(users, id, { role: call.operands[1] ?? '' });
+      withUser(call, async (data, { id, email }) => {
+        const record = await change(data, id, { role: call.operands[1] ?? '' });
         return `${email} now has the role ${record.role}\n`;
       }),
   },
@@ -90,8 +90,8 @@ export const userCommands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess,
     run: (call) =>
-      withUser(call, async (users, { id, email }) => {
-        await users.remove(localTarget(id));
+      withUser(call, async ({ users, writes }, { id, email }) => {
+        await writes.write(localAdministrator, (tx) => users.remove(tx, localTarget(id)));
         await forgetPassword(call, users, id);
         return `${email} is removed\n`;
       }),
@@ -107,7 +107,7 @@ async function addUser(call: Call): Promise<void> {
     (body ??= { ...fields, password: await readPassword(call) });
   const check = async (users: Users): Promise<unknown> =>
     users.acceptNew(localAdministrator, await readBody());
-  await withUsers(call, async (users) => line(await users.add(await readBody())), check);
+  await withUsers(call, async ({ users }) => line(await users.add(await readBody())), check);
 }
 
 async function forgetPassword(call: Call, users: Users, userId: number): Promise<void> {
@@ -115,8 +115,14 @@ async function forgetPassword(call: Call, users: Users, userId: number): Promise
   await forgetAdminPassword(place, users, userId);
 }
 
-async function change(users: Users, id: number, body: JsonObject): Promise<UserRecord> {
-  return (await users.change(localTarget(id), users.draft(localAdministrator, body))).record;
+async function change({ users, writes }: Data, id: number, body: JsonObject): Promise<UserRecord> {
+  const target = localTarget(id);
+  const draft = users.draft(localAdministrator, body);
+  const prepared = await users.prepareChange(target, draft);
+  const { record } = await writes.write(localAdministrator, (tx) =>
+    users.change(tx, target, draft, prepared),
+  );
+  return record;
 }
 
 function line(user: UserRecord): string {
@@ -129,16 +135,16 @@ function line(user: UserRecord): string {
  */
 function withUser(
   call: Call,
-  work: (users: Users, user: UserRecord) => Promise<string>,
+  work: (data: Data, user: UserRecord) => Promise<string>,
 ): Promise<void> {
   const [email = ''] = call.operands;
-  return withUsers(call, (users) => {
-    const user = users.records.find('email', emailKey(email));
+  return withUsers(call, (data) => {
+    const user = data.users.records.find('email', emailKey(email));
     if (user === undefined) {
       const address = JSON.stringify(email);
       throw new OptionError(`Cannot find the user: no user has the address ${address}`);
     }
-    return work(users, user);
+    return work(data, user);
   });
 }
 
@@ -150,7 +156,7 @@ function withUser(
  */
 async function withUsers(
   call: Call,
-  work: (users: Users) => Promise<string> | string,
+  work: (data: Data) => Promise<string> | string,
   check?: (users: Users) => Promise<unknown>,
 ): Promise<void> {
   const { terminal, read } = call;
@@ -166,7 +172,8 @@ async function withUsers(
     scryptCost: read(options.scryptCost),
     log: { ...silentLog, message },
   });
-  const { store, users } = openData(complete, undefined, cluster?.node);
+  const data = openData(complete, undefined, cluster?.node);
+  const { store, users } = data;
   if (cluster === undefined && !(await store.exists())) {
     if (check === undefined) {
       throw new OptionError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
@@ -175,7 +182,7 @@ async function withUsers(
   }
   await store.start();
   try {
-    terminal.out(await work(users));
+    terminal.out(await work(data));
   } finally {
     await store.close();
   }

@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
+import type { Key, KeyRing } from '../auth/keys.ts';
+import type { Passwords, Turn } from '../auth/passwords.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
+import type { Reply } from '../http/message.ts';
 import { storedRecordParser } from '../schema/validate.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
@@ -15,135 +18,203 @@ export interface KeyedRequest {
   readonly caller: string;
   /** The `Idempotency-Key`. */
   readonly key: string;
-  /** The request without its secrets, to detect different requests with the same key. */
-  readonly content: string;
-}
-
-/** What is known of a request that creates records. */
-export interface CreationRequest {
-  readonly address?: string | undefined;
-  /** Absent if the request has no `Idempotency-Key`. */
-  readonly keyed?: KeyedRequest | undefined;
-}
-
-/** The result of a request that creates one record or several. */
-export interface Created<R extends StoredRecord | StoredRecord[]> {
-  readonly created: R;
-  /** Whether an earlier request created it. */
-  readonly isReplay: boolean;
+  /** The method and the path. */
+  readonly line: string;
+  /** The body as it was sent. */
+  readonly body: Buffer;
+  /** Present where the body has a password: the turn of its hash. */
+  readonly turn?: Turn | undefined;
 }
 
 const keptFields = {
   caller: { kind: 'text' },
-  /** The rank of the number of results that the caller had before this one. */
-  rank: { kind: 'integer', default: 0 },
-  /** Hash of the caller and the key. Results are found by it. */
+  /** Hash of the caller and the key. Replies are found by it. */
   lookupHash: { kind: 'text' },
-  contentHash: { kind: 'text' },
+  /** Id of the key of the ring with which `digest` was made. */
+  keyId: { kind: 'text', default: '' },
   /**
-   * Id of the first record. The others follow it, and all have the revision of this
-   * result.
+   * HMAC of method, path and body; where the body has a password, scrypt of that HMAC: with a
+   * backup, which has the ring, passwords could be guessed at the speed of SHA-256.
    */
-  firstId: { kind: 'integer', min: 1 },
+  digest: { kind: 'text', default: '' },
+  status: { kind: 'integer', default: 0 },
+  /** The fields of the reply: names and values in turn. */
+  fields: { kind: 'list', of: { kind: 'text' }, default: [] },
+  body: { kind: 'text', default: '' },
   /** Milliseconds since the epoch. */
   createdAt: { kind: 'integer' },
 } as const satisfies Shape;
 
 /**
- * What is stored about a request. Its response follows from the request and these ids.
+ * What is kept of a request: its reply, as it was sent. Records of former editions have no
+ * digest, so a repetition of their requests is refused, and they expire.
  */
-type KeptResult = StoredRecord & Input<typeof keptFields>;
+type KeptReply = StoredRecord & Input<typeof keptFields>;
+
+/** A request, compared with what is kept for its key. */
+export interface Compared {
+  /** The reply to repeat. */
+  readonly reply?: Reply;
+  /** What there was to compare with, and has expired; 0 for nothing. */
+  readonly keptId: number;
+  /** What to keep of the request. */
+  readonly made: Pick<KeptReply, 'caller' | 'lookupHash' | 'keyId' | 'digest'>;
+}
+
+export interface IdempotencyOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly ring: () => KeyRing;
+  readonly passwords: Passwords;
+  /** How many bytes all kept replies may have. */
+  readonly bytesMax?: number;
+}
 
 /**
- * Results of requests with an `Idempotency-Key`. Each result is committed together with
- * the records of the request, and is looked up in the transaction that would create them.
- * So the records are created once, even after a crash, and on any node.
+ * Replies to requests with an `Idempotency-Key`. Each is committed together with the records of
+ * the request, and is looked up in the transaction that would create them. So the records are
+ * created once, even after a crash, and on any node.
  */
 export class IdempotencyKeys {
-  readonly #results: Collection<KeptResult>;
-  readonly #clock: Clock;
-  readonly #keysMax: number;
+  readonly #options: IdempotencyOptions;
+  readonly #kept: Collection<KeptReply>;
+  readonly #sizes = new SizesByCaller();
 
-  /** Registers the collection of results with a store that has not started. */
-  constructor(store: Store, clock: Clock, keysMax: number = limits.keysMax) {
-    this.#clock = clock;
-    this.#keysMax = keysMax;
-    this.#results = store.collection<KeptResult>({
+  /** Registers the collection of replies with a store that has not started. */
+  constructor(options: IdempotencyOptions) {
+    this.#options = options;
+    this.#kept = options.store.collection<KeptReply>({
       name: 'idempotency-keys',
       parse: storedRecordParser(keptFields),
       unique: { lookup: ({ lookupHash }) => lookupHash },
-      groups: { caller: ({ caller }) => caller, rank: ({ rank }) => rank, all: () => '' },
+      groups: { caller: ({ caller }) => caller, all: () => '' },
       whenFull: true,
+    });
+    this.#kept.follow((before, after) => {
+      if (before !== undefined) this.#sizes.add(before.caller, -sizeOf(before));
+      if (after !== undefined) this.#sizes.add(after.caller, sizeOf(after));
     });
   }
 
   /**
-   * Runs `create`, unless an earlier request with the key did. Then `recall` returns the
-   * earlier result from the id and revision of its first record and the time of that
-   * request. Without a key nothing is stored.
-   * @throws CairnError `key_reused`
+   * Compares a request with what is published for its key.
+   * @throws CairnError `key_reused` for another request; `overloaded`
    */
-  once<R extends StoredRecord | StoredRecord[]>(
-    transaction: Transaction,
-    keyed: KeyedRequest | undefined,
-    create: (now: number) => R,
-    recall: (first: StoredRecord, then: number) => R,
-  ): Created<R> {
-    const now = this.#clock.now();
-    if (keyed === undefined) return { created: create(now), isReplay: false };
-    const { caller, key, content } = keyed;
-    const [lookupHash, contentHash] = [digest(`${caller}\n${key}`), digest(content)];
-    const kept = transaction.of(this.#results).find('lookup', lookupHash);
-    // At any age: a clock that was set forward must not create anything twice.
-    if (kept?.contentHash === contentHash) {
-      const { firstId: id, revision, createdAt } = kept;
-      return { created: recall({ id, revision }, createdAt), isReplay: true };
-    }
+  async compare(request: KeyedRequest): Promise<Compared> {
+    const { caller, key } = request;
+    const { keys } = this.#options.ring();
+    const lookupHash = hash('sha256', `${caller}\n${key}`, 'base64url');
+    const kept = this.#kept.find('lookup', lookupHash);
     if (kept !== undefined) {
-      if (!this.#isExpired(kept)) {
-        const message = 'Cannot create the record: the Idempotency-Key was used with another body';
+      const madeWith = keys.find(({ kid }) => kid === kept.keyId);
+      const isSame = madeWith !== undefined && (await this.#isSame(request, kept, madeWith));
+      // At any age: a clock that was set forward must not create anything twice.
+      if (isSame) return { reply: replyOf(kept), keptId: kept.id, made: kept };
+      const isComparable = madeWith !== undefined;
+      if (!isComparable || !this.#isExpired(kept)) {
+        const reason = isComparable ? 'with another body' : 'before the key ring was replaced';
+        const message = `Cannot repeat the request: the Idempotency-Key was used ${reason}`;
         throw new CairnError('key_reused', message);
       }
-      transaction.of(this.#results).remove(kept.id);
     }
-    const created = create(now);
-    const first: StoredRecord | undefined = Array.isArray(created) ? created[0] : created;
-    invariant(first !== undefined, 'a request creates at least one record');
-    const count = transaction.of(this.#results).referring('caller', caller).countAtMost;
-    this.#makeRoom(transaction, caller, count);
-    const rank = rankOf(count);
-    const result = { caller, rank, lookupHash, contentHash, firstId: first.id, createdAt: now };
-    transaction.of(this.#results).insert(result);
-    return { created, isReplay: false };
+    const digest = await this.#digest(request, keys[0]);
+    return { keptId: kept?.id ?? 0, made: { caller, lookupHash, keyId: keys[0].kid, digest } };
   }
 
   /**
-   * Removes expired results. A caller with too many loses its oldest one. Where all callers
-   * together have too many, the oldest goes of those with the highest rank, so that the
-   * results of callers with few are kept.
+   * Makes a reply and keeps it, unless something else is kept by now than was compared: then it
+   * returns `undefined`.
    */
-  #makeRoom(transaction: Transaction, caller: string, count: number): void {
-    const results = this.#results;
-    const kept = transaction.of(results);
-    const [own] = kept.referring('caller', caller);
-    const [oldest] = kept.referring('all', '');
-    let surplus = count >= limits.keysPerCallerMax ? own : undefined;
-    for (let rank = rankMax; surplus === undefined && results.size >= this.#keysMax; rank -= 1) {
-      [surplus = rank < 0 ? oldest : undefined] = kept.referring('rank', rank);
-    }
-    for (const result of new Set([own, oldest, surplus])) {
-      if (result !== undefined && (result === surplus || this.#isExpired(result)))
-        kept.remove(result.id);
-    }
+  once(tx: Transaction, { keptId, made }: Compared, make: () => Reply): Reply | undefined {
+    const kept = tx.of(this.#kept);
+    if ((kept.find('lookup', made.lookupHash)?.id ?? 0) !== keptId) return undefined;
+    kept.remove(keptId);
+    const reply = make();
+    const { status, fields, body } = reply;
+    invariant(typeof body === 'string', 'the reply to a request with a key is a text');
+    const added = { ...made, status, fields, body, createdAt: this.#options.clock.now() };
+    this.#makeRoom(tx, added);
+    kept.insert(added);
+    return reply;
   }
 
-  #isExpired({ createdAt }: KeptResult): boolean {
-    return createdAt + limits.keySecondsMax * 1000 <= this.#clock.now();
+  async #isSame(request: KeyedRequest, { digest }: KeptReply, madeWith: Key): Promise<boolean> {
+    const { turn } = request;
+    if (turn === undefined) return digest === macOf(request, madeWith);
+    return this.#options.passwords.verify(macOf(request, madeWith), digest, turn);
+  }
+
+  async #digest(request: KeyedRequest, key: Key): Promise<string> {
+    const { turn } = request;
+    if (turn === undefined) return macOf(request, key);
+    return this.#options.passwords.hash(macOf(request, key), turn);
+  }
+
+  /**
+   * Removes expired replies. A caller with too many loses its oldest one. Where all together are
+   * too large, the oldest ones go of those that hold the most, so that the replies of callers
+   * with few are kept.
+   */
+  #makeRoom(tx: Transaction, added: Pick<KeptReply, 'caller' | 'fields' | 'body'>): void {
+    const kept = tx.of(this.#kept);
+    const own = kept.referring('caller', added.caller);
+    const [oldestOwn] = own;
+    const [oldest] = kept.referring('all', '');
+    const surplus = own.countAtMost >= limits.keysPerCallerMax ? oldestOwn : undefined;
+    const removed = [oldestOwn, oldest].filter(
+      (reply) => reply !== undefined && (reply === surplus || this.#isExpired(reply)),
+    );
+    let excess = this.#sizes.sum + sizeOf(added) - (this.#options.bytesMax ?? limits.keptBytesMax);
+    for (const caller of excess > 0 ? this.#sizes.largest() : []) {
+      for (const reply of kept.referring('caller', caller)) {
+        if (excess <= 0) break;
+        removed.push(reply);
+        excess -= sizeOf(reply);
+      }
+      if (excess <= 0) break;
+    }
+    for (const reply of removed) if (reply !== undefined) kept.remove(reply.id);
+  }
+
+  #isExpired({ createdAt }: KeptReply): boolean {
+    return createdAt + limits.keySecondsMax * 1000 <= this.#options.clock.now();
   }
 }
 
-/** Numbers from 2^n - 1 to 2^(n + 1) - 2 have the rank n. */
-const rankOf = (count: number): number => 31 - Math.clz32(count + 1);
-const rankMax = rankOf(limits.keysPerCallerMax);
+/** How much the replies of each caller take, and all together. */
+class SizesByCaller {
+  sum = 0;
+  readonly #sizes = new Map<string, number>();
+  /** The callers by the binary logarithm of their sizes. */
+  readonly #ranks: Set<string>[] = Array.from({ length: 32 }, () => new Set());
 
-const digest = (text: string): string => hash('sha256', text, 'base64url');
+  add(caller: string, size: number): void {
+    const before = this.#sizes.get(caller) ?? 0;
+    const after = before + size;
+    this.sum += size;
+    if (after === 0) this.#sizes.delete(caller);
+    else this.#sizes.set(caller, after);
+    if (rankOf(before) === rankOf(after)) return;
+    this.#ranks[rankOf(before)]?.delete(caller);
+    if (after > 0) this.#ranks[rankOf(after)]?.add(caller);
+  }
+
+  /** The callers whose replies take the most first; those of a rank in any order. */
+  *largest(): Generator<string, void, undefined> {
+    for (const callers of this.#ranks.toReversed()) yield* callers;
+  }
+}
+
+/** Sizes from 2^n to 2^(n + 1) - 1 have the rank n. */
+const rankOf = (size: number): number => 31 - Math.clz32(size);
+
+const sizeOf = ({ fields, body }: Pick<KeptReply, 'fields' | 'body'>): number =>
+  limits.keptReplyBytesMin + fields.join().length + body.length;
+
+/** No token is signed with this text: those have no line end. */
+const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>
+  requestMac(`${line}\n`, body);
+
+function replyOf({ status, fields, body }: KeptReply): Reply {
+  return { status, fields: [...fields.map(String), 'Idempotency-Replayed', 'true'], body };
+}

@@ -7,7 +7,6 @@ import { referenceIn, type ReferenceField, type Shape, type Value } from '../sch
 import { fieldValue, isSameValue } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction } from '../store/store.ts';
 import type { CollectionDeclaration } from './declaration.ts';
-import type { RecordWriter } from './hooks.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -84,7 +83,7 @@ export class Relations {
    * @throws CairnError `validation_failed` with an issue `no_such_record` for each
    */
   check(
-    transaction: Transaction,
+    tx: Transaction,
     principal: Principal,
     entries: Entries,
     input: object,
@@ -98,7 +97,7 @@ export class Relations {
       const isReadable =
         target !== undefined && hasAccess(target.declaration.access.read, principal);
       for (const [index, id] of [value].flat().entries()) {
-        if (isReadable && transaction.of(target.records).get(Number(id)) !== undefined) continue;
+        if (isReadable && tx.of(target.records).get(Number(id)) !== undefined) continue;
         const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
         const detail = `must be the id of a record of ${field.to} that you may read`;
         issues.push({ pointer, code: 'no_such_record', detail });
@@ -113,17 +112,17 @@ export class Relations {
    * and they may be circular.
    * @throws CairnError `still_referenced`
    */
-  remove(transaction: Transaction, writer: RecordWriter, entries: Entries, record: Entry): void {
+  remove(tx: Transaction, entries: Entries, record: Entry): void {
     const removal = new Removal(entries, record);
     for (const [from, { id }] of removal.removed) {
       for (const reference of this.of(from).incoming) {
         const { records } = reference.from;
-        const referrers = transaction.of(records).referring(reference.name, id);
+        const referrers = tx.of(records).referring(reference.name, id);
         removal.count(referrers.countAtMost);
         for (const referrer of referrers) removal.add(reference, referrer, id);
       }
     }
-    removal.write(writer);
+    removal.write(tx);
   }
 }
 
@@ -154,7 +153,7 @@ class Removal {
   }
 
   /** Writes it all, the records that refer before those to which they refer. */
-  write(writer: RecordWriter): void {
+  write(tx: Transaction): void {
     const remaining = this.#others.filter(
       ({ reference, referrer }) => !this.#removedKeys.has(keyOf(reference.from, referrer)),
     );
@@ -178,9 +177,9 @@ class Removal {
       const before = cleared.get(key) ?? referrer;
       const after = without(before, from.fields, name, id);
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
-      cleared.set(key, writer.replace(from, before, from.withTime(after)));
+      cleared.set(key, tx.of(from.records).replace(before.id, from.withTime(after)));
     }
-    for (const [entries, record] of this.removed.toReversed()) writer.remove(entries, record);
+    for (const [{ records }, { id }] of this.removed.toReversed()) tx.of(records).remove(id);
   }
 
   #remove(entries: Entries, record: Entry): void {

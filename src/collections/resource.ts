@@ -20,7 +20,6 @@ import {
 import { looksSame, scalarValue } from '../schema/record.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import type { CollectionDeclaration } from './declaration.ts';
-import type { HookedWrites } from './hooks.ts';
 import {
   referenceIndexes,
   referencesOf,
@@ -28,7 +27,7 @@ import {
   type Entry,
   type Relations,
 } from './references.ts';
-import type { Created, CreationRequest, IdempotencyKeys, KeyedRequest } from './idempotency.ts';
+import type { Writes } from './writes.ts';
 
 /**
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
@@ -80,8 +79,7 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
 export interface ResourceParts {
   readonly relations: Relations;
   readonly store: Store;
-  readonly writes: HookedWrites;
-  readonly idempotencyKeys: IdempotencyKeys;
+  readonly writes: Writes;
   readonly clock: Clock;
 }
 
@@ -113,95 +111,52 @@ export class CollectionResource {
       without: (entry, field, key) => without(entry, fields, field, key),
     });
     parts.relations.add(this);
+    parts.writes.shapes.set(name, fields);
   }
 
-  /**
-   * Creates one entry.
-   * @throws CairnError `key_reused`, `write_refused`, and the errors of `Store.write`
-   */
-  create(
-    principal: Principal,
-    input: NewEntry,
-    { keyed }: CreationRequest = {},
-  ): Promise<Created<Entry>> {
-    return this.#create(principal, keyed, (make) => make(input, 0));
-  }
-
-  /** Creates all entries of an array in one transaction. @throws as `create` */
-  createMany(
-    principal: Principal,
-    inputs: readonly NewEntry[],
-    { keyed }: CreationRequest = {},
-  ): Promise<Created<Entry[]>> {
-    return this.#create(principal, keyed, (make) =>
-      inputs.map((input, index) => atElement(index, () => make(input, index))),
-    );
-  }
-
-  /** `each` makes the entries, of which it passes the input and the place. */
-  #create<T extends Entry | Entry[]>(
-    principal: Principal,
-    keyed: KeyedRequest | undefined,
-    each: (make: (input: NewEntry, index: number) => Entry) => T,
-  ): Promise<Created<T>> {
+  /** Creates an entry. @throws CairnError `validation_failed`, `not_unique` */
+  create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
+    this.#check(tx, principal, input);
     const ownerId = principal.userId ?? 0;
-    const { writes, idempotencyKeys } = this.#parts;
-    const record = (input: NewEntry, now: number) => ({
-      ownerId,
-      ...input,
-      ...this.#timestamps(now),
-    });
-    return writes.write(principal, (transaction, writer) =>
-      idempotencyKeys.once(
-        transaction,
-        keyed,
-        (now) =>
-          each((input) => {
-            this.#check(transaction, principal, input);
-            return writer.insert(this, record(input, now));
-          }),
-        ({ id, revision }, then) =>
-          each((input, index) => ({ ...record(input, then), id: id + index, revision })),
-      ),
-    );
+    const times = this.#timestamps(this.#parts.clock.now());
+    return tx.of(this.records).insert({ ownerId, ...input, ...times });
+  }
+
+  /** Creates an entry for each element of an array. @throws as `create` */
+  createMany(tx: Transaction, principal: Principal, inputs: readonly NewEntry[]): Entry[] {
+    return inputs.map((input, index) => atElement(index, () => this.create(tx, principal, input)));
   }
 
   /**
    * Replaces or patches a record. A change that changes no field is not written.
    * @throws CairnError in the order that `Precondition` documents
    */
-  async change(
+  change(
+    tx: Transaction,
     { principal, id, precondition }: Target,
     draft: EntryDraft,
-  ): Promise<{ readonly record: Entry }> {
+  ): { readonly record: Entry } {
     const { access, fields, timestamps } = this.declaration;
-    const { writes, clock } = this.#parts;
-    const record = await writes.write(principal, (transaction, writer) => {
-      const before = this.#changeable(transaction, principal, access[draft.kind], id);
-      precondition.demand();
-      // A change by another caller changes `updatedAt` too: 412 is then a better answer
-      // than 422.
-      if (timestamps) precondition.check(before.revision);
-      const input = draft.against(before);
-      precondition.check(before.revision);
-      if (looksSame(fields, before, input)) return before;
-      this.#check(transaction, principal, input, before);
-      const times = this.#timestamps(clock.now(), before['createdAt']);
-      return writer.replace(this, before, { ...this.#undeclared(before), ...input, ...times });
-    });
-    return { record };
+    const before = this.#changeable(tx, principal, access[draft.kind], id);
+    precondition.demand();
+    // A change by another caller changes `updatedAt` too: 412 is then a better answer
+    // than 422.
+    if (timestamps) precondition.check(before.revision);
+    const input = draft.against(before);
+    precondition.check(before.revision);
+    if (looksSame(fields, before, input)) return { record: before };
+    this.#check(tx, principal, input, before);
+    const times = this.#timestamps(this.#parts.clock.now(), before['createdAt']);
+    const after = { ...this.#undeclared(before), ...input, ...times };
+    return { record: tx.of(this.records).replace(id, after) };
   }
 
   /** @throws CairnError in the order that `Precondition` documents */
-  async remove({ principal, id, precondition }: Target): Promise<void> {
-    const { access } = this.declaration;
-    const { writes, relations } = this.#parts;
-    await writes.write(principal, (transaction, writer) => {
-      const before = this.#changeable(transaction, principal, access.remove, id);
-      precondition.demand();
-      precondition.check(before.revision);
-      relations.remove(transaction, writer, this, before);
-    });
+  remove(tx: Transaction, { principal, id, precondition }: Target): void {
+    const before = this.#changeable(tx, principal, this.declaration.access.remove, id);
+    precondition.demand();
+    precondition.check(before.revision);
+    this.#parts.relations.remove(tx, this, before);
   }
 
   withTime(changed: Entry): Entry {
@@ -225,11 +180,11 @@ export class CollectionResource {
    * Checks what depends on other records.
    * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
    */
-  #check(transaction: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    this.#parts.relations.check(transaction, principal, this, input, before);
+  #check(tx: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
+    this.#parts.relations.check(tx, principal, this, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
-      const holder = key === undefined ? undefined : transaction.of(this.records).find(field, key);
+      const holder = key === undefined ? undefined : tx.of(this.records).find(field, key);
       if (holder === undefined || holder.id === before?.id) return [];
       const detail = `must be unique: another ${this.declaration.singular} has this value`;
       return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
@@ -250,8 +205,8 @@ export class CollectionResource {
   }
 
   /** @throws CairnError `not_found`, `not_owner` */
-  #changeable(transaction: Transaction, principal: Principal, access: Access, id: number): Entry {
-    const entry = found(transaction.of(this.records).get(id));
+  #changeable(tx: Transaction, principal: Principal, access: Access, id: number): Entry {
+    const entry = found(tx.of(this.records).get(id));
     requireOwner(access, principal, entry.ownerId);
     return entry;
   }

@@ -105,6 +105,14 @@ export interface Transaction {
   onCommit(listener: () => void): void;
 }
 
+/** A transaction as checks see it, which also look at what is published. */
+export interface Reader {
+  of<R extends StoredRecord>(collection: Collection<R>): Pick<Records<R>, 'get' | 'find'>;
+}
+
+/** Reads the published records. */
+export const published: Reader = { of: (collection) => collection };
+
 /** The records of a collection in a transaction, which alone can change them. */
 export interface Records<R extends StoredRecord> {
   get(id: number): R | undefined;

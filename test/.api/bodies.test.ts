@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import type { Users } from '../../src/accounts/users.ts';
+import type { Transaction } from '../../src/store/store.ts';
 import { noContent } from '../../src/api/replies.ts';
 import { bind } from '../../src/api/call.ts';
 import { routeTable, signInRoutes } from '../../src/api/routes.ts';
@@ -115,9 +116,9 @@ test('every body in the route table is validated', async (t) => {
 
 test('an unvalidated body is not stored, and a handler of another body is not bound: neither compiles', () => {
   const wrong = {
-    store: (users: Users, body: JsonValue) =>
+    store: (users: Users, tx: Transaction, body: JsonValue) =>
       // @ts-expect-error: only `acceptNew` makes a `NewUser` of a body
-      users.create(localAdministrator, body),
+      users.create(tx, localAdministrator, body),
     bind: () =>
       bind({ login: signInRoutes.login }, {
         // @ts-expect-error: the body of this route has no such member

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
+import { Passwords } from '../../src/auth/passwords.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemRandom } from '../../src/base/system.ts';
 import type { Change } from '../../src/collections/hooks.ts';
@@ -9,6 +13,7 @@ import { defineCollection } from '../../src/index.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
+import { keysOn } from '../.support/store/keys.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
 const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });
@@ -30,10 +35,10 @@ test('the same key and body again get the same answer, and nothing is created', 
   assert.equal(again.field('idempotency-replayed'), 'true');
   assert.equal(app.store.status().sequence, sequence);
 
-  // Spelled otherwise, it is still the same; bare, the key is still the same key.
+  // Its bytes are compared: spelled otherwise, it is another request. Bare, the key is still the same key.
   const body = '{ "price": 1.0, "name": "\\u004camp" }';
   const fields = { 'idempotency-key': 'a key', 'content-type': 'application/json' };
-  assert.equal((await member('POST', '/items', { body, fields })).field('idempotency-replayed'), 'true');
+  assert.equal((await member('POST', '/items', { body, fields })).code, 'key_reused');
 
   // A record that was changed or removed meanwhile is told of as it was created.
   await member('DELETE', '/items/1');
@@ -133,6 +138,45 @@ test('a refused request does not use up its key', async (t) => {
   assert.equal((await member('POST', '/items', keyed('k'))).status, 201);
 });
 
+for (const target of ['/login', '/logout', '/tokens', '/tokens/revoke']) {
+  test(`POST ${target} refuses a key, so that no secret is kept`, async (t) => {
+    const fixture = await openTestApp(t);
+    const { status, code } = await fixture.ask('POST', target, keyed('k', {}));
+    assert.deepEqual([status, code, keysOf(fixture)], [400, 'malformed_request', 0]);
+  });
+}
+
+test('the kept request of a user tells nothing of its password without scrypt', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { app, as } = await openTestApp(t, { directory });
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  await (await as('admin'))('POST', '/users', keyed('k', eve));
+  await (await as('admin'))('POST', '/items', keyed('l'));
+  await app.close();
+  const lines = readFileSync(join(directory, 'idempotency-keys.json'), 'utf8').split('\n');
+  const digests = lines.flatMap((line) => /"digest":"([^"]*)"/.exec(line)?.[1] ?? []);
+  assert.deepEqual(digests.map((digest) => digest.startsWith('$scrypt$')), [true, false]);
+});
+
+test('a reply is repeated after its key has retired, and refused when the key has gone', async () => {
+  const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
+  const store = openStore({ clock, random: systemRandom });
+  let ring = newKeyRing(systemRandom, clock.now());
+  const passwords = new Passwords({ random: systemRandom, clock, scryptCost: 4 });
+  const keys = new IdempotencyKeys({ store, clock, passwords, ring: () => ring });
+  await store.start();
+  for (const turn of [undefined, { caller: 'one', isKnown: true }]) {
+    const request = { caller: 'one', key: `k${turn}`, line: 'POST /things', body: Buffer.from('{}'), turn };
+    const compared = await keys.compare(request);
+    await store.write((tx) => keys.once(tx, compared, () => ({ status: 201, fields: [], body: '{}' })));
+    ring = rotateKeyRing(ring, systemRandom, clock.now());
+    assert.equal((await keys.compare(request)).reply?.body, '{}');
+    await assert.rejects(keys.compare({ ...request, line: 'POST /others' }), { code: 'key_reused' });
+    ring = newKeyRing(systemRandom, clock.now());
+    await assert.rejects(keys.compare(request), { code: 'key_reused' });
+  }
+});
+
 test('hooks do not run again', async (t) => {
   const seen: string[] = [];
   const hooks = {
@@ -205,20 +249,28 @@ for (const years of [10, -10]) {
 }
 
 /** Keys in a store of their own, and a function that sends a caller's requests with some numbers. */
-async function startKeys(keysMax?: number) {
+async function startKeys(bytesMax?: number) {
   const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
   const store = openStore({ clock, random: systemRandom });
-  const keys = new IdempotencyKeys(store, clock, keysMax);
+  const keys = keysOn(store, clock, bytesMax);
   await store.start();
-  let id = 0;
-  /** Whether each request is a repetition. */
-  const send = (caller: string, from: number, to: number): Promise<boolean[]> =>
-    store.write((transaction) => Array.from({ length: to - from }, (_, index) => {
-      const keyed = { caller, key: `k${from + index}`, content: 'same' };
-      const create = () => ({ id: (id += 1), revision: 1 });
-      return keys.once(transaction, keyed, create, (first) => first).isReplay;
-    }));
-  return { send, count: () => store.status().collections[0]?.records };
+  /** Whether each request is a repetition. The writer gets `atOnce` of them at a time. */
+  const send = async (caller: string, from: number, to: number, atOnce = 100): Promise<boolean[]> => {
+    const isReplay: boolean[] = [];
+    for (let first = from; first < to; first += atOnce) {
+      const count = Math.min(atOnce, to - first);
+      isReplay.push(...(await Promise.all(Array.from({ length: count }, async (_, index) => {
+        const request = { caller, key: `k${first + index}`, line: 'POST /things', body: Buffer.from('same') };
+        const compared = await keys.compare(request);
+        if (compared.reply !== undefined) return true;
+        const made = { status: 201, fields: ['Name', 'value'], body: '"made"' };
+        assert.equal(await store.write((tx) => keys.once(tx, compared, () => made)), made);
+        return false;
+      }))));
+    }
+    return isReplay;
+  };
+  return { send, count: () => store.status().collections[0]?.records ?? NaN };
 }
 
 test('a caller has a limited number of keys, and a further one replaces its oldest', async () => {
@@ -232,18 +284,22 @@ test('a caller has a limited number of keys, and a further one replaces its olde
   assert.deepEqual(await send('one', 199, 200), [false]);
 });
 
-test('where all keys together are too many, the callers with the most lose theirs', async () => {
-  const keysMax = 10_000;
-  const { send, count } = await startKeys(keysMax);
+test('where all kept replies together are too large, the callers that hold the most lose theirs', async () => {
+  const replyBytes = limits.keptReplyBytesMin + 'Name,value"made"'.length;
+  const most = 1000;
+  const { send, count } = await startKeys(most * replyBytes);
   const crowd = Array.from({ length: 11 }, (_, index) => `crowd ${index}`);
-  const each = keysMax / 10;
+  const each = most / 10;
   for (const caller of crowd) await send(caller, 0, each);
-  assert.equal(count(), keysMax);
-  // Before, each new key took the place of the oldest of all, and a caller without any kept one at most.
+  // What waits in one batch is counted when it is published.
+  await send('crowd 0', each, each + 1);
+  assert.equal(count(), most);
+  // If each new key took the place of the oldest of all, a caller without any would keep one at most.
   for (let round = 0; round < 20; round += 1) {
     await send('newcomer', round, round + 1);
-    for (const caller of crowd) await send(caller, each + 50 * round, each + 50 * (round + 1));
+    for (const caller of crowd) await send(caller, 2 * each + 5 * round, 2 * each + 5 * (round + 1), 5);
   }
-  assert.equal(count(), keysMax);
-  assert.ok((await send('newcomer', 0, 20)).every((isReplay) => isReplay));
+  await send('newcomer', 20, 21);
+  assert.equal(count(), most);
+  assert.ok((await send('newcomer', 0, 21)).every((isReplay) => isReplay));
 });

@@ -69,9 +69,10 @@ for (const [edition, { madeAt, refreshToken, ...left }] of Object.entries(editio
       const made = await ask(app, 'POST', '/items', { name: 'New', price: 1 }, own);
       assert.equal(made.json.id, way === 'stopped' ? 4 : 5);
       if (edition === 'second') {
+        // What that edition kept cannot be compared, so nothing is created twice.
         const kept = { ...own, 'idempotency-key': '"kept"' };
-        const again = await ask(app, 'POST', '/items', { name: 'Käse', price: 3 }, kept);
-        assert.deepEqual([again.isReplayed, again.json.id], [true, 3]);
+        const again = ask(app, 'POST', '/items', { name: 'Käse', price: 3 }, kept);
+        await assert.rejects(again, /key_reused.*before the key ring was replaced/);
         assert.equal((await ask(app, 'GET', '/books/1', undefined, own)).json.title, 'Emma');
       }
       await app.close();

@@ -5,10 +5,9 @@
 import assert from 'node:assert/strict';
 import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
-import { HookedWrites } from '../../../src/collections/hooks.ts';
-import { IdempotencyKeys } from '../../../src/collections/idempotency.ts';
 import { Relations } from '../../../src/collections/references.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
+import { Writes } from '../../../src/collections/writes.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
 import { draft } from '../../../src/schema/validate.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
@@ -16,6 +15,7 @@ import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
 import { TableTransaction } from '../../../src/store/memory/transaction.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { all, machineWith, seededRandom, steppingClock, tick } from './fixtures.ts';
+import { keysOn } from './keys.ts';
 
 const shapes = {
   posts: {
@@ -105,9 +105,9 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     });
   };
   const relations = new Relations();
-  const writes = new HookedWrites(store, {}, (name) => relations.get(name), (error) => assert.fail(String(error)));
-  const idempotencyKeys = new IdempotencyKeys(store, clock);
-  const parts = { store, writes, relations, clock, idempotencyKeys };
+  const onError = (error: unknown): never => assert.fail(String(error));
+  const writes = new Writes({ store, hooks: {}, relations, idempotencyKeys: keysOn(store, clock), onError });
+  const parts = { store, writes, relations, clock };
   const resources = new Map(names.map((name) => {
     const declaration = defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] });
     return [name, new CollectionResource(declaration, parts)];
@@ -117,14 +117,16 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
   const input = (values: Values): NewEntry => values as NewEntry;
   const start = (operation: Operation): Promise<unknown> => {
     const resource = of(operation.name);
-    if (operation.kind === 'remove') return resource.remove(localTarget(operation.id));
-    if (operation.kind === 'patch') {
-      const patch = Object(operation.values);
-      return resource.change(localTarget(operation.id), draft('patch', { shape: resource.fields }, patch, {}));
-    }
-    const [first = {}, ...others] = operation.records;
-    if (others.length === 0) return resource.create(localAdministrator, input(first));
-    return resource.createMany(localAdministrator, operation.records.map(input));
+    return writes.write<unknown>(localAdministrator, (tx) => {
+      if (operation.kind === 'remove') return resource.remove(tx, localTarget(operation.id));
+      if (operation.kind === 'patch') {
+        const patch = Object(operation.values);
+        return resource.change(tx, localTarget(operation.id), draft('patch', { shape: resource.fields }, patch, {}));
+      }
+      const [first = {}, ...others] = operation.records;
+      if (others.length === 0) return resource.create(tx, localAdministrator, input(first));
+      return resource.createMany(tx, localAdministrator, operation.records.map(input));
+    });
   };
   return {
     store,
