@@ -310,7 +310,8 @@ export class ChangeFeed {
       const began = this.#clock.elapsed();
       await this.#wakeAll();
       const due = began + this.#listeners.size * limits.msPerListener;
-      await delay(Math.max(0, due - this.#clock.elapsed()), undefined, { ref: false });
+      // A timer that holds the process, as the listeners wait for what comes after it.
+      await delay(Math.max(0, due - this.#clock.elapsed()));
     }
     this.#isDelivering = false;
   }

@@ -4,13 +4,15 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 
 import { limits } from '../../src/base/limits.ts';
 import { positionAfter } from '../../src/collections/change-feed.ts';
 import type { Change } from '../../src/collections/hooks.ts';
 import { createApp, defineCollection, type App } from '../../src/index.ts';
-import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
+import { isLockedRun } from '../.support/locked.ts';
 
 interface Event {
   readonly event: string;
@@ -442,4 +444,27 @@ test('a listener that comes while the app closes leaves no timer behind', async 
   assert.match((await app.inject({ target: '/changes' })).body, /^retry: /);
   await closing;
   assert.equal(timers.mock.callCount(), before);
+});
+
+const starts = { skip: isLockedRun && 'a locked process starts no other' };
+test('a process that only waits for a change is not ended before it is delivered', starts, async (t) => {
+  const [entrance = '', ...flags] = testProgram('../src/index').reverse();
+  const program = `
+    import { createApp } from ${JSON.stringify(pathToFileURL(entrance).href)};
+    const app = await createApp({ auth: 'none', page: false });
+    const create = () => app.inject({
+      method: 'POST', target: '/items', fields: { 'content-type': 'application/json' },
+      body: '{"name":"Lamp","price":1}',
+    });
+    const follow = () => new Promise((resolve) => void app.inject({
+      target: '/changes', onPiece: (piece) => piece.includes('"id":2') && resolve(),
+    }));
+    const listeners = Array.from({ length: 30 }, follow);
+    await create();
+    await create();
+    await Promise.all(listeners);
+    process.exit(0);
+  `;
+  const waiting = run(t, [...flags.reverse(), '--input-type=module', '--eval', program]);
+  assert.equal(await waiting.ended, 0, waiting.err);
 });
