@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { Passwords } from '../../src/auth/passwords.ts';
 import { TestClock } from '../.support/auth/helpers.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { cookieIn, openTestApp, type TestAppOptions } from '../.support/app.ts';
@@ -332,4 +333,37 @@ test('CORS: without an allowed origin, OPTIONS has no field of CORS', async (t) 
     const { fields: { raw } } = await app.inject({ method: 'OPTIONS', target: '/items', fields });
     assert.deepEqual(raw.filter((text) => /^access-control/i.test(text)), []);
   }
+});
+
+test('a password that changes after it was compared starts no session', async (t) => {
+  const { as, login, right } = await setUp(t);
+  const admin = await as('admin');
+  const { verify } = Passwords.prototype;
+  const compared = t.mock.method(Passwords.prototype, 'verify', async function (
+    this: Passwords, ...given: Parameters<typeof verify>
+  ) {
+    const matches = await verify.apply(this, given);
+    compared.mock.restore();
+    const changed = await admin('PATCH', '/users/2', { json: { password: 'another one of the house' } });
+    assert.equal(changed.status, 200);
+    return matches;
+  });
+  const refused = await login(right);
+  assert.equal(compared.mock.callCount(), 1);
+  assert.deepEqual([refused.status, refused.code], [401, 'invalid_credentials']);
+  assert.equal((await login('another one of the house')).status, 200);
+});
+
+test('a throttled sign-in is answered after the time of a hash, not before', async (t) => {
+  const { login, right } = await setUp(t, { withoutPort: true });
+  for (let index = 0; index < 5; index += 1) await login(`guess ${index}`);
+  let hasPassed = () => {};
+  const time = new Promise<void>((resolve) => (hasPassed = resolve));
+  const pretend = t.mock.method(Passwords.prototype, 'pretend', () => time);
+  let isAnswered = false;
+  const throttled = login(right).finally(() => (isAnswered = true));
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+  assert.deepEqual([pretend.mock.callCount(), isAnswered], [1, false]);
+  hasPassed();
+  assert.equal((await throttled).status, 429);
 });

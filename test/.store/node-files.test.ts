@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
   chownSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -15,6 +16,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -49,6 +51,55 @@ test('root is refused in the directory of another user, with the command to use 
   const message = new RegExp(`^Cannot use ${directory} as root: .*; run the same command by sudo -u '#1234'$`);
   await assert.rejects(createApp({ directory }), { message });
   assert.deepEqual(readdirSync(directory), []);
+});
+
+const onDisk = { skip: isLockedRun && 'Node.js may deny syncs, and other files are out of reach' };
+test('the system is asked to sync data, the directory and each write of a journal', onDisk, async (t) => {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'cairn-syncs-')));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const probe = await open(directory);
+  const handles: FileHandle = Object.getPrototypeOf(probe);
+  await probe.close();
+  const synced: string[] = [];
+  const pathOf = ({ fd }: FileHandle): string =>
+    process.platform === 'linux' ? readlinkSync(`/proc/self/fd/${fd}`).replace(directory, '') : '';
+  for (const name of ['sync', 'datasync'] as const) {
+    const real = handles[name];
+    t.mock.method(handles, name, function (this: FileHandle) {
+      synced.push(`${name} ${pathOf(this)}`.trim());
+      return real.call(this);
+    });
+  }
+  const done = (): string[] => synced.splice(0);
+  const isNamed = process.platform === 'linux';
+  const expected = (...lines: string[]) => lines.map((line) => (isNamed ? line.trim() : line.split(' ')[0]));
+  const directorySync = process.platform === 'win32' ? [] : ['sync '];
+
+  const files = new NodeFiles(directory);
+  await files.prepare();
+  assert.deepEqual(done(), expected(...directorySync));
+  await files.syncDirectory();
+  assert.deepEqual(done(), expected(...directorySync));
+
+  await replaceFile(files, 'people.json', Buffer.from('one'));
+  const [data = '', ...rest] = done();
+  assert.match(data, isNamed ? /^datasync \/people\.json\.tmp$/ : /^datasync$/, 'before it has its name');
+  assert.deepEqual(rest, expected(...directorySync), 'and after');
+
+  const journal = await files.open('journal-1.jsonl', 'journal');
+  if (isNamed) {
+    const descriptors = readdirSync('/proc/self/fd').filter((fd) => existsSync(`/proc/self/fd/${fd}`));
+    const fd = descriptors.find((each) => readlinkSync(`/proc/self/fd/${each}`) === join(directory, 'journal-1.jsonl'));
+    const [, flags = ''] = /^flags:\s+([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? [];
+    assert.equal(Number.parseInt(flags, 8) & constants.O_DSYNC, constants.O_DSYNC, flags);
+  }
+  await journal.write(Buffer.from('line\n'), 0);
+  await journal.sync();
+  assert.deepEqual(done(), isNamed ? [] : ['datasync'], 'a write that is written through needs no more');
+  await journal.truncate(0);
+  assert.deepEqual(done(), expected('sync /journal-1.jsonl'));
+  await journal.close();
+  await files.close();
 });
 
 test('a directory that cannot be synced is refused, and not kept open', onLinux, async () => {
