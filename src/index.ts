@@ -9,7 +9,7 @@ export type { Administrator } from './app/administrator.ts';
 export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';
 
-export { defineCollection } from './collections/declaration.ts';
+export { defineCollection } from './collections/define.ts';
 export type {
   CollectionAccess,
   CollectionDeclaration,

@@ -105,6 +105,9 @@ export async function openApp(
   const cluster =
     complete.cluster &&
     (await import('../options/cluster/node.ts')).joinCluster(complete.cluster, complete);
+  if (complete.collections.length > 0) {
+    (await import('../collections/define.ts')).refuseContradictions(complete);
+  }
   const { openApiEndpoints } = await import('../features/openapi/openapi.ts');
   const data = openData(complete, audit, cluster);
   // An administrator that breaks a rule must not leave a store behind.

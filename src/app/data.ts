@@ -18,8 +18,7 @@ import { Throttle } from '../auth/throttle.ts';
 import { invariant, reasonOf } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
-import { refuseMistakes } from '../collections/declaration.ts';
-import { checkServed, servedCollections } from '../collections/declaration-file.ts';
+import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { Relations } from '../collections/references.ts';
 import { CollectionResource } from '../collections/resource.ts';
@@ -85,7 +84,7 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
 /**
  * Registers users, sessions and collections with a store that has not started. With
  * `cluster`, the store is the one of the cluster. `audit` receives the security events.
- * @throws InvariantError for collections that contradict each other
+ * @throws InvariantError for a collection that was not declared by `defineCollection`
  */
 export function openData(
   options: CompleteOptions,
@@ -94,7 +93,6 @@ export function openData(
 ): Data {
   const { settings, directory, hooks, clock, random, log } = options;
   const declarations = servedCollections(options);
-  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(options, [], report));
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,

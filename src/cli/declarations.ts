@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { routeTable } from '../api/routes.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
-import { DeclarationError } from '../collections/declaration.ts';
+import { DeclarationError } from '../collections/define.ts';
 import { parseDeclarations, type Declarations } from '../collections/declaration-file.ts';
 import { OptionError } from '../config/options.ts';
 import { errorCode } from '../store/disk/files.ts';

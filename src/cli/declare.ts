@@ -1,5 +1,5 @@
 import { isJsonObject, isScalar, pointerTo, type JsonValue } from '../base/json.ts';
-import { DeclarationError } from '../collections/declaration.ts';
+import { DeclarationError } from '../collections/define.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
 import { lengthMax } from '../schema/declaration.ts';
 import type { Field } from '../schema/field.ts';

@@ -1,5 +1,5 @@
 import { routeTable } from '../api/routes.ts';
-import { servedCollections } from '../collections/declaration-file.ts';
+import { servedCollections } from '../collections/served.ts';
 import { options } from '../config/options.ts';
 import { declarationsOf, type Command } from './command.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../base/json.ts';
 import { systemClock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import { servedCollections } from '../collections/declaration-file.ts';
+import { servedCollections } from '../collections/served.ts';
 import { idsIn, referencesOf } from '../collections/references.ts';
 import { uniqueFields, type CollectionResource, type KeyOf } from '../collections/resource.ts';
 import { clusterOptions, flagOnly, option, OptionError, options, text } from '../config/options.ts';

@@ -1,16 +1,8 @@
-import { invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
-import { aFlag, aText, elements, maybe, members, type Report } from '../schema/declaration.ts';
-import {
-  checkCollection,
-  checkTogether,
-  declare,
-  isDeclared,
-  refuseMistakes,
-  type CollectionDeclaration,
-  type CollectionDefinition,
-} from './declaration.ts';
-import { items as itemsCollection } from './items.ts';
+import { aFlag, aText, elements, maybe, members } from '../schema/declaration.ts';
+import { declare, type CollectionDeclaration, type CollectionDefinition } from './declaration.ts';
+import { checkCollection, checkServed, refuseMistakes } from './define.ts';
+import type { Served } from './served.ts';
 
 /**
  * Declarations of collections as data:
@@ -35,37 +27,6 @@ const checkFile = members({
   items: maybe(aFlag),
   collections: maybe(elements('an array', 0, checkCollection)),
 });
-
-/** What is served together, as an app or a file says it. */
-export interface Served<C> {
-  readonly items?: boolean | undefined;
-  readonly collections?: readonly C[] | undefined;
-}
-
-/**
- * Returns the collections that an app serves. `items` is one of them, unless it is `false`.
- * @throws InvariantError for a declaration that `defineCollection` did not make
- */
-export function servedCollections({
-  items: hasItems = true,
-  collections = [],
-}: Served<CollectionDeclaration>): readonly CollectionDeclaration[] {
-  for (const each of collections) {
-    invariant(isDeclared(each), `"${each.name}" was not declared by defineCollection`);
-  }
-  return hasItems ? [itemsCollection, ...collections] : collections;
-}
-
-/** Reports what is wrong with collections that are served together, by its place in a file. */
-export function checkServed(
-  { items: hasItems = true, collections = [] }: Served<CollectionDefinition>,
-  taken: readonly string[],
-  report: Report,
-): void {
-  const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsCollection]] : []);
-  for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
-  checkTogether(all, taken, report);
-}
 
 /**
  * Parses a file of declarations. `taken`: names that collections cannot have.

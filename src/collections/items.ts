@@ -1,7 +1,7 @@
-import { defineCollection } from './declaration.ts';
+import { declare } from './declaration.ts';
 
 /** Things with a price. The installation chooses its unit. */
-export const items = defineCollection({
+export const items = declare({
   name: 'items',
   singular: 'item',
   fields: {

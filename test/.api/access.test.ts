@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test';
 import { routeTable } from '../../src/api/routes.ts';
 import { openApiRoutes } from '../../src/features/openapi/openapi.ts';
 import type { Route } from '../../src/api/call.ts';
-import { defineCollection } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
 import { handbook } from '../.support/source.ts';
 import { cookieIn, openTestApp } from '../.support/app.ts';

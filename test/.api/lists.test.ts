@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { defineCollection } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../.support/app.ts';
 
 async function withItems(t: Parameters<typeof openTestApp>[0], prices: readonly number[]) {

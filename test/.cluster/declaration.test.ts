@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { defineCollection } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import type { Shape } from '../../src/schema/field.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { isAppend, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';

@@ -8,7 +8,7 @@ import { completeOptions, type AppOptions } from '../../src/app/options.ts';
 import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { defineCollection } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { Metrics } from '../../src/log/metrics.ts';
 import type { PlainReply } from '../../src/http/inject.ts';

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonValue } from '../../src/base/json.ts';
-import { defineCollection } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { items } from '../../src/collections/items.ts';
+import { idField } from '../../src/schema/field.ts';
 
 const books = { name: 'books', singular: 'book', fields: { title: { kind: 'text' } } };
 
@@ -42,6 +44,12 @@ test('a file of declarations gives the same collections as defineCollection', ()
   });
   assert.deepEqual([items, collections], [false, [declared]]);
   assert.deepEqual(parseDeclarations({}, []), { items: true, collections: [] });
+});
+
+test('items, which no start checks, keep to the rules of declarations', () => {
+  const { name, singular, access, fields: { id, ...fields } } = items;
+  assert.deepEqual(id, idField);
+  assert.deepEqual(defineCollection({ name, singular, access, fields }), items);
 });
 
 test('a collection named items can replace the built-in one', () => {

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { createApp, type App } from '../../src/app/app.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { dataCommands } from '../../src/cli/data.ts';
-import { defineCollection } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { isLockedRun } from '../.support/locked.ts';

@@ -10,8 +10,7 @@ import {
 import { CairnError } from '../../base/errors.ts';
 import type { JsonValue } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
-import { servedCollections, type Served } from '../../collections/declaration-file.ts';
-import type { CollectionDeclaration } from '../../collections/declaration.ts';
+import { servedCollections, type Served } from '../../collections/served.ts';
 import type { ClusterOptions } from '../../config/options.ts';
 import type { Handle, Reply, Request } from '../../http/message.ts';
 import type { Log } from '../../log/log.ts';
@@ -26,7 +25,7 @@ import { SharedLog } from './shared-log.ts';
 import type { Place } from './shared-snapshot.ts';
 
 /** What a node needs of its app. */
-export interface NodeOptions extends Served<CollectionDeclaration> {
+export interface NodeOptions extends Served {
   readonly secret?: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
