@@ -85,7 +85,7 @@ export class Users {
   }
 
   /**
-   * Adds a user as `add` does, unless there is one already. Only one of several nodes that start
+   * Adds a user as `add` does, unless there is one already. Only one of several processes that start
    * together adds the user.
    */
   async addFirst(body: JsonValue): Promise<void> {

@@ -14,8 +14,8 @@ import { parseId, type Call, type Endpoint, type Route } from './call.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
-  /** Fetches the commits of other nodes. Absent: there are no other nodes. */
-  readonly confirm?: (() => Promise<void>) | undefined;
+  /** Whether several processes share the data. A kept reply is sent to the others, too. */
+  readonly isShared: boolean;
 }
 
 /**
@@ -24,7 +24,7 @@ export interface PipelineOptions extends Authenticators {
  * at once is returned as it is, not as a promise.
  */
 export function createPipeline(options: PipelineOptions): Handle {
-  const { endpoints, confirm } = options;
+  const { endpoints } = options;
   const router = new Router<Endpoint>(
     endpoints.map((value) => ({ method: value.route.method, pattern: value.route.path, value })),
   );
@@ -32,21 +32,11 @@ export function createPipeline(options: PipelineOptions): Handle {
   return function handle(request) {
     const match = router.match(request.method, request.target);
     if (match.kind === 'not-found') return answerUnknown(request, options);
-    try {
-      return answer(request, match, options);
-    } catch (error) {
-      if (confirm === undefined || !isUnknownHere(error)) throw error;
-      return confirm().then(() => answer(request, match, options));
-    }
+    return answer(request, match, options);
   };
 }
 
 const noBytes = Buffer.alloc(0);
-
-/** Whether another node may know the credentials that were refused here. */
-function isUnknownHere(error: unknown): boolean {
-  return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
-}
 
 /** A path that has routes. */
 type Known = Exclude<Match<Endpoint>, { readonly kind: 'not-found' }>;
@@ -109,10 +99,9 @@ async function answerBody(
   return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
 }
 
-/** How large the body of a request may be. In a cluster, a kept reply is sent with the records. */
-function bodyBytesMax({ request, principal }: Call, { confirm }: PipelineOptions): number {
+function bodyBytesMax({ request, principal }: Call, { isShared }: PipelineOptions): number {
   if (principal.kind === 'anonymous') return limits.anonymousBodyBytesMax;
-  const isKept = confirm !== undefined && request.fields.get('idempotency-key') !== undefined;
+  const isKept = isShared && request.fields.get('idempotency-key') !== undefined;
   return isKept ? limits.keyedBodyBytesMax : limits.bodyBytesMax;
 }
 

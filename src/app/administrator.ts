@@ -7,7 +7,7 @@ export interface Administrator {
   readonly email: string;
   /**
    * The password, or a function that makes one. It is called just before the user is made.
-   * Nodes of a cluster that start together all call theirs, which have to return the same.
+   * Processes that share their data and start together all call theirs, which have to return the same.
    */
   readonly password: string | (() => string | Promise<string>);
 }

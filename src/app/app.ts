@@ -21,11 +21,11 @@ import { logError, type Observer } from '../log/log.ts';
 import { Minutes } from '../log/minutes.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
-import type { ClusterNode } from '../options/cluster/node.ts';
 import { openData, openFeed, type Data } from './data.ts';
 import { endpointsOf, type Feature } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
+import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
 
 /**
  * An application. It listens on ports of its own, answers for an existing server, or
@@ -102,14 +102,12 @@ export async function openApp(
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security(event, details);
   };
-  const cluster =
-    complete.cluster &&
-    (await import('../options/cluster/node.ts')).joinCluster(complete.cluster, complete);
+  const place = await sharedPlaceOf(complete);
   if (complete.collections.length > 0) {
     (await import('../collections/define.ts')).refuseContradictions(complete);
   }
   const { openApiEndpoints } = await import('../features/openapi/openapi.ts');
-  const data = openData(complete, audit, cluster);
+  const data = openData(complete, audit, place);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
     checkAdministrator(data.users, administrator);
@@ -120,7 +118,7 @@ export async function openApp(
   }
   try {
     await data.keys.load();
-    return new Application(data, complete, audit, observers, [openApiEndpoints], cluster);
+    return new Application(data, complete, audit, observers, [openApiEndpoints], place);
   } catch (error) {
     await data.store.close();
     throw error;
@@ -153,7 +151,7 @@ export class Application implements App {
     audit: Audit,
     observers: readonly Observer[],
     features: readonly Feature[],
-    cluster?: ClusterNode,
+    place?: SharedPlace,
   ) {
     const { users, store } = data;
     const { settings, clock, random, log } = options;
@@ -176,10 +174,10 @@ export class Application implements App {
       ...services,
       required: settings.auth === 'required',
       allowedOrigins,
-      confirm: cluster && (() => store.confirm()),
+      isShared: place !== undefined,
       endpoints: endpointsOf(services, minutes, this.#lists, options, features),
     });
-    this.#pipeline = cluster?.onlyCurrent(pipeline, store) ?? pipeline;
+    this.#pipeline = place?.onlyCurrent(pipeline, store) ?? pipeline;
     this.#server = new HttpServer({
       clock,
       nextId: createRequestIds(random),

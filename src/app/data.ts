@@ -28,8 +28,8 @@ import { logError } from '../log/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore, type OpenStore } from '../store/open-store.ts';
-import type { ClusterNode } from '../options/cluster/node.ts';
 import type { CompleteOptions } from './options.ts';
+import type { SharedPlace } from './shared-place.ts';
 
 /** The store with every collection registered, and the services that work on it. */
 export interface Data {
@@ -83,20 +83,20 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
 
 /**
  * Registers users, sessions and collections with a store that has not started. With
- * `cluster`, the store is the one of the cluster. `audit` receives the security events.
+ * `place`, its log is that of the store. `audit` receives the security events.
  * @throws InvariantError for a collection that was not declared by `defineCollection`
  */
 export function openData(
   options: CompleteOptions,
   audit: Audit = () => undefined,
-  cluster?: ClusterNode,
+  place?: SharedPlace,
 ): Data {
   const { settings, directory, hooks, clock, random, log } = options;
   const declarations = servedCollections(options);
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,
-    log: cluster?.log,
+    log: place?.log,
     clock,
     random,
     onFailure(error) {
@@ -105,7 +105,7 @@ export function openData(
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
-  const keys = createKeys(files, options.secret, clock, random, cluster);
+  const keys = createKeys(files, options.secret, clock, random, place);
   const relations = new Relations();
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
   const passwords = new Passwords({ random, clock, ...settings });
@@ -154,7 +154,7 @@ function createKeys(
   secret: string | undefined,
   clock: Clock,
   random: Random,
-  cluster?: ClusterNode,
+  place?: SharedPlace,
 ): Keys {
   // A secret that cannot be used is refused before a store is made.
   const configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
@@ -170,7 +170,7 @@ function createKeys(
       return ring;
     },
     async load() {
-      if (cluster !== undefined) return cluster.loadKeys();
+      if (place !== undefined) return place.loadKeys();
       const found = configured ?? (files === undefined ? ring : await readKeyRing(files));
       const loaded = found ?? newKeyRing(random, clock.now());
       if (found === undefined && files !== undefined) {
@@ -180,6 +180,6 @@ function createKeys(
     },
     onRing: () => undefined,
   };
-  if (cluster !== undefined) cluster.onRing = use;
+  if (place !== undefined) place.onRing = use;
   return keys;
 }

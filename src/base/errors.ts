@@ -106,7 +106,7 @@ export const exitMeanings = {
   65: 'a file that cannot be declared or imported, so nothing was written; an export that is not of all',
   70: 'a bug in Cairn',
   74: 'a disk, a port or a file failed',
-  75: 'another process has the data directory, or the port; or the cluster went on without this node: start it again',
+  75: 'another process has the data directory, or the port; or others went on without this process: start it again',
   78: 'the data or the set-up cannot be used: an operator has to decide',
 } as const;
 export type ExitCode = keyof typeof exitMeanings;

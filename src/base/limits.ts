@@ -212,7 +212,7 @@ const retries = {
   keptBytesMax: 64 * 1024 * 1024,
   /** What a kept reply counts beside its fields and its body. */
   keptReplyBytesMin: 400,
-  /** The largest body of a request with an idempotency key in a cluster; beyond it 413. */
+  /** The largest body of a request with an idempotency key where processes share data; beyond it 413. */
   keyedBodyBytesMax: 512 * 1024,
   /** How long an idempotency key stands for its request. */
   keySecondsMax: 24 * 60 * 60,

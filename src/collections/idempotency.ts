@@ -73,7 +73,7 @@ export interface IdempotencyOptions {
 /**
  * Replies to requests with an `Idempotency-Key`. Each is committed together with the records of
  * the request, and is looked up in the transaction that would create them. So the records are
- * created once, even after a crash, and on any node.
+ * created once, even after a crash, and by any process.
  */
 export class IdempotencyKeys {
   readonly #options: IdempotencyOptions;

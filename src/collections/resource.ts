@@ -165,7 +165,7 @@ export class CollectionResource {
 
   /**
    * The members of a record that are no fields: its owner, and what a former declaration, or
-   * that of another node, has and this one has not.
+   * that of another process, has and this one has not.
    */
   #undeclared(before: Entry): Unstored<Entry> {
     const kept: { [name: string]: Value } = {};

@@ -218,7 +218,7 @@ export class Exchange implements Request, RequestEntry {
     if (this.incoming.destroyed) throw callerLeft;
     if (this.awaitsContinue) this.outgoing.writeContinue();
     this.awaitsContinue = false;
-    // It may have waited for something else before, such as the commits of another node.
+    // It may have waited for something else before, such as the commits of another process.
     this.leave();
     this.#isReceiving = true;
     const body = await this.#collect(contentLength, bytesMax).finally(

@@ -17,15 +17,12 @@ export interface CommitLog {
     readonly sequence: number;
   }>;
   /**
-   * Makes the group durable that `decide` returns. A log that several processes share calls
-   * `decide` again after commits of others; it also finds out for an empty group that there
-   * are none. Called again only after it has answered. Never rejects.
+   * Makes a group durable, or finds out for one without commits that others have appended
+   * nothing. Called again only after it has answered. Never rejects.
    */
-  append(decide: () => Group): Promise<Answer>;
-  /** Why there is no room for transactions that grow; `undefined` where there is room. */
-  readonly full: string | undefined;
-  /** Whether it answers. Until it does, nothing can be written, and reads may be old. */
-  readonly isAvailable: boolean;
+  append(group: Group): Promise<Answer>;
+  /** Why it does not take all groups now; `undefined` where it does. */
+  readonly problem: LogProblem | undefined;
   /**
    * Writes all records as they are between two groups, so that earlier groups can be
    * removed. The log also does so by itself. @throws where the log has failed
@@ -40,6 +37,15 @@ export interface CommitLog {
   status(): LogStatus;
 }
 
+/**
+ * `full`: there is no room for transactions that grow. `unavailable`: it does not answer, so
+ * nothing can be written until it does, and reads may be old.
+ */
+export interface LogProblem {
+  readonly state: 'full' | 'unavailable';
+  readonly reason: string;
+}
+
 /** What a log asks of its writer, at any time. */
 export interface LogClient {
   /** Runs work while no group is in flight. */
@@ -47,15 +53,15 @@ export interface LogClient {
   /** Nothing can be appended any more. */
   onFailure(error: unknown): void;
   /**
-   * For a log that several processes share: tells of commits that another one appended.
-   * `apply` publishes their changes. What was decided before is dropped.
+   * For a log that several processes share: tells of commits of another one, whose changes
+   * are in the tables. No group is in flight.
    */
-  follow(commits: number, apply: () => readonly RecordChange[]): void;
+  published(changes: readonly RecordChange[]): void;
   /**
    * Answers all callers, and refuses writes with `reason` from now on; `undefined` ends
    * this. The group in flight goes on.
    */
-  refuse(reason: CairnError | undefined): void;
+  unavailable(reason: CairnError | undefined): void;
 }
 
 /** Commits that become durable together. */
@@ -75,16 +81,20 @@ export interface ReadGroup {
 /**
  * The outcome of an attempt.
  * - `won`: the group is durable, and follows the last commit that this process knew.
+ * - `lost`: nothing was written, since another process came first. The batch has to be run
+ *   again, after the work that the log does in between.
  * - `refused`: nothing was written, for this reason. The next group may be accepted.
  * - `unknown`: it is unknown whether the group was written. Nothing may be appended any
  *   more.
  */
 export type Answer =
   | typeof won
+  | typeof lost
   | { readonly outcome: 'refused'; readonly error: CairnError }
   | { readonly outcome: 'unknown'; readonly error: unknown };
 
 export const won = { outcome: 'won' } as const;
+export const lost = { outcome: 'lost' } as const;
 
 /** The error for a write for which there is no room. */
 export function storageFull(reason: string): CairnError {
@@ -103,12 +113,8 @@ export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, c
 export function memoryLog(random: Random): CommitLog {
   return {
     open: async () => ({ epoch: newEpoch(random), sequence: 0 }),
-    async append(decide) {
-      decide();
-      return won;
-    },
-    full: undefined,
-    isAvailable: true,
+    append: async () => won,
+    problem: undefined,
     checkpoint: async () => undefined,
     close: (answered) => answered,
     status: () => ({ journalBytes: 0, ...noFigures }),

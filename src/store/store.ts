@@ -183,8 +183,8 @@ export interface Store {
   /** Sequence number of the last published commit. */
   readonly sequence: number;
   /**
-   * `full`: the disk or etcd has no room, and only removals are accepted. Where the memory has
-   * none, `write` alone tells. `unavailable`: nothing is accepted until etcd answers again.
+   * `full`: the log has no room, and only removals are accepted. Where the memory has none,
+   * `write` alone tells. `unavailable`: nothing is accepted until the log answers again.
    * `failed`: nothing is any more, and the process should end.
    */
   readonly state: 'writable' | 'full' | 'unavailable' | 'failed';

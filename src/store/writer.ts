@@ -119,9 +119,7 @@ export class Writer implements LogClient {
   }
 
   get state(): Store['state'] {
-    if (this.#hasFailed) return 'failed';
-    if (!this.#log.isAvailable) return 'unavailable';
-    return this.#log.full === undefined ? 'writable' : 'full';
+    return this.#hasFailed ? 'failed' : (this.#log.problem?.state ?? 'writable');
   }
 
   /** Opens the log and publishes its content. */
@@ -179,12 +177,16 @@ export class Writer implements LogClient {
     });
   }
 
-  follow(commits: number, apply: () => readonly RecordChange[]): void {
-    this.#dropBatch();
-    this.#notePublished(commits, apply());
+  published(changes: readonly RecordChange[]): void {
+    const [first, last] = [changes[0], changes.at(-1)];
+    if (first === undefined || last === undefined) return;
+    this.#published.sequence = last.sequence;
+    this.#published.commits += last.sequence - first.sequence + 1;
+    this.#published.groups += 1;
+    for (const listener of this.#listeners) listener(changes);
   }
 
-  refuse(reason: CairnError | undefined): void {
+  unavailable(reason: CairnError | undefined): void {
     this.#passingRefusal = reason;
     if (reason !== undefined) this.#rejectAll(reason);
   }
@@ -220,11 +222,13 @@ export class Writer implements LogClient {
   }
 
   async #commitBatch(): Promise<void> {
-    const answer = await this.#log.append(() => this.#decide());
+    const batch = this.#decide();
+    const answer = await this.#log.append(batch);
     if (answer.outcome === 'unknown') throw answer.error;
     // After a failure, the callers have been told that nobody knows the outcome.
-    if (this.#batch === undefined || this.#hasFailed) return;
-    const { writes, commits, changes } = this.#batch;
+    if (this.#hasFailed) return;
+    const { writes, changes } = batch;
+    if (answer.outcome === 'lost') return this.#dropBatch();
     if (answer.outcome === 'refused') {
       this.#dropBatch();
       for (const { reject, hasChanges } of writes) if (hasChanges) reject(answer.error);
@@ -234,14 +238,13 @@ export class Writer implements LogClient {
     for (const { collection, id, record, sequence } of changes) {
       collection.publishPending(id, record, sequence);
     }
-    this.#notePublished(commits.length, changes);
+    this.published(changes);
     this.#batch = undefined;
     for (const write of writes) write.answer();
   }
 
   /** Runs waiting transactions, until the batch is as large as it may be. */
   #decide(): Batch {
-    this.#dropBatch();
     const first = this.#published.sequence + 1;
     const batch: Batch = { first, writes: [], commits: [], changes: [] };
     const { writes, commits, changes } = (this.#batch = batch);
@@ -294,7 +297,7 @@ export class Writer implements LogClient {
   /** @throws CairnError `storage_full` */
   #checkRoom(): void {
     const { log, heap } = this.#options;
-    if (log.full !== undefined) throw storageFull(log.full);
+    if (log.problem?.state === 'full') throw storageFull(log.problem.reason);
     if (!heap.isFull) return;
     throw storageFull(
       'the records fill the memory of the server: ' +
@@ -308,14 +311,6 @@ export class Writer implements LogClient {
     undo(this.#batch.changes);
     this.#waiting.unshift(...this.#batch.writes);
     this.#batch = undefined;
-  }
-
-  #notePublished(commits: number, changes: readonly RecordChange[]): void {
-    if (commits === 0) return;
-    this.#published.sequence += commits;
-    this.#published.commits += commits;
-    this.#published.groups += 1;
-    for (const listener of this.#listeners) listener(changes);
   }
 
   /** Answers all callers, where the outcome of the batch in flight is not known. */

@@ -124,6 +124,13 @@ test('a part of the options or features is loaded by import() alone', () => {
   assert.deepEqual(wrong, []);
 });
 
+test('a reader of one machine meets no word of a cluster, but for the options and commands that name one', () => {
+  const allowed = /^src\/(options\/cluster|config|cli)\/|^src\/app\/(options|shared-place)\.ts$/;
+  const word = /[Cc]luster|etcd|\bnodes\b|\b([Aa]n?|any|another|each|every|no|one|other|[Tt]he|this) node\b/;
+  const files = source.filter(({ path }) => !allowed.test(path));
+  assert.deepEqual(files.filter(({ text }) => word.test(text)).map(({ path }) => path), []);
+});
+
 test('every file is reached from main.ts or index.ts', () => {
   const roots = ['src/main.ts', 'src/index.ts'];
   const reached = new Set(roots);

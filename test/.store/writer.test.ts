@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
-import type { Answer, Group, CommitLog, LogClient, ReadGroup } from '../../src/store/log.ts';
-import { memoryLog, storageFull, won } from '../../src/store/log.ts';
+import type { Answer, Group, CommitLog, LogClient, LogProblem, ReadGroup } from '../../src/store/log.ts';
+import { lost as notFirst, memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
 import { UniqueKeyError, type RecordChange } from '../../src/store/store.ts';
@@ -14,7 +14,7 @@ import {
 } from '../.support/store/fixtures.ts';
 
 /** What a log may answer here; `lost` are the groups of others that came first. */
-type FakeAnswer = Answer | { outcome: 'lost'; groups: readonly ReadGroup[] };
+type FakeAnswer = Answer & { readonly groups?: readonly ReadGroup[] };
 
 interface Fake {
   readonly writer: Writer;
@@ -26,13 +26,11 @@ interface Fake {
   confirmed: number;
   /** What the log answers next; without one, it has won. */
   readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
-  isFull: boolean;
+  problem: LogProblem | undefined;
   readonly heap: { isFull: boolean };
   readonly clock: { now: () => number; elapsed: () => number };
-  /** What the log has received by itself. It is applied before the next batch. */
-  readonly arrived: ReadGroup[];
-  /** Lets the log decide. */
-  turn: Promise<void>;
+  /** Publishes groups of others. */
+  readonly follow: (groups: readonly ReadGroup[]) => void;
   /** Settles the promise for which a log that is closed waits. */
   giveUp: () => void;
   readonly client: LogClient;
@@ -50,23 +48,21 @@ async function fakeLog(): Promise<Fake> {
     failures,
     confirmed: 0,
     answers: [],
-    isFull: false,
+    problem: undefined,
     heap: { isFull: false },
     clock: { now: () => 0, elapsed: () => 0 },
-    arrived: [],
-    turn: Promise.resolve(),
     giveUp: () => undefined,
+    follow(groups) {
+      for (const group of groups) {
+        client?.published(Array.from(changesOf(group), ([change, sequence]) => {
+          const applied = applyChange(change, sequence, byName);
+          if ('problem' in applied) throw new Error(applied.problem);
+          return applied;
+        }));
+      }
+    },
   };
   let client: LogClient | undefined;
-  const follow = (groups: readonly ReadGroup[]): void => {
-    for (const group of groups) {
-      client?.follow(group.commits.length, () => Array.from(changesOf(group), ([change, sequence]) => {
-        const applied = applyChange(change, sequence, byName);
-        if ('problem' in applied) throw new Error(applied.problem);
-        return applied;
-      }));
-    }
-  };
   const memory = memoryLog(seededRandom(1));
   const log: CommitLog = {
     ...memory,
@@ -74,24 +70,16 @@ async function fakeLog(): Promise<Fake> {
       client = given;
       return memory.open(given);
     },
-    append: async (decide) => {
-      for (;;) {
-        await fake.turn;
-        try {
-          follow(fake.arrived.splice(0));
-          const group = decide();
-          if (group.commits.length === 0) fake.confirmed += 1;
-          const answer = await (fake.answers.shift() ?? won);
-          if (answer.outcome === 'won' && group.commits.length > 0) fake.groups.push(group);
-          if (answer.outcome !== 'lost') return answer;
-          follow(answer.groups);
-        } catch (error) {
-          return { outcome: 'unknown', error };
-        }
-      }
+    append: async (group) => {
+      if (group.commits.length === 0) fake.confirmed += 1;
+      const { groups = [], ...answer }: FakeAnswer = await (fake.answers.shift() ?? won);
+      if (answer.outcome === 'won' && group.commits.length > 0) fake.groups.push(group);
+      const follow = async () => fake.follow(groups);
+      if (groups.length > 0) client?.between(follow).catch((error: unknown) => client?.onFailure(error));
+      return answer;
     },
-    get full() {
-      return fake.isFull ? 'no room' : undefined;
+    get problem() {
+      return fake.problem;
     },
     close: (answered) => Promise.race([answered, givenUp]),
   };
@@ -107,7 +95,7 @@ const foreign = (first: number, ...names: string[]): ReadGroup => ({
   commits: names.map((name, at) => [['people', { id: first + at, revision: first + at, ...person(name) }]]),
 });
 
-const lost = (...groups: ReadGroup[]): FakeAnswer => ({ outcome: 'lost', groups });
+const lost = (...groups: ReadGroup[]): FakeAnswer => ({ ...notFirst, groups });
 
 describe('a writer whose log is shared with other processes', () => {
   it('applies what came before, and runs the batch again on top of it', async () => {
@@ -217,7 +205,7 @@ describe('a writer whose log does not answer', () => {
     const reading = assert.rejects(fake.writer.write(() => undefined), { code: 'store_unavailable' });
     await turns(3);
     const waiting = assert.rejects(insert(fake, 'bob'), { code: 'store_unavailable', retryAfterSeconds: 2 });
-    fake.client.refuse(unavailable);
+    fake.client.unavailable(unavailable);
     await Promise.all([inFlight, reading, waiting]);
     await assert.rejects(insert(fake, 'cat'), { code: 'store_unavailable' });
   }
@@ -229,7 +217,7 @@ describe('a writer whose log does not answer', () => {
     answer(won);
     await turns(2);
     await assert.rejects(insert(fake, 'cat'), { code: 'store_unavailable' });
-    fake.client.refuse(undefined);
+    fake.client.unavailable(undefined);
     assert.deepEqual(all(fake.people).map(({ name }) => name), ['ann']);
     assert.equal((await insert(fake, 'dan')).id, 2);
     assert.deepEqual(fake.failures, []);
@@ -240,7 +228,7 @@ describe('a writer whose log does not answer', () => {
     const answer = later(fake);
     await stall(fake);
     answer(lost(foreign(1, 'far')));
-    fake.client.refuse(undefined);
+    fake.client.unavailable(undefined);
     await turns(2);
     assert.equal((await insert(fake, 'dan')).id, 2);
     assert.deepEqual(all(fake.people).map(({ name }) => name), ['far', 'dan']);
@@ -253,7 +241,7 @@ describe('a writer whose log does not answer', () => {
     await turns(3);
     const closed = fake.writer.close();
     await turns(3);
-    fake.client.refuse(unavailable);
+    fake.client.unavailable(unavailable);
     fake.giveUp();
     await Promise.all([written, closed]);
     answer({ outcome: 'refused', error: unavailable });
@@ -269,14 +257,7 @@ describe('a writer whose log receives groups by itself', () => {
     fake.answers.push(new Promise((resolve) => (answer = resolve)));
     const writing = fake.writer.write((tx) => tx.of(fake.people).insert(person('ann')));
     await turns(3);
-    const followed = fake.client.between(async () => {
-      const [group] = [foreign(2, 'far')];
-      fake.client.follow(1, () => Array.from(changesOf(group), ([change, sequence]) => {
-        const applied = applyChange(change, sequence, new Map([['people', fake.people]]));
-        assert.ok('id' in applied);
-        return applied;
-      }));
-    });
+    const followed = fake.client.between(async () => fake.follow([foreign(2, 'far')]));
     await turns(5);
     assert.equal(fake.people.size, 0);
     answer(won);
@@ -288,14 +269,15 @@ describe('a writer whose log receives groups by itself', () => {
   it('decides a batch when its turn has come, with all that waits by then', async () => {
     const fake = await fakeLog();
     let begin: () => void = () => undefined;
-    fake.turn = new Promise((resolve) => (begin = resolve));
+    const turn = new Promise<void>((resolve) => (begin = resolve));
+    const followed = fake.client.between(() => turn.then(() => fake.follow([foreign(1, 'far')])));
     const insert = (name: string): Promise<Person> =>
       fake.writer.write((tx) => tx.of(fake.people).insert(person(name)));
     const first = insert('ann');
     await turns(3);
     const second = insert('bob');
-    fake.arrived.push(foreign(1, 'far'));
     begin();
+    await followed;
     assert.deepEqual([(await first).id, (await second).id], [2, 3]);
     assert.equal(fake.groups.length, 1);
   });

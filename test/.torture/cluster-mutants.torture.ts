@@ -48,8 +48,8 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
   ],
   [
     'a write that was decided', 'a new declaration ends the running nodes', 'options/cluster/shared-log.ts',
-    'this.#follow(groups) === 0 && !isRedeclared',
-    'this.#follow(groups) === 0',
+    'if (!isNext && !isRedeclared)',
+    'if (!isNext)',
   ],
   [
     'A6', 'a node that writes nothing does not test the room', 'options/cluster/shared-log.ts',

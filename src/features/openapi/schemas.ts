@@ -72,8 +72,8 @@ export const statusSchema = objectSchema(
       type: 'string',
       enum: ['writable', 'full', 'unavailable', 'failed'],
       description:
-        '`full`: there is no room, and only deletions are accepted. `unavailable`: etcd does not ' +
-        'answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
+        '`full`: there is no room, and only deletions are accepted. `unavailable`: the log does ' +
+        'not answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
     },
     records: {
       ...count,

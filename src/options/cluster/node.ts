@@ -129,10 +129,15 @@ export function joinCluster(
       if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) {
         return answerStale();
       }
+      const handleAgain = () => store.confirm().then(() => handle(request), answerStale);
       const mayHaveEnded = sessions === 'confirmed' && request.fields.get('cookie') !== undefined;
-      return mayHaveEnded || isAhead(request, store)
-        ? store.confirm().then(() => handle(request), answerStale)
-        : handle(request);
+      if (mayHaveEnded || isAhead(request, store)) return handleAgain();
+      try {
+        return handle(request);
+      } catch (error) {
+        if (isUnknownHere(error)) return handleAgain();
+        throw error;
+      }
     },
   };
   return node;
@@ -157,6 +162,11 @@ function formOf(field: Field): JsonValue {
 
 /** The members to keep, also of the elements of a list. */
 const formMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
+
+/** Whether another node may know the credentials that were refused here. */
+function isUnknownHere(error: unknown): boolean {
+  return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
+}
 
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {
   retryAfterSeconds: 2,

@@ -29,12 +29,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, invariant } from '../../base/errors.ts';
 import { viewsOf } from '../../store/format/snapshot.ts';
 import {
+  lost,
   storageFull,
   won,
   type Answer,
   type Group,
   type CommitLog,
   type LogClient,
+  type LogProblem,
   type ReadGroup,
 } from '../../store/log.ts';
 import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../../store/memory/table.ts';
@@ -91,9 +93,6 @@ const quotaUsedUp = 'the quota of etcd is used up';
 const makeRoom = 'start its members with a larger quota, and run "etcdctl alarm disarm"';
 const findLeader = 'most of its members have to run: see "etcdctl endpoint status --cluster"';
 
-/** What the log answered; `lost`: other nodes were first, and their groups have been applied. */
-type SharedAnswer = Answer | { readonly outcome: 'lost' };
-
 type State = 'writable' | 'full' | 'unavailable';
 
 /** A node's end of the log in etcd. */
@@ -111,7 +110,8 @@ export class SharedLog implements CommitLog {
   #keysRevision = 0;
   /** The last group that is applied here. */
   #head = firstHead;
-  /** The groups that the watch has brought and that have not been applied. */
+  /** The groups that a request has found, and that the watch has brought, to be applied. */
+  #found: readonly KeyValue[] = [];
   #arrived: readonly KeyValue[] = [];
   /** The revision of etcd up to which no group is missing here, and that of the last known group. */
   #seenRevision = 0;
@@ -161,20 +161,19 @@ export class SharedLog implements CommitLog {
       throw error;
     }
     this.#timer = setInterval(() => {
-      this.#keepUp();
+      if (this.#isDue) this.#keepUp();
       void this.#testRoom();
     }, confirmMs);
     void this.#watch();
     return { epoch, sequence: this.#head.sequence };
   }
 
-  async append(decide: () => Group): Promise<Answer> {
+  async append(group: Group): Promise<Answer> {
     try {
-      for (;;) {
-        await this.#applyArrived();
-        const answer = await this.#appendOnce(decide());
-        if (answer.outcome !== 'lost') return answer;
-      }
+      const answer = await this.#append(group);
+      // Until these are done, the writer begins no other group.
+      if (answer.outcome === 'lost' || this.#turns.isOfOthers) this.#keepUp();
+      return answer;
     } catch (error) {
       return { outcome: 'unknown', error };
     } finally {
@@ -182,12 +181,11 @@ export class SharedLog implements CommitLog {
     }
   }
 
-  get full(): string | undefined {
-    return this.#state === 'full' ? quotaUsedUp : undefined;
-  }
-
-  get isAvailable(): boolean {
-    return this.isCurrent && this.#state !== 'unavailable';
+  get problem(): LogProblem | undefined {
+    if (!this.isCurrent || this.#state === 'unavailable') {
+      return { state: 'unavailable', reason: 'etcd does not answer' };
+    }
+    return this.#state === 'full' ? { state: 'full', reason: quotaUsedUp } : undefined;
   }
 
   /** Whether the published records are recent enough for reads. */
@@ -252,27 +250,26 @@ export class SharedLog implements CommitLog {
     return this.#options.clock.elapsed() - time;
   }
 
-  /** Waits until this node may write, and applies the groups of others that have arrived. */
+  /** Applies the groups of others until it is the turn of this node. No group is in flight. */
   async #applyArrived(): Promise<void> {
     for (;;) {
-      await this.#turns.wait(() => this.#isBehind);
-      const arrived = this.#arrived;
-      this.#arrived = [];
-      if (this.#follow(arrived) > 0) continue;
+      await this.#turns.wait(() => this.#isBehind || this.#found.length > 0);
+      if (this.#apply() > 0) continue;
       // The watch has lost a group.
       if (!this.#isBehind || (await this.#ask({ success: [] })).outcome !== 'lost') return;
     }
   }
 
-  /** Makes sure that all groups of the log have been applied. */
-  async #confirm(): Promise<Answer> {
+  /** Makes sure that all groups of the log have been applied. No group is in flight. */
+  async #confirm(): Promise<Exclude<Answer, typeof lost>> {
     for (;;) {
       const answer = await this.#ask({ success: [] });
       if (answer.outcome !== 'lost') return answer;
+      this.#apply();
     }
   }
 
-  async #appendOnce(group: Group): Promise<SharedAnswer> {
+  async #append(group: Group): Promise<Answer> {
     if (group.commits.length === 0) return this.#ask({ success: [] });
     const { line, next } = encodeGroup(group, this.#head, this.#turns.name);
     const turns = `${this.#prefix}turns/`;
@@ -292,9 +289,9 @@ export class SharedLog implements CommitLog {
     return answer;
   }
 
-  /** Applies what has arrived, and confirms where it is time, though nobody writes. */
+  /** Applies what has arrived, and confirms where it is time, before the next group. */
   #keepUp(): void {
-    if (this.#isKeepingUp || !this.#isDue) return;
+    if (this.#isKeepingUp) return;
     this.#isKeepingUp = true;
     const keepUp = async (): Promise<void> => {
       await this.#applyArrived();
@@ -314,7 +311,7 @@ export class SharedLog implements CommitLog {
   }
 
   /** Does `success` if the log ends here; `id` is that of the group that this writes. */
-  async #ask({ success, failure = [] }: Txn, id?: string): Promise<SharedAnswer> {
+  async #ask({ success, failure = [] }: Txn, id?: string): Promise<Answer> {
     const meta = `${this.#prefix}meta`;
     const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head));
     const next = groupKey(this.#prefix, this.#head.sequence + 1);
@@ -340,7 +337,7 @@ export class SharedLog implements CommitLog {
       return { outcome: 'unknown', error };
     } finally {
       clearTimeout(stalled);
-      if (this.#isStalled) this.#owner.refuse(undefined);
+      if (this.#isStalled) this.#owner.unavailable(undefined);
       this.#isStalled = false;
     }
     if (id !== undefined) this.#roomTestedAt = this.#askedAt;
@@ -386,7 +383,7 @@ export class SharedLog implements CommitLog {
     const reason = `etcd does not answer, and no write succeeds (${this.#options.etcd.problem})`;
     this.#note('unavailable', `${reason}: ${findLeader}`);
     this.#isStalled = true;
-    this.#owner.refuse(unavailable());
+    this.#owner.unavailable(unavailable());
     this.#onStalled();
   }
 
@@ -405,38 +402,43 @@ export class SharedLog implements CommitLog {
   }
 
   /** The cases A2 to A4, and F1. */
-  #lose({ found, revision }: TxnAnswer, id: string | undefined): SharedAnswer {
+  #lose({ found, revision }: TxnAnswer, id: string | undefined): Answer {
     const [[meta] = [], groups = []] = found;
     const isSame = meta !== undefined && epochOf(meta, this.#options.kid) === this.#epoch;
     if (!isSame) return this.#left('has a new epoch or format');
     if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return won;
     const isRedeclared = meta.revision !== this.#metaRevision;
     this.#metaRevision = meta.revision;
-    if (this.#follow(groups) === 0 && !isRedeclared) {
+    const isNext =
+      groups[0] !== undefined && decodeGroup(groups[0].value, this.#head) !== undefined;
+    if (!isNext && !isRedeclared) {
       return this.#left('goes on with a group that does not follow the last one here');
     }
     if (groups.length < this.#readLimit) this.#seenRevision = revision;
     const { least, most, smallBytes } = groupsPerRead;
     const bytes = groups.reduce((sum, { value }) => sum + value.length, 0);
     this.#readLimit = bytes < smallBytes ? Math.min(most, 2 * this.#readLimit) : least;
-    return { outcome: 'lost' };
+    this.#found = groups;
+    return lost;
   }
 
   /** Applies the groups that follow the last one here, and ignores others. Returns how many. */
-  #follow(groups: readonly KeyValue[]): number {
+  #apply(): number {
+    const groups = [...this.#found, ...this.#arrived];
+    this.#found = this.#arrived = [];
     let count = 0;
     for (const { value, revision } of groups) {
       const group = decodeGroup(value, this.#head);
       if (group === undefined) continue;
-      this.#owner.follow(group.commits.length, () => this.#apply(group));
-      this.#seenRevision = revision;
+      this.#owner.published(this.#changesOf(group));
+      this.#seenRevision = Math.max(this.#seenRevision, revision);
       this.#advance(group.next);
       count += 1;
     }
     return count;
   }
 
-  #apply(group: ReadGroup): RecordChange[] {
+  #changesOf(group: ReadGroup): RecordChange[] {
     return Array.from(changesOf(group), ([change, sequence]) => {
       const name = Array.isArray(change) && change[0];
       if (typeof name === 'string' && isCollectionName(name)) tableOf(this.#tables, name);

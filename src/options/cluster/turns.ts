@@ -44,6 +44,11 @@ export class Turns {
     this.#usualMs += (ms - this.#usualMs) / 8;
   }
 
+  /** Whether nodes before this one still have time. */
+  get isOfOthers(): boolean {
+    return this.#leftMs > 0;
+  }
+
   /** Waits for the turn of this node, or until `hasArrived` says that a group has arrived. */
   async wait(hasArrived: () => boolean): Promise<void> {
     while (this.#leftMs > 0 && !hasArrived()) await sleep(turnStepMs);

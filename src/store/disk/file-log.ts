@@ -13,6 +13,7 @@ import {
   type Group,
   type CommitLog,
   type LogClient,
+  type LogProblem,
 } from '../log.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { recover } from '../recovery/recover.ts';
@@ -44,7 +45,6 @@ export class FileLog implements CommitLog {
   readonly #files: Files;
   readonly #tables: Map<string, AnyTable>;
   readonly #target: Target;
-  readonly isAvailable = true;
   #isFull = false;
   #client: LogClient | undefined;
   #lock: DirectoryLock | undefined;
@@ -136,8 +136,8 @@ export class FileLog implements CommitLog {
     }
   }
 
-  async append(decide: () => Group): Promise<Answer> {
-    const answer = await this.#append(decide());
+  async append(group: Group): Promise<Answer> {
+    const answer = await this.#append(group);
     this.#checkpointIfDue();
     return answer;
   }
@@ -177,8 +177,11 @@ export class FileLog implements CommitLog {
     await this.#lock?.release();
   }
 
-  get full(): string | undefined {
-    if (!this.#isFull) return undefined;
+  get problem(): LogProblem | undefined {
+    return this.#isFull ? { state: 'full', reason: this.#needs } : undefined;
+  }
+
+  get #needs(): string {
     return `the disk has no room left: ${this.#neededBytes} bytes have to be free`;
   }
 
@@ -217,7 +220,7 @@ export class FileLog implements CommitLog {
 
   #refused(): Answer {
     this.#setFull(true);
-    return { outcome: 'refused', error: storageFull(this.full ?? '') };
+    return { outcome: 'refused', error: storageFull(this.#needs) };
   }
 
   #checkpointIfDue(): void {
