@@ -62,19 +62,14 @@ const connections = {
    */
   gatheringConnectionsMin: 8,
   /**
-   * Memory for requests and responses that wait on connections: each connection has an
-   * equal share.
+   * The part of V8's heap for bodies that arrive and responses that wait for their readers, with
+   * what they are made of, in all; beyond it the caller with the most loses its oldest, or 503.
    */
-  piledBytesMax: 64 * 1024 * 1024,
+  waitingHeapShareMax: 1 / 8,
+  /** The part of that memory for one caller; beyond it 503. */
+  waitingPerCallerShareMax: 1 / 4,
   /**
-   * Request bodies that are being received, in all; callers that have not signed in may
-   * use a quarter; beyond it 503.
-   */
-  arrivingBytesMax: 128 * 1024 * 1024,
-  /** Request bodies that are being received from one caller; beyond it 503. */
-  arrivingBytesPerCallerMax: 8 * 1024 * 1024,
-  /**
-   * The largest body that counts for neither of these two bounds, so that sign-ins are
+   * The largest body that does not count in this memory, so that sign-ins are
    * always received.
    */
   uncountedBodyBytesMax: 4096,
@@ -85,13 +80,6 @@ const connections = {
   requestsInFlightMax: 2048,
   /** The most of these requests of one caller; beyond it 503. */
   requestsInFlightPerCallerMax: 512,
-  /**
-   * Responses over 64 KiB, and 128 KiB for each that is streamed, until they are sent to
-   * their readers, in all; beyond it the caller with the most loses its oldest, or 503.
-   */
-  waitingBytesMax: 256 * 1024 * 1024,
-  /** Such responses to one caller; beyond it 503. */
-  waitingBytesPerCallerMax: 32 * 1024 * 1024,
   /**
    * The most 503s for lack of room in a second. Further ones are held back, since many
    * callers ask again at once.

@@ -38,6 +38,11 @@ export function callerKey(address: string, userId: number | undefined): string {
   return userId === undefined ? networkOf(address) : `user ${userId}`;
 }
 
+/** Whether a caller is a network: nobody there has signed in. */
+export function isStranger(caller: string): boolean {
+  return !caller.includes(' ');
+}
+
 /**
  * Returns the site of a caller that is an IPv6 network by `networkOf`; any other caller, an IPv4
  * address or a user, as it is.

@@ -2,45 +2,36 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 
-import type { CairnError } from '../base/errors.ts';
-import type { Limits } from '../base/limits.ts';
+import { Holding } from '../base/budget.ts';
+import { CairnError } from '../base/errors.ts';
 import { plainAddress } from '../base/network.ts';
 import type { Caller } from './caller.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { corsFields } from './cors.ts';
-import { Exchange, overloaded, problemOf, type HttpServerOptions, type Pools } from './exchange.ts';
+import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
 import { isStreamed, type Reply, type StreamedBody } from './message.ts';
-import type { Pace } from './pace.ts';
+import type { Shared } from './server-options.ts';
 
-/** What the connections of a server share. */
-export interface Shared {
-  readonly options: HttpServerOptions & { readonly limits: Limits };
-  readonly pools: Pools;
-  /** Requests whose reply is being created, those that wait for their body included. */
-  unanswered: number;
-  /** Replies that are being streamed, or that the system has not accepted yet. */
-  sending: number;
-  /** The replies that say that there is no room. */
-  readonly overloads: Pace;
-  /** Open connections to the server's own ports. */
-  readonly connections: number;
-  /** Whether every reply ends its connection, since the server is stopping. */
-  readonly isDraining: boolean;
-  /** Connections with a reply that is held back until the end of the loop turn. */
-  readonly holding: Connection[];
-  /** Reports a peer that sends `X-Forwarded-For` and is not trusted. */
-  reportProxy(address: string): void;
-}
+/** What a connection does. A connection that is `closing` or `closed` answers nothing more. */
+type State =
+  /** The next request is answered. */
+  | 'ready'
+  /** A reply is being created or streamed. If another request arrives, it is ignored. */
+  | 'answering'
+  /** A reply is ready, and held back until the end of the loop turn. */
+  | 'gathered'
+  /** A reply is being created or streamed, with which the connection ends. */
+  | 'closing'
+  /** The last reply has been handed to the system. */
+  | 'closed';
 
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
 /** The memory that Node needs for a request that is ignored. */
 const ignoredRequestBytes = 2048;
-/** Even with fewer connections, none gets more than this part of what they share. */
-const sharesMin = 8;
-/** Up to this size, a reply is sent whatever waits for its caller. */
+/** Up to this size, a reply takes no memory from its caller's share if the system accepts it. */
 const uncountedReplyBytesMax = 64 * 1024;
-/** What a stream keeps for a slow reader: a piece, and what Node and the socket buffer. */
-const streamBytes = 128 * 1024;
+/** What a stream takes before its first piece, and what of a piece is given to the system at once. */
+const sliceLength = 64 * 1024;
 
 /**
  * One connection, which has one request at a time. If another one arrives while the reply
@@ -54,19 +45,12 @@ export class Connection {
   readonly #peer: Caller;
   /** Whether the peer is a trusted proxy. */
   readonly #isProxy: boolean;
+  #state: State = 'ready';
   #latest: Exchange | undefined;
-  /** The reply to the latest request, while it is held back. */
-  #held: Reply | undefined;
-  /** The reply to the latest request, while it waits since too many others have no room. */
-  #overload: Reply | undefined;
-  /** Whether the connection ends with the reply to the latest request. */
-  #isClosing = false;
-  /** Whether further requests have arrived, which are ignored. */
-  #isFollowed = false;
-  /**
-   * Bytes of ignored requests, and of replies that the system may not have accepted yet.
-   */
-  #piledBytes = 0;
+  /** The reply to the latest request, while it is `gathered` or waits for its pace. */
+  #waiting: Reply | undefined;
+  /** The memory of further requests, which are ignored. */
+  #ignored: Holding | undefined;
 
   constructor(socket: Socket, shared: Shared) {
     const address = plainAddress(socket.remoteAddress ?? '');
@@ -75,30 +59,20 @@ export class Connection {
     this.#peer = { address, encrypted: 'encrypted' in socket };
     this.#isProxy = shared.options.proxies(address);
     socket.once('close', () => {
-      shared.overloads.forget(this.#sendOverload);
+      shared.overloads.forget(this.#sendPaced);
+      this.#ignored?.release();
       this.#latest?.abandon();
     });
   }
 
   /** Answers a request that has just arrived. */
-  receive(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): void {
-    this.sendHeld();
-    if (this.#isBusy || this.#isClosing) return this.#ignore();
-    const exchange = this.#begin(incoming, outgoing, awaitsContinue);
+  receive(arrival: Arrival): void {
+    this.sendGathered();
+    if (this.#state !== 'ready') return this.#ignore();
+    this.#state = 'answering';
     const shared = this.#shared;
-    const { handle, alwaysServedTargets, limits } = shared.options;
-    let reply: Reply | Promise<Reply>;
-    try {
-      exchange.check();
-      if (this.#isProxy) exchange.adoptForwarded(this.#peer);
-      else if (exchange.fields.get('x-forwarded-for') !== undefined)
-        shared.reportProxy(exchange.address);
-      const isOverloaded = shared.pools.inFlight.sum >= limits.requestsInFlightMax;
-      if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) throw overloaded;
-      reply = handle(exchange);
-    } catch (error) {
-      reply = problemOf(error, exchange, shared.options);
-    }
+    const exchange = (this.#latest = new Exchange(shared, this.#peer, arrival));
+    const reply = this.#answer(exchange);
     if (!(reply instanceof Promise)) return this.#sendSoon(exchange, reply);
     shared.unanswered += 1;
     exchange.enter();
@@ -115,153 +89,180 @@ export class Connection {
    * the connection ends with that reply, else with a reply that says what is wrong.
    */
   fail(failure: CairnError): void {
-    this.sendHeld();
+    this.sendGathered();
     const socket = this.#socket;
+    const state = this.#state;
     const latest = this.#latest;
-    const [isClosing, isBusy] = [this.#isClosing, this.#isBusy];
-    this.#isClosing = true;
     // After CONNECT, Node no longer passes this event on.
-    if (latest !== undefined && isBusy) socket.on('drain', () => latest.outgoing.emit('drain'));
-    if (isClosing) return;
-    if (latest !== undefined && isBusy) return latest.failBody(failure);
+    if (state !== 'ready') socket.on('drain', () => latest?.outgoing.emit('drain'));
+    if (state === 'closing' || state === 'closed') return;
+    this.#state = 'closing';
+    if (state === 'answering') return latest?.failBody(failure);
     if (latest?.incoming.complete === false) {
       socket.destroy();
       return;
     }
-    const answer = (): void => {
-      // No request was parsed, so this response is created here and not by Node's server.
-      const incoming = new IncomingMessage(socket);
-      incoming.complete = true;
-      const outgoing = new ServerResponse(incoming);
-      outgoing.assignSocket(socket);
-      const exchange = this.#begin(incoming, outgoing, false);
-      this.#send(exchange, problemOf(failure, exchange, this.#shared.options));
-      endSocket(socket, this.#shared.options.limits.lingerTimeoutMs);
-    };
     const before = latest?.outgoing;
-    if (before === undefined || (before.writableFinished && before.socket === null)) answer();
-    else before.once('finish', answer);
+    const isFirst = before === undefined || (before.writableFinished && before.socket === null);
+    if (isFirst) this.#answerFailure(failure);
+    else before.once('finish', () => this.#answerFailure(failure));
   }
 
   /** Sends the reply that was held back, if there is one. */
-  sendHeld(): void {
-    const [exchange, held] = [this.#latest, this.#held];
-    this.#held = undefined;
-    if (exchange !== undefined && held !== undefined) this.#send(exchange, held);
+  sendGathered(): void {
+    if (this.#state !== 'gathered') return;
+    this.#state = 'answering';
+    this.#sendWaiting();
   }
 
-  /** Whether the reply to the latest request is still being created or streamed. */
-  get #isBusy(): boolean {
-    return this.#latest?.outgoing.writableEnded === false;
+  /** Returns the reply to a request. */
+  #answer(exchange: Exchange): Reply | Promise<Reply> {
+    const { exchanges, options, reportProxy } = this.#shared;
+    const { handle, alwaysServedTargets, limits } = options;
+    try {
+      exchange.check();
+      if (this.#isProxy) exchange.adoptForwarded(this.#peer);
+      else if (exchange.fields.get('x-forwarded-for') !== undefined) reportProxy(exchange.address);
+      const isOverloaded = exchanges.sum >= limits.requestsInFlightMax;
+      if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) throw overloaded;
+      return handle(exchange);
+    } catch (error) {
+      return problemOf(error, exchange, options);
+    }
   }
 
-  #begin(incoming: IncomingMessage, outgoing: ServerResponse, awaitsContinue: boolean): Exchange {
-    const { pools, options } = this.#shared;
-    this.#latest = new Exchange(pools, options, this.#peer, incoming, outgoing, awaitsContinue);
-    return this.#latest;
+  /** Says what is wrong with bytes that are no request. */
+  #answerFailure(failure: CairnError): void {
+    const socket = this.#socket;
+    const { options } = this.#shared;
+    // No request was parsed, so this response is created here and not by Node's server.
+    const incoming = new IncomingMessage(socket);
+    incoming.complete = true;
+    const outgoing = new ServerResponse(incoming);
+    outgoing.assignSocket(socket);
+    const arrival = { incoming, outgoing, awaitsContinue: false };
+    const exchange = (this.#latest = new Exchange(this.#shared, this.#peer, arrival));
+    this.#send(exchange, problemOf(failure, exchange, options));
+    endSocket(socket, options.limits.lingerTimeoutMs);
   }
 
-  /** Ignores a request that arrived too early, and all that follows. */
+  /** Ignores a request that arrived too early, and all that follow. */
   #ignore(): void {
-    this.#isClosing = true;
-    this.#isFollowed = true;
+    if (this.#state === 'answering') this.#state = 'closing';
     discardInput(this.#socket);
     // By now, Node may have parsed thousands of requests. It keeps them until the reply
     // is sent.
-    this.#piledBytes += ignoredRequestBytes;
-    if (this.#isPiledUp) this.#socket.destroy();
-  }
-
-  /** Whether more waits on this connection than its share of the memory. */
-  get #isPiledUp(): boolean {
-    const { options, connections } = this.#shared;
-    return this.#piledBytes > options.limits.piledBytesMax / Math.max(connections, sharesMin);
+    const { memory } = this.#shared;
+    this.#ignored ??= new Holding(memory, this.#latest?.caller ?? '', undefined);
+    const bytes = this.#ignored.amount + ignoredRequestBytes;
+    if (!this.#ignored.resize(bytes)) this.#socket.destroy();
   }
 
   /**
-   * Sends a reply that was ready at once. With many connections, such replies are held back
+   * Sends a reply that was ready at once. With many connections, short ones are held back
    * until the end of the loop turn and sent together: parsing and writing in separate runs
-   * use the processor's caches better. A single caller would only wait.
+   * use the processor's caches better. A single caller would only wait, and long replies would
+   * take memory that no share counts.
    */
   #sendSoon(exchange: Exchange, reply: Reply): void {
-    const { connections, options, holding } = this.#shared;
-    if (connections < options.limits.gatheringConnectionsMin) return this.#send(exchange, reply);
-    this.#held = reply;
-    if (holding.push(this) > 1) return;
+    const { connections, options, gathered } = this.#shared;
+    const { body } = reply;
+    const isLong = isStreamed(body) || (body?.length ?? 0) > uncountedReplyBytesMax;
+    const isAlone = connections < options.limits.gatheringConnectionsMin;
+    if (isAlone || isLong || reply.isOverload === true) return this.#send(exchange, reply);
+    this.#state = 'gathered';
+    this.#waiting = reply;
+    if (gathered.push(this) > 1) return;
     setImmediate(() => {
-      for (const each of holding.splice(0)) each.sendHeld();
+      for (const each of gathered.splice(0)) each.sendGathered();
     });
   }
 
-  /**
-   * Sends the reply to a request. Those who are told that there is no room may ask again at
-   * once, which takes time from the requests that there is room for, so these replies have a
-   * pace.
-   */
-  #send(exchange: Exchange, reply: Reply): void {
-    const shared = this.#shared;
-    const isPaced = reply.isOverload === true && !shared.isDraining && !this.#socket.destroyed;
-    if (!isPaced) return this.#sendNow(exchange, reply);
-    this.#overload = reply;
-    shared.overloads.run(this.#sendOverload);
+  #sendWaiting(): void {
+    const exchange = this.#latest;
+    const reply = this.#waiting;
+    if (exchange !== undefined && reply !== undefined) this.#send(exchange, reply);
+    this.#waiting = undefined;
   }
 
-  readonly #sendOverload = (): void => {
-    const [exchange, overload] = [this.#latest, this.#overload];
-    this.#overload = undefined;
-    if (exchange !== undefined && overload !== undefined) this.#sendNow(exchange, overload);
-  };
+  readonly #sendPaced = (): void => this.#sendWaiting();
 
-  #sendNow(exchange: Exchange, reply: Reply): void {
+  /**
+   * Whether a reply has to wait. Callers that are told that there is no room may ask again at
+   * once, which takes time from the requests that there is room for, so these replies have a
+   * pace: without it, a quarter of the best work is done under 4,096 such callers, with it
+   * three fifths.
+   */
+  #waitsForPace(reply: Reply): boolean {
+    const { overloads, isDraining } = this.#shared;
+    if (this.#waiting === reply || isDraining || this.#socket.destroyed) return false;
+    this.#waiting = reply;
+    overloads.run(this.#sendPaced);
+    return true;
+  }
+
+  /** Sends the reply to a request. */
+  #send(exchange: Exchange, reply: Reply): void {
+    if (reply.isOverload === true && this.#waitsForPace(reply)) return;
     const { status, body } = reply;
     const { outgoing } = exchange;
-    // A response has the socket only when the system has accepted all earlier ones.
-    if (outgoing.socket !== null) this.#piledBytes = 0;
+    const isHead = exchange.method === 'HEAD';
     const isStream = isStreamed(body);
-    const bytes = isStream || body === undefined ? 0 : Buffer.byteLength(body);
-    const isCountedStream = isStream && reply.isEndless !== true;
-    const counted = isCountedStream ? streamBytes : bytes;
-    if (counted > uncountedReplyBytesMax && !this.#takeMemory(exchange, counted)) {
-      // The generator's own end gives back what it holds.
-      if (isStream) void body[Symbol.asyncIterator]().return?.();
-      return this.#send(exchange, problemOf(overloaded, exchange, this.#shared.options));
-    }
-    this.#isClosing ||= this.#shared.isDraining || this.#isPiledUp || mustEnd(exchange, isStream);
-    this.#piledBytes += bytes;
-    if (!this.#writeHead(exchange, reply, isStream ? undefined : bytes)) return;
-    if (isStream) {
+    if (isStream && !isHead) {
       void this.#stream(exchange, body, reply);
       return;
     }
-    const content = exchange.method === 'HEAD' ? undefined : body;
-    this.#end(exchange, content, bytes);
-    exchange.report(status, content === undefined ? 0 : bytes);
+    // The generator's own end gives back what it holds.
+    if (isStream) void body[Symbol.asyncIterator]().return?.();
+    const content = isStream || isHead ? undefined : body;
+    const bytes = isStream ? undefined : Buffer.byteLength(body ?? '');
+    const sent = content === undefined ? 0 : (bytes ?? 0);
+    const held = sent + bytesInMemory(content, sent);
+    // A response has the socket only when the system has accepted all earlier ones.
+    const isBehind = outgoing.socket === null;
+    const isCounted = (isBehind || held > uncountedReplyBytesMax) && reply.isOverload !== true;
+    const holding = isCounted ? this.#hold(exchange, held) : undefined;
+    if (isCounted && holding === undefined) return this.#refuse(exchange);
+    if (!this.#writeHead(exchange, reply, bytes)) return;
+    this.#end(exchange, content, sent);
+    this.#state = this.#state === 'closing' ? 'closed' : 'ready';
+    exchange.report(status, sent);
+    if (outgoing.writableLength === 0 || holding !== undefined) return;
+    if (this.#hold(exchange, held) === undefined) this.#socket.destroy();
   }
 
-  /** Counts a reply in its caller's share until it is sent. Returns false if it is full. */
-  #takeMemory({ caller, outgoing }: Exchange, bytes: number): boolean {
-    const { waiting } = this.#shared.pools;
+  /** Counts a reply in its caller's share until it is sent. */
+  #hold({ caller, outgoing }: Exchange, bytes: number): Holding | undefined {
     const socket = this.#socket;
-    const end = waiting.begin(caller, bytes, () => socket.destroy());
-    if (end === undefined) return false;
+    const holding = this.#shared.memory.take(caller, bytes, () => socket.destroy());
+    if (holding === undefined) return undefined;
     const release = (): void => {
       outgoing.off('close', release);
       socket.off('close', release);
-      end();
+      holding.release();
     };
     // A response that never gets the socket is not closed with it.
     outgoing.on('close', release);
     socket.on('close', release);
-    return true;
+    return holding;
+  }
+
+  /** Says that there is no memory for the reply. */
+  #refuse(exchange: Exchange): void {
+    // The caller does not read the earlier replies.
+    if (exchange.outgoing.socket === null) this.#state = 'closing';
+    this.#send(exchange, problemOf(overloaded, exchange, this.#shared.options));
   }
 
   /** Returns whether the head could be sent. Without `bytes`, the content is a stream. */
   #writeHead(exchange: Exchange, { status, fields }: Reply, bytes: number | undefined): boolean {
-    const { allowedOrigins, onError } = this.#shared.options;
+    const { options, isDraining } = this.#shared;
+    const { allowedOrigins, onError } = options;
+    if (isDraining || mustEnd(exchange, bytes === undefined)) this.#state = 'closing';
     const all = [...fields, 'X-Request-Id', exchange.id];
     all.push(...corsFields(exchange.fields, allowedOrigins));
     if (exchange.encrypted) all.push(...strictTransport);
-    if (this.#isClosing) all.push('Connection', 'close');
+    if (this.#state === 'closing') all.push('Connection', 'close');
     if (bytes !== undefined && status !== 204 && status !== 304)
       all.push('Content-Length', String(bytes));
     try {
@@ -287,10 +288,11 @@ export class Connection {
       outgoing.write(content, content.length === bytes ? 'latin1' : 'utf8');
       socket.uncork();
     }
+    const isFollowed = this.#ignored !== undefined;
     const isArriving = head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
-    if (this.#isClosing && (this.#isFollowed || isArriving)) {
+    if (this.#state === 'closing' && (isFollowed || isArriving)) {
       outgoing.flushHeaders();
-      linger(this.#isFollowed ? socket : incoming, lingerTimeoutMs, () => outgoing.end());
+      linger(isFollowed ? socket : incoming, lingerTimeoutMs, () => outgoing.end());
     } else {
       outgoing.end();
     }
@@ -298,44 +300,113 @@ export class Connection {
     // By default, Node waits for a slow reader without end.
     socket.setTimeout(slowReaderTimeoutMs);
     if (outgoing.socket === null) return;
-    this.#shared.sending += 1;
-    outgoing.once('close', () => (this.#shared.sending -= 1));
+    this.#shared.beginSending();
+    outgoing.once('close', this.#shared.endSending);
   }
 
-  async #stream(
-    exchange: Exchange,
-    body: StreamedBody,
-    { status, isEndless = false }: Reply,
-  ): Promise<void> {
-    const { outgoing, signal, method } = exchange;
-    const socket = this.#socket;
+  /**
+   * Streams a reply. Its first piece is counted before anything is sent, so that it can still
+   * be refused.
+   */
+  async #stream(exchange: Exchange, body: StreamedBody, reply: Reply): Promise<void> {
     const shared = this.#shared;
-    const { lingerTimeoutMs, slowReaderTimeoutMs } = shared.options.limits;
+    const pieces = body[Symbol.asyncIterator]();
+    const holding = this.#hold(exchange, sliceLength);
+    shared.beginSending();
+    try {
+      const first = holding && (await pieces.next());
+      if (first === undefined || holding?.resize(bytesOfPiece(first)) !== true)
+        return this.#refuse(exchange);
+      if (this.#writeHead(exchange, reply, undefined))
+        await this.#sendPieces(exchange, reply, { first, pieces, holding });
+    } catch (error) {
+      this.#send(exchange, problemOf(error, exchange, shared.options));
+    } finally {
+      shared.endSending();
+      holding?.release();
+      // The generator's own end gives back what it holds.
+      void pieces.return?.();
+    }
+  }
+
+  async #sendPieces(exchange: Exchange, reply: Reply, stream: Stream): Promise<void> {
+    const { outgoing, signal } = exchange;
+    const { isEndless = false, status } = reply;
+    const socket = this.#socket;
+    const { options } = this.#shared;
+    const { lingerTimeoutMs, slowReaderTimeoutMs } = options.limits;
     let bytes = 0;
+    const finish = (): void => {
+      if (this.#state === 'answering') this.#state = 'ready';
+    };
     async function* counted(): AsyncGenerator<string> {
-      for await (const chunk of body) {
-        if (method === 'HEAD') return;
-        bytes += Buffer.byteLength(chunk);
-        yield chunk;
-        if (isEndless && socket.readableEnded) return;
+      for await (const slice of slicesOf(stream, isEndless)) {
+        bytes += Buffer.byteLength(slice);
+        yield slice;
+        if (isEndless && socket.readableEnded) break;
       }
+      finish();
     }
     // A caller that has gone away looks like one that closed its half, until two writes
     // have failed.
     const leave = (): void => exchange.abandon();
     if (isEndless) socket.once('end', leave);
-    shared.sending += 1;
     socket.setTimeout(slowReaderTimeoutMs);
     // A failure breaks the connection, which is the only way to say that the content is
     // incomplete.
     await pipeline(counted, outgoing, { signal }).catch((error: unknown) => {
-      if (!signal.aborted) shared.options.onError?.(error, exchange);
+      if (!signal.aborted && error !== overloaded) options.onError?.(error, exchange);
     });
-    shared.sending -= 1;
     socket.off('end', leave);
     exchange.report(status, bytes);
     // If the server began to drain during the stream, the reply did not announce "close".
-    const isLast = this.#isClosing || shared.isDraining;
-    if (isLast && this.#latest === exchange) endSocket(socket, lingerTimeoutMs);
+    const isLast = this.#state === 'closing' || this.#shared.isDraining;
+    if (!isLast || this.#latest !== exchange) return;
+    this.#state = 'closed';
+    endSocket(socket, lingerTimeoutMs);
   }
+}
+
+/** A stream of which the first piece has been made. */
+interface Stream {
+  readonly first: IteratorResult<string>;
+  readonly pieces: AsyncIterator<string>;
+  /** Holds what the last piece takes, also while the next one is made. */
+  readonly holding: Holding;
+}
+
+/**
+ * Yields the pieces of a stream in slices, so that the system copies one of them at a time.
+ * @throws `overloaded` if a piece is larger than those before, and there is no memory for it
+ */
+async function* slicesOf(
+  { first, pieces, holding }: Stream,
+  isEndless: boolean,
+): AsyncGenerator<string> {
+  for (let next = first; next.done !== true; next = await pieces.next()) {
+    const { value: piece } = next;
+    const bytes = bytesOfPiece(next);
+    if (bytes > holding.amount && !holding.resize(bytes)) throw overloaded;
+    for (let start = 0; start < piece.length;) {
+      let end = Math.min(start + sliceLength, piece.length);
+      // Both halves of a surrogate pair stay together.
+      if (end < piece.length && /[\ud800-\udbff]/.test(piece.charAt(end - 1))) end -= 1;
+      yield piece.slice(start, end);
+      start = end;
+    }
+    // The next piece may come in hours.
+    if (isEndless) holding.resize(sliceLength);
+  }
+}
+
+/** What a piece takes in memory: itself, a record in it, and a slice for the system. */
+function bytesOfPiece({ value, done = false }: IteratorResult<string>): number {
+  const text = done ? 0 : bytesInMemory(String(value), Buffer.byteLength(String(value)));
+  return sliceLength + 2 * text;
+}
+
+/** What V8 needs for a text of so many bytes in UTF-8, at most. Buffers belong to the server. */
+function bytesInMemory(content: string | Buffer | undefined, bytes: number): number {
+  if (typeof content !== 'string') return 0;
+  return content.length === bytes ? bytes : 2 * content.length;
 }

@@ -1,60 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { CairnError, invariant } from '../base/errors.ts';
-import { callerKey, type TrustedProxies } from '../base/network.ts';
-import type { Limits } from '../base/limits.ts';
-import type { Shares } from '../base/shares.ts';
-import type { YieldToEventLoop } from '../base/slices.ts';
-import type { Clock } from '../base/system.ts';
+import { Holding } from '../base/budget.ts';
+import { callerKey } from '../base/network.ts';
 import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead, type Head } from './head.ts';
-import type { Handle, ProblemReply, Reply, Request, RequestEntry } from './message.ts';
-import type { WaitingReplies } from './waiting-replies.ts';
-
-/** What an `HttpServer` answers requests with. */
-export interface HttpServerOptions {
-  readonly clock: Clock;
-  /** Creates request ids (`createRequestIds`). */
-  readonly nextId: () => string;
-  readonly proxies: TrustedProxies;
-  /** `Request.basePath`; empty if absent. */
-  readonly basePath?: string | undefined;
-  /** Origins of other sites whose pages may read replies (CORS); none if absent. */
-  readonly allowedOrigins?: ReadonlySet<string> | undefined;
-  readonly handle: Handle;
-  readonly problemReply: ProblemReply;
-  /** Called after each reply. */
-  readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
-  /**
-   * Called with each error that is not a `CairnError`, which is a bug. The caller is not
-   * told of it.
-   */
-  readonly onError?: ((error: unknown, request: Request) => void) | undefined;
-  /**
-   * Called once, with the address of a peer that sends `X-Forwarded-For` and is not
-   * trusted.
-   */
-  readonly onUntrustedProxy?: ((address: string) => void) | undefined;
-  /** Targets that are answered under any load, such as `/livez`. */
-  readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
-  /** Bounds that replace those of `limits`. */
-  readonly limits?: Partial<Limits> | undefined;
-}
-
-/** What the requests of a server share. */
-export interface Pools {
-  /** Requests that wait for a disk, a hash or the like, and not for their sender. */
-  readonly inFlight: Shares;
-  /** Bytes of bodies that are being received from signed-in users. */
-  readonly fromUsers: Shares;
-  /** Bytes of bodies that are being received from all other callers. */
-  readonly fromOthers: Shares;
-  /** Lets callers take turns with bodies that take milliseconds to read. */
-  readonly takeTurn: YieldToEventLoop;
-  /** Bytes of replies that wait for slow readers. */
-  readonly waiting: WaitingReplies;
-}
+import type { Reply, Request, RequestEntry } from './message.ts';
+import type { HttpServerOptions, Shared } from './server-options.ts';
 
 /** Created once, because turning requests away in an overload must be cheap. */
 export const overloaded = new CairnError(
@@ -99,8 +52,16 @@ export function bodyTooLarge(bytesMax: number): CairnError {
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
 const noBytes = Buffer.alloc(0);
 
+/** A request and its response, as Node passes them on. */
+export interface Arrival {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  /** Whether the caller waits for "100 Continue" before it sends its content. */
+  readonly awaitsContinue: boolean;
+}
+
 /** One request, its response of Node, and its entry in the log. */
-export class Exchange implements Request, RequestEntry {
+export class Exchange implements Arrival, Request, RequestEntry {
   id: string;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -118,28 +79,20 @@ export class Exchange implements Request, RequestEntry {
   bytes = 0;
   /** `undefined` until the head has been checked. */
   head: Head | undefined;
-  /** Whether the caller waits for "100 Continue" before it sends its content. */
   awaitsContinue: boolean;
   readonly #startedMs: number;
-  readonly #pools: Pools;
-  readonly #options: HttpServerOptions & { readonly limits: Limits };
+  readonly #shared: Shared;
   /** Whether the body is being received. */
   #isReceiving = false;
-  /** The key of the share in which this request counts as in flight. */
-  #enteredAs: string | undefined;
+  /** Its place among the requests in flight. */
+  #place: Holding | undefined;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
   #rejectBody: (reason: CairnError) => void = () => undefined;
   #controller: AbortController | undefined;
 
-  constructor(
-    pools: Pools,
-    options: HttpServerOptions & { readonly limits: Limits },
-    peer: Caller,
-    incoming: IncomingMessage,
-    outgoing: ServerResponse,
-    awaitsContinue: boolean,
-  ) {
+  constructor(shared: Shared, peer: Caller, { incoming, outgoing, awaitsContinue }: Arrival) {
+    const { options } = shared;
     this.id = options.nextId();
     this.incoming = incoming;
     this.outgoing = outgoing;
@@ -151,8 +104,7 @@ export class Exchange implements Request, RequestEntry {
     this.encrypted = peer.encrypted;
     this.awaitsContinue = awaitsContinue;
     this.#startedMs = options.clock.elapsed();
-    this.#pools = pools;
-    this.#options = options;
+    this.#shared = shared;
   }
 
   get caller(): string {
@@ -180,31 +132,28 @@ export class Exchange implements Request, RequestEntry {
   adoptForwarded(peer: Caller): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
-    const { address, encrypted } = resolveCaller(peer, this.fields, this.#options.proxies);
+    const { address, encrypted } = resolveCaller(peer, this.fields, this.#shared.options.proxies);
     this.address = address;
     this.encrypted = encrypted;
   }
 
   checkShare(): void {
-    const { inFlight } = this.#pools;
-    const { limits, alwaysServedTargets } = this.#options;
+    const { exchanges, options } = this.#shared;
     // No caller can have used up its share of so few.
-    if (inFlight.sum < limits.requestsInFlightPerCallerMax) return;
-    if (inFlight.hasRoom(this.caller, 1) || alwaysServedTargets?.has(this.target)) return;
+    if (exchanges.sum < options.limits.requestsInFlightPerCallerMax) return;
+    if (exchanges.hasRoom(this.caller, 1) || options.alwaysServedTargets?.has(this.target)) return;
     throw overloaded;
   }
 
   /** Counts the request as in flight, unless it still waits for its sender. */
   enter(): void {
-    if (this.#isReceiving || this.#enteredAs !== undefined) return;
-    const { caller } = this;
-    if (this.#pools.inFlight.take(caller, 1)) this.#enteredAs = caller;
+    if (!this.#isReceiving) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
   }
 
   /** Ends what `enter` began. */
   leave(): void {
-    if (this.#enteredAs !== undefined) this.#pools.inFlight.give(this.#enteredAs, 1);
-    this.#enteredAs = undefined;
+    this.#place?.release();
+    this.#place = undefined;
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {
@@ -232,12 +181,13 @@ export class Exchange implements Request, RequestEntry {
 
   /** Collects the chunks of the body in one buffer, which counts in the caller's share. */
   async #collect(contentLength: number, bytesMax: number): Promise<Buffer> {
-    const { incoming, userId } = this;
-    const memory = userId === undefined ? this.#pools.fromOthers : this.#pools.fromUsers;
-    const { uncountedBodyBytesMax } = this.#options.limits;
+    const { incoming, caller } = this;
+    const { memory, takeTurn, options } = this.#shared;
+    const { uncountedBodyBytesMax } = options.limits;
+    const refuse = (): void => this.#rejectBody(tooManyArrive);
+    const holding = new Holding(memory, caller, refuse);
     let body: Buffer = noBytes;
     let length = 0;
-    let counted = 0;
     const append = (chunk: Buffer): void => {
       const needed = length + chunk.length;
       if (needed > bytesMax) return this.#rejectBody(bodyTooLarge(bytesMax));
@@ -248,9 +198,7 @@ export class Exchange implements Request, RequestEntry {
         // One buffer that grows, because a list of one-byte chunks needs hundreds of
         // bytes for each.
         const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
-        const more = size > uncountedBodyBytesMax ? size - counted : 0;
-        if (more > 0 && !memory.take(this.caller, more)) return this.#rejectBody(tooManyArrive);
-        counted += more;
+        if (size > uncountedBodyBytesMax && !holding.resize(size)) return refuse();
         body = Buffer.concat([body], size);
       }
       if (body !== chunk) chunk.copy(body, length);
@@ -264,10 +212,10 @@ export class Exchange implements Request, RequestEntry {
           .once('end', resolve)
           .once('close', () => reject(callerLeft));
       });
-      if (counted > 0) await this.#pools.takeTurn(this.caller);
+      if (holding.amount > 0) await takeTurn(caller);
     } finally {
       incoming.off('data', append);
-      if (counted > 0) memory.give(this.caller, counted);
+      holding.release();
     }
     return body.subarray(0, length);
   }
@@ -284,7 +232,7 @@ export class Exchange implements Request, RequestEntry {
 
   /** Completes the entry, and reports it. */
   report(status: number, bytes: number): void {
-    const { clock, onAnswered } = this.#options;
+    const { clock, onAnswered } = this.#shared.options;
     this.status = status;
     this.bytes = bytes;
     this.durationMs = clock.elapsed() - this.#startedMs;

@@ -1,9 +1,10 @@
 import { callerKey } from '../base/network.ts';
 import { corsFields } from './cors.ts';
-import { bodyTooLarge, problemOf, type HttpServerOptions } from './exchange.ts';
+import { bodyTooLarge, problemOf } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
 import type { Reply, Request, StreamedBody } from './message.ts';
+import type { HttpServerOptions } from './server-options.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {

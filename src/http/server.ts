@@ -2,17 +2,16 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { Server as TcpServer, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 
+import { Budget, type Holding } from '../base/budget.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
+import { oldGenerationBytes } from '../base/heap.ts';
 import { limits, type Limits } from '../base/limits.ts';
 import { networkOf, plainAddress, siteOfCaller } from '../base/network.ts';
-import { Shares } from '../base/shares.ts';
-import { createSlices } from '../base/slices.ts';
-import { Connection, type Shared } from './connection.ts';
-import type { HttpServerOptions, Pools } from './exchange.ts';
+import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
+import { Connection } from './connection.ts';
 import { Pace } from './pace.ts';
-import { WaitingReplies } from './waiting-replies.ts';
+import type { HttpServerOptions, Shared } from './server-options.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
@@ -35,35 +34,37 @@ export interface ListenOptions {
  */
 export class HttpServer implements Shared {
   readonly options: HttpServerOptions & { readonly limits: Limits };
-  readonly pools: Pools;
+  readonly exchanges: Budget;
+  readonly memory: Budget;
+  readonly takeTurn: YieldToEventLoop;
   unanswered = 0;
+  /** Replies that are being streamed, or that the system has not accepted yet. */
   sending = 0;
   readonly overloads: Pace;
   connections = 0;
   /** Connections closed at once because a limit was reached. */
   refused = 0;
   isDraining = false;
-  readonly holding: Connection[] = [];
+  readonly gathered: Connection[] = [];
   readonly #servers: (Server | HttpsServer)[] = [];
   /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
   readonly #sockets = new Set<Socket>();
-  readonly #perNetwork: Shares;
+  readonly #perNetwork: Budget;
   readonly #connectionOf = new WeakMap<Socket, Connection>();
   #hasReportedProxy = false;
   #idleClosedMs = -Infinity;
+  /** Called when no reply is being sent any more. */
+  #onSent = (): void => undefined;
 
   constructor(options: HttpServerOptions) {
     const bounds = { ...limits, ...options.limits };
-    const { arrivingBytesMax, arrivingBytesPerCallerMax } = bounds;
+    const { requestsInFlightMax, requestsInFlightPerCallerMax, connectionsPerAddressMax } = bounds;
+    const { memoryMax = oldGenerationBytes() * bounds.waitingHeapShareMax } = options;
     this.options = { ...options, limits: bounds };
-    this.pools = {
-      inFlight: new Shares(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax),
-      fromUsers: new Shares((arrivingBytesMax * 3) / 4, arrivingBytesPerCallerMax),
-      fromOthers: new Shares(arrivingBytesMax / 4, arrivingBytesPerCallerMax),
-      takeTurn: createSlices(options.clock),
-      waiting: new WaitingReplies(bounds.waitingBytesMax, bounds.waitingBytesPerCallerMax),
-    };
-    this.#perNetwork = new Shares(Infinity, bounds.connectionsPerAddressMax);
+    this.exchanges = new Budget(requestsInFlightMax, requestsInFlightPerCallerMax);
+    this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);
+    this.takeTurn = createSlices(options.clock);
+    this.#perNetwork = new Budget(Infinity, connectionsPerAddressMax);
     this.overloads = new Pace(options.clock, bounds.overloadsPerSecondMax);
   }
 
@@ -98,7 +99,7 @@ export class HttpServer implements Shared {
     incoming: IncomingMessage,
     outgoing: ServerResponse,
     awaitsContinue = false,
-  ): void => this.#connection(incoming.socket).receive(incoming, outgoing, awaitsContinue);
+  ): void => this.#connection(incoming.socket).receive({ incoming, outgoing, awaitsContinue });
 
   /**
    * Uses another certificate for new connections. Open ones keep theirs.
@@ -135,9 +136,8 @@ export class HttpServer implements Shared {
       cutOff = this.#sockets.size;
       for (const socket of this.#sockets) socket.destroy();
     }, timeoutMs);
-    while (this.#sockets.size > 0 && this.sending > 0 && cutOff === undefined) {
-      await delay(sendingPollMs);
-    }
+    const sent = new Promise<void>((resolve) => (this.#onSent = resolve));
+    if (this.sending > 0) await Promise.race([sent, ...closed]);
     // Closes idle connections, and ends Node's timeouts of slow ones.
     for (const server of this.#servers) server.close();
     await Promise.all(closed);
@@ -145,10 +145,19 @@ export class HttpServer implements Shared {
     return cutOff ?? 0;
   }
 
-  reportProxy(address: string): void {
+  beginSending(): void {
+    this.sending += 1;
+  }
+
+  readonly endSending = (): void => {
+    this.sending -= 1;
+    if (this.sending === 0) this.#onSent();
+  };
+
+  readonly reportProxy = (address: string): void => {
     if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
     this.#hasReportedProxy = true;
-  }
+  };
 
   /** The connection of a socket, which may belong to a server of the embedder. */
   #connection(socket: Socket): Connection {
@@ -168,8 +177,9 @@ export class HttpServer implements Shared {
       return;
     }
     const address = plainAddress(socket.remoteAddress ?? '');
-    const network = this.options.proxies(address) ? undefined : networkOf(address);
-    if (network !== undefined && !this.#admits(network)) {
+    const isProxy = this.options.proxies(address);
+    const place = isProxy ? undefined : this.#placeOf(networkOf(address));
+    if (!isProxy && place === undefined) {
       this.refused += 1;
       socket.destroy();
       return;
@@ -179,15 +189,15 @@ export class HttpServer implements Shared {
     socket.once('close', () => {
       this.connections -= 1;
       this.#sockets.delete(socket);
-      if (network !== undefined) this.#perNetwork.give(network, 1);
+      place?.release();
     });
   }
 
   /** Takes a connection out of a network's share. A site with many networks has half of all. */
-  #admits(network: string): boolean {
+  #placeOf(network: string): Holding | undefined {
     const site = siteOfCaller(network);
     const siteMax = site === network ? Infinity : this.options.limits.connectionsMax / 2;
-    return this.#perNetwork.heldBy(site) < siteMax && this.#perNetwork.take(network, 1);
+    return this.#perNetwork.heldBy(site) < siteMax ? this.#perNetwork.take(network, 1) : undefined;
   }
 
   /**
@@ -224,9 +234,6 @@ export class HttpServer implements Shared {
 }
 
 const tlsVersionMin = 'TLSv1.2';
-
-/** How often a draining server checks whether slow readers have their replies. */
-const sendingPollMs = 10;
 
 /** How often, at most, idle connections are closed to make room for others. */
 const idleClosingMs = 1000;

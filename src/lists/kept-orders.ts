@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.ts';
-import type { YieldToEventLoop } from '../base/slices.ts';
+import type { YieldToEventLoop } from '../base/turns.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
 import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';

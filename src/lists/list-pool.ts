@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { Shares } from '../base/shares.ts';
-import { createSlices, type YieldToEventLoop } from '../base/slices.ts';
+import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Clock } from '../base/system.ts';
 import { KeptOrders } from './kept-orders.ts';
 

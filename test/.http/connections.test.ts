@@ -10,7 +10,8 @@ import { runInNewContext } from 'node:vm';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { parseTrustedProxies } from '../../src/base/network.ts';
-import { Exchange, type HttpServerOptions } from '../../src/http/exchange.ts';
+import { Exchange } from '../../src/http/exchange.ts';
+import type { HttpServerOptions } from '../../src/http/server-options.ts';
 import { HttpServer } from '../../src/http/server.ts';
 import { inject } from '../../src/http/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
@@ -363,8 +364,8 @@ test('replies do not pile up for a caller that reads nothing', async (context) =
   };
   for (const gatheringConnectionsMin of [0, 8]) {
     handled = 0;
-    const limits = { gatheringConnectionsMin, piledBytesMax: 8 * 4 * 1024 * 1024, slowReaderTimeoutMs: 300 };
-    const listener = await start(context, limits, { 'GET /big': big });
+    const limits = { gatheringConnectionsMin, slowReaderTimeoutMs: 300 };
+    const listener = await start(context, limits, { 'GET /big': big }, { memoryMax: 32 * 1024 * 1024 });
     const client = new RawClient(listener.port);
     client.socket.pause();
     client.send(`GET /big ${host}\r\n`.repeat(60));
@@ -396,7 +397,9 @@ test('a caller that pipelines small requests and reads nothing is cut off in tim
 
 test('a connection with too many requests behind an unfinished reply is cut', async (context) => {
   const { wait, open } = gatedHandler();
-  const listener = await start(context, { piledBytesMax: 8 * 200 * 2048, lingerTimeoutMs: 20 }, { 'GET /wait': wait });
+  // A caller has a share of 330 ignored requests.
+  const more = { memoryMax: 4 * 330 * 2048 };
+  const listener = await start(context, { lingerTimeoutMs: 20 }, { 'GET /wait': wait }, more);
   const pipeline = (count: number): RawClient =>
     new RawClient(listener.port).send(`GET /wait ${host}\r\n${get.repeat(count)}`);
   const first = pipeline(120);
@@ -473,7 +476,7 @@ test('a caller that leaves before its reply is ready leaves no state behind', as
   open();
   await delay(20);
   assert.equal(listener.server.unanswered, 0);
-  assert.equal(listener.server.pools.fromOthers.sum, 0);
+  assert.equal(listener.server.memory.sum, 0);
 });
 
 test('after "Connection: close" from either side nothing more is handled', async (context) => {
@@ -569,8 +572,8 @@ test('content in tiny chunks is put together, in memory of its own size', async 
   while (listener.server.unanswered === 0) await delay(2);
   const before = heapBytes();
   client.send([...content].map((digit) => `1\r\n${digit}\r\n`).join(''));
-  const { fromOthers } = listener.server.pools;
-  await until(() => fromOthers.sum >= content.length, 'the chunks do not arrive');
+  const { memory } = listener.server;
+  await until(() => memory.sum >= content.length, 'the chunks do not arrive');
   assert.ok(heapBytes() - before < 5 * 1024 * 1024, 'each chunk of one byte used to take 200');
   client.send('5\r\nabcde\r\n0\r\n\r\n');
   assert.equal((await client.reply()).body, `${content}abcde`);
@@ -759,7 +762,7 @@ test('a caller has a share of the requests in flight, and others are answered be
   const routes = { 'GET /wait': known, 'POST /wait': known };
   const limits = { requestsInFlightMax: 8, requestsInFlightPerCallerMax: 3 };
   const listener = await start(context, limits, routes);
-  const { inFlight } = listener.server.pools;
+  const { exchanges: inFlight } = listener.server;
   const ask = (user: number): RawClient => new RawClient(listener.port).send(`GET /wait?${user} ${host}\r\n`);
   const begin = (user: number): RawClient =>
     new RawClient(listener.port).send(`POST /wait?${user} ${host}Content-Length: 2\r\n\r\na`);
@@ -807,16 +810,17 @@ test('replies that wait for slow readers count in the share of their caller', as
     await body.next();
     return { ...text(''), body };
   };
-  const limits = { waitingBytesMax: 16 * 1024 * 1024, waitingBytesPerCallerMax: 2 * size };
-  const listener = await start(context, limits, { 'GET /big': big, 'GET /stream': stream });
-  const { waiting } = listener.server.pools;
+  // Each reply is there as a text and as its bytes, and a caller's share is a quarter.
+  const routes = { 'GET /big': big, 'GET /stream': stream };
+  const listener = await start(context, {}, routes, { memoryMax: 4 * 2 * 2 * size });
+  const { memory: waiting } = listener.server;
   const slow = (target: string): RawClient => {
     const client = new RawClient(listener.port);
     client.socket.pause();
     return client.send(`GET ${target} ${host}\r\n`);
   };
   const held = [slow('/big?1'), slow('/big?1')];
-  await until(() => waiting.sum === 2 * size, 'they are not counted');
+  await until(() => waiting.sum === 4 * size, 'they are not counted');
   for (const target of ['/big?1', '/stream?1']) {
     const client = new RawClient(listener.port).send(`GET ${target} ${host}\r\n`);
     const reply = await client.reply();
@@ -826,7 +830,7 @@ test('replies that wait for slow readers count in the share of their caller', as
   assert.deepEqual(ended, ['stream'], 'a stream that is not sent gives back what it holds');
   await assertServes(listener);
   const other = slow('/stream?2');
-  await until(() => waiting.sum > 2 * size, 'others are refused');
+  await until(() => waiting.sum > 4 * size, 'others are refused');
   for (const client of [...held, other]) client.socket.destroy();
   await until(() => waiting.sum === 0, 'memory is not given back');
   const again = new RawClient(listener.port).send(`GET /big?1 ${host}\r\n`);
@@ -835,27 +839,81 @@ test('replies that wait for slow readers count in the share of their caller', as
   again.socket.destroy();
 });
 
+test('the pieces of a stream count before the next one is made, with the record in each', async (context) => {
+  const size = 1024 * 1024;
+  let made = 0;
+  async function* pages(): AsyncGenerator<string> {
+    for (let count = 0; count < 12; count += 1) {
+      made += 1;
+      yield 'z'.repeat(size);
+    }
+  }
+  const page: Handle = (request) => {
+    request.userId = Number(request.target.split('?')[1]);
+    return { ...text(''), body: pages() };
+  };
+  // A caller has a share of four streams: each piece, the record in it, and a slice of 64 KiB.
+  const more = { memoryMax: 4 * 4 * (2 * size + 65_536) };
+  const listener = await start(context, {}, { 'GET /page': page }, more);
+  const { memory } = listener.server;
+  const clients = Array.from({ length: 40 }, () => {
+    const client = new RawClient(listener.port);
+    client.socket.pause();
+    return client.send(`GET /page?1 ${host}\r\n`);
+  });
+  await until(() => listener.answered.length === 36, 'they are not refused');
+  assert.equal(memory.sum, 4 * (2 * size + 65_536));
+  assert.ok(made < 40 + 4 * 11, `${made} pieces`);
+  for (const { socket } of clients) socket.destroy();
+  await until(() => memory.sum === 0, 'memory is not given back');
+  const other = new RawClient(listener.port).send(`GET /page?1 ${host}\r\n`);
+  await until(() => other.unread.startsWith('HTTP/1.1 200'), 'its caller is refused');
+  other.socket.destroy();
+});
+
+test('a stream that fails before its first piece gets an answer, and pairs are not split', async (context) => {
+  async function* failing(): AsyncGenerator<string> {
+    throw new CairnError('draining', 'Cannot do it: the server stops');
+  }
+  // A piece of pairs behind one unit: each slice would end in the middle of one.
+  const pairs = `x${'😀'.repeat(100_000)}`;
+  async function* whole(): AsyncGenerator<string> {
+    yield pairs;
+  }
+  const routes: Record<string, Handle> = {
+    'GET /failing': () => ({ ...text(''), body: failing() }),
+    'GET /pairs': () => ({ ...text(''), body: whole() }),
+  };
+  const listener = await start(context, {}, routes);
+  const client = new RawClient(listener.port).send(`GET /failing ${host}\r\n`);
+  assert.equal((await client.reply()).status, 503);
+  const { body } = await client.send(`GET /pairs ${host}\r\n`).reply();
+  assert.equal(Buffer.from(body, 'latin1').toString(), pairs);
+  client.socket.destroy();
+});
+
 test('where others wait for all of the memory, the one with the most loses its oldest reply', async (context) => {
   const size = 4 * 1024 * 1024;
   const big: Handle = (request) => {
     request.userId = Number(request.target.split('?')[1]);
     return text('y'.repeat(size));
   };
-  const bounds = { waitingBytesMax: 4 * size, waitingBytesPerCallerMax: 2 * size };
-  const listener = await start(context, bounds, { 'GET /big': big });
-  const { waiting } = listener.server.pools;
+  // Each reply is there as a text and as its bytes.
+  const [bounds, more] = [{ waitingPerCallerShareMax: 1 / 2 }, { memoryMax: 8 * size }];
+  const listener = await start(context, bounds, { 'GET /big': big }, more);
+  const { memory: waiting } = listener.server;
   const held: RawClient[] = [];
   for (const user of [1, 1, 2, 3]) {
     const client = new RawClient(listener.port);
     client.socket.pause();
     held.push(client.send(`GET /big?${user} ${host}\r\n`));
-    await until(() => waiting.sum === held.length * size, 'it is not counted');
+    await until(() => waiting.sum === held.length * 2 * size, 'it is not counted');
   }
   const ask = (user: number): RawClient => new RawClient(listener.port).send(`GET /big?${user} ${host}\r\n`);
   const [again, other] = [ask(2), ask(4)];
   assert.equal((await again.reply()).status, 503);
   assert.equal((await other.reply()).body.length, size);
-  assert.equal(waiting.heldBy('user 1'), size);
+  assert.equal(waiting.heldBy('user 1'), 2 * size);
   held[0]?.socket.resume();
   await held[0]?.closed;
   assert.ok((held[0]?.unread.length ?? size) < size, 'the oldest is broken off');
@@ -894,8 +952,8 @@ test('large bodies are read one in a turn of the loop, however many have arrived
 });
 
 test('slow bodies do not count as requests in flight, and share a bound in bytes', async (context) => {
-  const limits = { requestsInFlightMax: 3, arrivingBytesMax: 800, uncountedBodyBytesMax: 0 };
-  const listener = await start(context, limits);
+  const limits = { requestsInFlightMax: 3, uncountedBodyBytesMax: 0 };
+  const listener = await start(context, limits, {}, { memoryMax: 400 });
   const begin = (bytes: number): RawClient =>
     new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 90\r\n\r\n${'x'.repeat(bytes)}`);
   const slow = Array.from({ length: 5 }, () => begin(1));
@@ -917,7 +975,7 @@ test('a slow body does not count as in flight either where something was waited 
     return text(String(await request.receiveBody(1000)));
   };
   const { server, port } = await start(context, {}, { 'POST /confirmed': confirmed });
-  const { inFlight } = server.pools;
+  const { exchanges: inFlight } = server;
   const client = new RawClient(port).send(`POST /confirmed ${host}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n`);
   await until(() => inFlight.sum === 1, 'it waits for the gate');
   open();
@@ -940,20 +998,18 @@ function beginUploads({ port }: Listener, count: number, target: string, fields 
   return Array.from({ length: count }, () => new RawClient(port).send(head + 'x'.repeat(65_535)));
 }
 
-test('a caller has a share of the memory for bodies, and callers who have not signed in a quarter', async (t) => {
-  const limits = { arrivingBytesMax: 32 * 65_536, arrivingBytesPerCallerMax: 4 * 65_536 };
+test('a caller has a share of the memory for bodies, and callers who have not signed in half of it', async (t) => {
   const proxies = parseTrustedProxies(['127.0.0.1']);
-  const listener = await start(t, limits, { 'POST /{name}': upload }, { proxies });
+  const listener = await start(t, {}, { 'POST /{name}': upload }, { proxies, memoryMax: 16 * 65_536 });
   const from = (address: string): string => `X-Forwarded-For: ${address}\r\n`;
-  const { server, server: { pools } } = listener;
+  const { server, server: { memory } } = listener;
   const held = [
     ...beginUploads(listener, 6, '/login', from('192.0.2.1')),
     ...beginUploads(listener, 6, '/login', from('192.0.2.2')),
     ...beginUploads(listener, 6, '/items?7'),
   ];
-  await until(() => server.unanswered === 10, 'eight of the eighteen bodies are not refused');
-  assert.equal(pools.fromOthers.sum, 6 * 65_536, 'two networks share most of the quarter');
-  assert.equal(pools.fromUsers.sum, 4 * 65_536, 'a user has a share of the rest');
+  await until(() => server.unanswered === 12, 'six of the eighteen bodies are not refused');
+  for (const caller of ['192.0.2.1', '192.0.2.2', 'user 7']) assert.equal(memory.heldBy(caller), 4 * 65_536, caller);
 
   const [refused] = beginUploads(listener, 1, '/login', from('192.0.2.2'));
   assert.deepEqual((await refused?.reply())?.status, 503);
@@ -962,12 +1018,13 @@ test('a caller has a share of the memory for bodies, and callers who have not si
     ...beginUploads(listener, 1, '/items?8'),
   ];
   for (const client of served) assert.equal((await client.send('x').reply()).body, '65536');
+  assert.equal(memory.heldBy('192.0.2.1'), 3 * 65_536, 'a newcomer takes it from the network with the most');
   const small = `POST /login ${host}${from('192.0.2.1')}Content-Length: 4096\r\n\r\n${'x'.repeat(4096)}`;
   const signIn = new RawClient(listener.port).send(small);
   assert.equal((await signIn.reply()).body, '4096', 'a small body is always received');
 
   for (const client of [...held, refused, ...served, signIn]) client?.socket.destroy();
-  const left = (): number => server.unanswered + pools.fromOthers.sum + pools.fromUsers.sum;
+  const left = (): number => server.unanswered + memory.sum;
   await until(() => left() === 0, 'memory is not given back');
 });
 

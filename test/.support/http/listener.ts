@@ -1,7 +1,7 @@
 import { problemReply } from '../../../src/api/replies.ts';
 import { CairnError } from '../../../src/base/errors.ts';
 import { systemClock } from '../../../src/base/system.ts';
-import type { HttpServerOptions } from '../../../src/http/exchange.ts';
+import type { HttpServerOptions } from '../../../src/http/server-options.ts';
 import { apiFields, type Handle, type Reply, type RequestEntry } from '../../../src/http/message.ts';
 import { createRequestIds } from '../../../src/http/request-ids.ts';
 import { Router } from '../../../src/http/router.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { createSlices } from '../../src/base/slices.ts';
+import { createSlices } from '../../src/base/turns.ts';
 
 /** A clock that a test sets. */
 function handClock(): { elapsed: () => number; now: () => number; pass: (ms: number) => void } {

@@ -1,0 +1,143 @@
+import { isStranger, siteOfCaller } from './network.ts';
+
+/** What one request, reply, stream or connection holds of a budget. */
+export class Holding {
+  readonly caller: string;
+  /** Breaks off what holds the amount. Absent: it cannot be broken off. */
+  readonly breakOff: (() => void) | undefined;
+  amount = 0;
+  readonly #budget: Budget;
+
+  constructor(budget: Budget, caller: string, breakOff: (() => void) | undefined) {
+    this.#budget = budget;
+    this.caller = caller;
+    this.breakOff = breakOff;
+  }
+
+  /** Holds another amount. Returns false, and changes nothing, if there is no room for it. */
+  resize(amount: number): boolean {
+    return this.#budget.resize(this, amount);
+  }
+
+  /** Gives all of it back. Further calls do nothing. */
+  release(): void {
+    this.#budget.resize(this, 0);
+  }
+}
+
+/**
+ * A bounded amount, such as memory, that callers hold parts of.
+ *
+ * - A caller holds at most its share, unless it is a single holding, such as one large record.
+ * - A caller takes at most as much as then remains, so that a few callers with full shares leave
+ *   something to the next ones. Neither does a site, which may have thousands of networks that
+ *   are callers of their own.
+ * - Callers that have not signed in hold at most half of all, since anybody can have many
+ *   addresses; a single holding may be larger, too.
+ * - Where there is no room for a caller within its share, the site that holds the most loses its
+ *   oldest holding, as long as it still holds no less than the caller: slow readers could keep
+ *   theirs for hours.
+ */
+export class Budget {
+  readonly #total: number;
+  readonly #perCaller: number;
+  /** By caller, and by site where that is not the caller itself. */
+  readonly #held = new Map<string, number>();
+  /** What can be broken off, by site, the oldest first. */
+  readonly #breakable = new Map<string, Set<Holding>>();
+  #sum = 0;
+  #heldByStrangers = 0;
+
+  constructor(total: number, perCaller: number) {
+    this.#total = total;
+    this.#perCaller = perCaller;
+  }
+
+  /** The amount that all callers hold. */
+  get sum(): number {
+    return this.#sum;
+  }
+
+  /** The amount that a caller or a site holds. */
+  heldBy(caller: string): number {
+    return this.#held.get(caller) ?? 0;
+  }
+
+  /** Whether a caller could take an amount, without breaking anything off. */
+  hasRoom(caller: string, amount: number): boolean {
+    return this.#isInShare(caller, amount, 0) && this.#isLeft(caller, amount, 0);
+  }
+
+  /** Takes an amount for a caller. Returns `undefined` if there is no room. */
+  take(caller: string, amount: number, breakOff?: () => void): Holding | undefined {
+    const holding = new Holding(this, caller, breakOff);
+    return this.resize(holding, amount) ? holding : undefined;
+  }
+
+  /** `Holding.resize`. */
+  resize(holding: Holding, amount: number): boolean {
+    const { caller } = holding;
+    const more = amount - holding.amount;
+    const own = holding.amount;
+    if (more > 0 && !this.#isInShare(caller, more, own)) return false;
+    while (more > 0 && !this.#isLeft(caller, more, own))
+      if (!this.#makeRoom(caller, more)) return false;
+    holding.amount = amount;
+    this.#sum += more;
+    if (isStranger(caller)) this.#heldByStrangers += more;
+    this.#add(caller, more);
+    const site = siteOfCaller(caller);
+    if (site !== caller) this.#add(site, more);
+    if (holding.breakOff !== undefined) this.#note(holding, site);
+    return true;
+  }
+
+  /** Whether a caller that has `own` in a holding may have more in it. */
+  #isInShare(caller: string, more: number, own: number): boolean {
+    const held = this.heldBy(caller);
+    return held === own || held + more <= this.#perCaller;
+  }
+
+  #isLeft(caller: string, more: number, own: number): boolean {
+    if (isStranger(caller) && this.#isBeyondHalf(more, own)) return false;
+    return this.heldBy(siteOfCaller(caller)) - own + more <= this.#total - this.#sum;
+  }
+
+  #isBeyondHalf(more: number, own: number): boolean {
+    const strangers = this.#heldByStrangers;
+    return strangers > own && strangers + more > this.#total / 2;
+  }
+
+  #add(key: string, amount: number): void {
+    const held = this.heldBy(key) + amount;
+    if (held > 0) this.#held.set(key, held);
+    else this.#held.delete(key);
+  }
+
+  /** Notes whether there is something to break off. */
+  #note(holding: Holding, site: string): void {
+    const own = this.#breakable.get(site) ?? new Set<Holding>();
+    if (holding.amount > 0) this.#breakable.set(site, own.add(holding));
+    else if (own.delete(holding) && own.size === 0) this.#breakable.delete(site);
+  }
+
+  /**
+   * Breaks off the oldest holding of the site that holds the most, unless that is hardly more.
+   * If strangers have their half, only one of theirs makes room for another.
+   */
+  #makeRoom(caller: string, amount: number): boolean {
+    const own = siteOfCaller(caller);
+    const isOfStrangers = isStranger(caller) && this.#isBeyondHalf(amount, 0);
+    let most = own;
+    for (const site of this.#breakable.keys()) {
+      const canHelp = !isOfStrangers || isStranger(site);
+      if (canHelp && this.heldBy(site) > this.heldBy(most)) most = site;
+    }
+    const [oldest] = this.#breakable.get(most) ?? [];
+    if (oldest === undefined) return false;
+    if (this.heldBy(most) - oldest.amount < this.heldBy(own) + amount) return false;
+    oldest.release();
+    oldest.breakOff?.();
+    return true;
+  }
+}

@@ -1,0 +1,73 @@
+import { limits } from './limits.ts';
+import type { Clock } from './system.ts';
+
+/**
+ * Tasks that wait for their turn. Callers take turns, however many tasks each of them has, and
+ * a caller's own tasks keep their order.
+ */
+export class Turns<T> {
+  /** The tasks of each caller, the caller whose turn is next first. */
+  readonly #queues = new Map<string, T[]>();
+  #size = 0;
+
+  /** The number of tasks that wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  add(caller: string, task: T): void {
+    const own = this.#queues.get(caller) ?? [];
+    if (own.push(task) === 1) this.#queues.set(caller, own);
+    this.#size += 1;
+  }
+
+  /** Removes the next task; `undefined` if none waits. Its caller is then the last. */
+  next(): T | undefined {
+    const [first] = this.#queues;
+    if (first === undefined) return undefined;
+    const [caller, tasks] = first;
+    const task = tasks.shift();
+    this.#size -= 1;
+    this.#queues.delete(caller);
+    if (tasks.length > 0) this.#queues.set(caller, tasks);
+    return task;
+  }
+
+  /** Removes a task that no longer waits for its turn. */
+  remove(caller: string, task: T): void {
+    const own = this.#queues.get(caller) ?? [];
+    const index = own.indexOf(task);
+    if (index === -1) return;
+    own.splice(index, 1);
+    this.#size -= 1;
+    if (own.length === 0) this.#queues.delete(caller);
+  }
+}
+
+/**
+ * Resolves at once within the current slice of time, and otherwise in a later turn of the
+ * event loop. Callers take turns.
+ */
+export type YieldToEventLoop = (caller?: string) => Promise<void>;
+
+/**
+ * Shares the event loop between long tasks and all other work. A long task calls the
+ * returned function every few tens of microseconds. Each turn of the loop has one slice
+ * for all tasks.
+ */
+export function createSlices(clock: Clock): YieldToEventLoop {
+  const waiting = new Turns<() => void>();
+  let startedAt = -Infinity;
+  const startNext = (): void => {
+    startedAt = clock.elapsed();
+    waiting.next()?.();
+    if (waiting.size > 0) setImmediate(startNext);
+  };
+  return async function yieldToEventLoop(caller = '') {
+    if (clock.elapsed() - startedAt < limits.sliceMs) return;
+    await new Promise<void>((resolve) => {
+      if (waiting.size === 0) setImmediate(startNext);
+      waiting.add(caller, resolve);
+    });
+  };
+}
