@@ -27,14 +27,15 @@ import { representationWriter } from '../schema/record.ts';
 import { logError } from '../log/log.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { openStore, type OpenStore } from '../store/open-store.ts';
+import { openStore } from '../store/open-store.ts';
+import type { Writer } from '../store/writer.ts';
 import type { CompleteOptions } from './options.ts';
 import type { SharedPlace } from './shared-place.ts';
 
 /** The store with every collection registered, and the services that work on it. */
 export interface Data {
   readonly keys: Keys;
-  readonly store: OpenStore;
+  readonly store: Writer;
   readonly writes: Writes;
   readonly records: AccountRecords;
   readonly users: Users;

@@ -9,7 +9,7 @@ import { OptionError, options } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
-import type { OpenStore } from '../store/open-store.ts';
+import type { Writer } from '../store/writer.ts';
 import type { StoreDamageError } from '../store/format/damage.ts';
 import {
   checkStore,
@@ -261,7 +261,7 @@ export function undeclared(collections: Counts, tables: TablesOf): string[] {
     );
 }
 
-type TablesOf = OpenStore['freshTables'];
+type TablesOf = Writer['freshTables'];
 type Counts = Inspection['collections'];
 
 function operandOf({ operands: [operand = ''] }: Call): string {

@@ -1,15 +1,37 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
+import type { Files } from './disk/files.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
 import type { Heap } from './memory/heap.ts';
-import { countsOf, undo, type AnyTable, type TableChange } from './memory/table.ts';
+import {
+  countsOf,
+  isCollectionName,
+  Table,
+  undo,
+  type AnyTable,
+  type TableChange,
+} from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
-import type { RecordChange, Store, StoreStatus, Transaction } from './store.ts';
+import { holdsStore } from './recovery/write-store.ts';
+import type {
+  Collection,
+  RecordChange,
+  Store,
+  StoredRecord,
+  StoreStatus,
+  TableDefinition,
+  Transaction,
+} from './store.ts';
 
 export interface WriterOptions {
   readonly log: CommitLog;
-  readonly tables: ReadonlyMap<string, AnyTable>;
+  /** The collections. The log adds those that it has and that are not registered. */
+  readonly tables: Map<string, AnyTable>;
+  /** Where the log has its files; `undefined` where it has none. */
+  readonly files?: Files | undefined;
+  /** Whether other processes append to the log, too. */
+  readonly isShared?: boolean;
   readonly heap: Heap;
   readonly clock: Clock;
   /** Called once when nothing can be written any more. */
@@ -73,14 +95,14 @@ interface Batch extends Group {
 }
 
 /**
- * The single writer. Transactions wait in a queue. When the log is free, the writer runs
+ * The store, which is its single writer. Transactions wait in a queue. When the log is free, the writer runs
  * them in order, on the published records and the changes of the batch so far, and the log
  * appends the changes as one group. When the group is durable, the writer publishes the
  * changes and answers all callers of the batch. It answers refusals only then, too,
  * because a refusal may depend on an earlier transaction of the batch. So no decision
  * depends on changes that may still fail, and a batch can be dropped and run again.
  */
-export class Writer implements LogClient {
+export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
@@ -98,6 +120,10 @@ export class Writer implements LogClient {
   #refusal: CairnError | undefined;
   #passingRefusal: CairnError | undefined;
   #hasFailed = false;
+  /** The names of the collections that the program knows. */
+  readonly #registered = new Set<string>();
+  #isStarted = false;
+  #closed: Promise<void> | undefined;
   /** Known when the store has started. */
   #epoch: string | undefined;
   /** Sequence number of the last published commit, and what was published since the start. */
@@ -113,7 +139,6 @@ export class Writer implements LogClient {
     return this.#epoch;
   }
 
-  /** Sequence number of the last published commit. */
   get sequence(): number {
     return this.#published.sequence;
   }
@@ -122,11 +147,53 @@ export class Writer implements LogClient {
     return this.#hasFailed ? 'failed' : (this.#log.problem?.state ?? 'writable');
   }
 
-  /** Opens the log and publishes its content. */
+  get size(): number {
+    return countsOf(this.#options.tables).reduce((sum, { records }) => sum + records, 0);
+  }
+
+  /** The collections that have records and were not registered. They are only kept. */
+  get undeclared(): readonly string[] {
+    const counts = countsOf(this.#options.tables);
+    return counts
+      .filter(({ name, records }) => records > 0 && !this.#registered.has(name))
+      .map(({ name }) => name);
+  }
+
+  /** Makes the registered collections without records, for `checkStore` and `repairStore`. */
+  readonly freshTables = (): Map<string, AnyTable> =>
+    new Map(Array.from(this.#options.tables, ([name, table]) => [name, table.fresh()]));
+
+  /** Whether the directory holds a store, or parts of one, before the start. */
+  async exists(): Promise<boolean> {
+    const { files, tables } = this.#options;
+    return files !== undefined && holdsStore(files, tables);
+  }
+
+  collection<R extends StoredRecord>(definition: TableDefinition<R>): Collection<R> {
+    const { name } = definition;
+    const { tables } = this.#options;
+    invariant(!this.#isStarted, 'a collection is registered after the start');
+    invariant(isCollectionName(name), `"${name}" is not a name for a collection`);
+    invariant(!tables.has(name), `the collection ${name} is registered twice`);
+    const table = new Table(definition);
+    tables.set(name, table);
+    this.#registered.add(name);
+    return table;
+  }
+
   async start(): Promise<void> {
-    const { epoch, sequence } = await this.#log.open(this);
-    this.#published.sequence = sequence;
-    this.#epoch = epoch;
+    invariant(!this.#isStarted, 'the store is started twice');
+    this.#isStarted = true;
+    const { heap } = this.#options;
+    heap.start?.();
+    try {
+      const { epoch, sequence } = await this.#log.open(this);
+      this.#published.sequence = sequence;
+      this.#epoch = epoch;
+    } catch (error) {
+      heap.stop?.();
+      throw error;
+    }
   }
 
   write<T>(work: (transaction: Transaction) => T): Promise<T> {
@@ -145,19 +212,20 @@ export class Writer implements LogClient {
     });
   }
 
-  /**
-   * Calls `listener` with the changes of each group as it is published, in the order of
-   * the commits.
-   */
+  async confirm(): Promise<void> {
+    if (this.#options.isShared) await this.write(() => undefined);
+  }
+
   onPublished(listener: (changes: readonly RecordChange[]) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Refuses new writes, answers those that wait, and closes the log. */
-  async close(): Promise<void> {
-    if (this.#epoch === undefined) return;
-    this.#refusal ??= new CairnError('draining', 'Cannot write: the server is stopping');
-    await this.#log.close(this.#running ?? Promise.resolve());
+  checkpoint(): Promise<void> {
+    return this.#log.checkpoint();
+  }
+
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close());
   }
 
   status(): StoreStatus {
@@ -199,6 +267,13 @@ export class Writer implements LogClient {
     this.#refusal = new CairnError('store_failed', message);
     this.#rejectAll(this.#refusal, error);
     this.#options.onFailure(error);
+  }
+
+  async #close(): Promise<void> {
+    this.#options.heap.stop?.();
+    if (this.#epoch === undefined) return;
+    this.#refusal ??= new CairnError('draining', 'Cannot write: the server is stopping');
+    await this.#log.close(this.#running ?? Promise.resolve());
   }
 
   #schedule(): void {

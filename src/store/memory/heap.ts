@@ -5,6 +5,9 @@ import { limits } from '../../base/limits.ts';
 export interface Heap {
   /** Whether the records may take no more memory. */
   readonly isFull: boolean;
+  /** Begins and ends to measure, where it is measured. */
+  start?(): void;
+  stop?(): void;
 }
 
 /**

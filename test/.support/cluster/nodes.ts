@@ -4,7 +4,8 @@ import type { TestContext } from 'node:test';
 import { systemClock, systemRandom, type Clock } from '../../../src/base/system.ts';
 import { Etcd, type EtcdOptions } from '../../../src/options/cluster/etcd.ts';
 import { SharedLog, type SharedLogOptions } from '../../../src/options/cluster/shared-log.ts';
-import { openStore, type OpenStore } from '../../../src/store/open-store.ts';
+import { openStore } from '../../../src/store/open-store.ts';
+import type { Writer } from '../../../src/store/writer.ts';
 import type { AnyTable } from '../../../src/store/memory/table.ts';
 import type { Collection, StoredRecord } from '../../../src/store/store.ts';
 
@@ -24,7 +25,7 @@ export interface NodeOptions extends Partial<Omit<SharedLogOptions, 'etcd'>> {
 
 /** One node of a cluster: a store over the log in etcd, with a collection of things. */
 export interface Node {
-  readonly store: OpenStore;
+  readonly store: Writer;
   readonly things: Collection<Thing>;
   readonly notices: string[];
   /** The failures that ended it. */
@@ -104,7 +105,7 @@ export class SetClock implements Clock {
 }
 
 /** A figure of a node's log, which the metrics show as `cairn_cluster_…`. */
-export function figure(store: Pick<OpenStore, 'status'>, name: string): number {
+export function figure(store: Pick<Writer, 'status'>, name: string): number {
   const found = store.status().figures?.find(([, each]) => each === `cairn_cluster_${name}`);
   assert.ok(found !== undefined, name);
   return found[3];

@@ -94,7 +94,7 @@ export interface Blog {
 export function makeBlog(options: Partial<StoreOptions>): Blog {
   const [clock, machine] = [steppingClock(), machineWith()];
   const store = openStore({ random: seededRandom(1), machine, clock, ...options });
-  const { write } = store;
+  const write = store.write.bind(store);
   let watch: (transaction: TableTransaction) => void = () => undefined;
   store.write = (work) => {
     const onRun = watch;

@@ -2,7 +2,8 @@ import type { JsonObject } from '../../../src/base/json.ts';
 import type { Clock, Random } from '../../../src/base/system.ts';
 import type { Machine, ProcessIdentity } from '../../../src/store/disk/lock.ts';
 import { checkStore, repairStore, type OfflineOptions } from '../../../src/store/recovery/offline.ts';
-import { openStore, type OpenStore, type StoreOptions } from '../../../src/store/open-store.ts';
+import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
+import type { Writer } from '../../../src/store/writer.ts';
 import type { Collection, TableDefinition, StoredRecord } from '../../../src/store/store.ts';
 import type { Files } from '../../../src/store/disk/files.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
@@ -110,7 +111,7 @@ export function machineWith(
 }
 
 export interface Opened {
-  readonly store: OpenStore;
+  readonly store: Writer;
   readonly check: () => ReturnType<typeof checkStore>;
   readonly repairTo: (target: Files, credentials?: OfflineOptions['credentials']) => ReturnType<typeof repairStore>;
   readonly people: Collection<Person>;
