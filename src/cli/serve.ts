@@ -3,14 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
-import { load, parts } from '../app/parts.ts';
+import { load, parts, type Operations } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { clusterOptions, options } from '../config/options.ts';
 import { readConfig, unknownVariables, type Config } from '../config/read.ts';
-import type { OperationsListener } from '../app/operations.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { LogSink } from '../log/line-queue.ts';
 import { createLog, silentLog, type Format, type Log, type Observer } from '../log/log.ts';
@@ -78,7 +77,7 @@ async function endWith(
 
 interface Started {
   readonly app: Application;
-  readonly operations: OperationsListener | undefined;
+  readonly operations: Operations | undefined;
 }
 
 async function start(
@@ -95,9 +94,11 @@ async function start(
     ? (await import('../options/cluster/tools.ts')).openTools(cluster, secret)
     : passwordFileIn(directory);
   const observers: Observer[] = [passwordWatcher(place, () => app.users)];
-  const metrics =
-    opsPort === undefined ? undefined : new (await import('../log/metrics.ts')).Metrics();
-  if (metrics !== undefined) observers.push(metrics);
+  const operations =
+    opsPort === undefined
+      ? undefined
+      : new (await load(parts.operations, '--ops-port')).Operations();
+  if (operations !== undefined) observers.push(operations.observer);
   const app = await openApp(
     {
       ...config.settings,
@@ -119,14 +120,11 @@ async function start(
     loadMs: Math.round(systemClock.elapsed() - begin),
   });
   for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
-  let operations: OperationsListener | undefined;
   try {
     const boundPort = await app.listen({ port, host, tls });
-    if (metrics !== undefined) {
-      const { startOperations } = await import('../app/operations.ts');
-      operations = await startOperations({ app, metrics, log, directory }, opsPort ?? 0, opsHost);
-      const url = urlOf('http', opsHost, operations.port);
-      log.message('notice', `Operations are served at ${url}`);
+    if (operations !== undefined) {
+      const opened = await operations.listen({ app, log, directory }, opsPort ?? 0, opsHost);
+      log.message('notice', `Operations are served at ${urlOf('http', opsHost, opened)}`);
     }
     await app.begin();
     const url = urlOf(tls === undefined ? 'http' : 'https', host, boundPort);
@@ -154,7 +152,7 @@ function passwordWatcher(place: PasswordPlace, users: () => Users): Observer {
 
 /** @throws OptionError */
 async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
-  return tls && (await import('../config/certificate.ts')).readTls(...tls);
+  return tls && (await load(parts.tls, '--tls-cert')).readTls(...tls);
 }
 
 function openLog({ log, logLevel }: Config, format: Format | undefined, { err }: Terminal): Log {

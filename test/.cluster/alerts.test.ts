@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
-import { startOperations } from '../../src/app/operations.ts';
+import { startOperations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { Metrics } from '../../src/log/metrics.ts';
+import { Metrics } from '../../src/options/operations/metrics.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { noLeader, startEtcd, until } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';

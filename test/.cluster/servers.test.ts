@@ -3,14 +3,14 @@ import { test, type TestContext } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
 import { joinCluster } from '../../src/options/cluster/node.ts';
-import { startOperations } from '../../src/app/operations.ts';
+import { startOperations } from '../../src/options/operations/listener.ts';
 import { completeOptions, type AppOptions } from '../../src/app/options.ts';
 import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { Metrics } from '../../src/log/metrics.ts';
+import { Metrics } from '../../src/options/operations/metrics.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { noLeader, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';

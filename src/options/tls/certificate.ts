@@ -1,10 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { reasonOf } from '../base/errors.ts';
-import type { TlsTexts } from '../http/server.ts';
-import { errorCode } from '../store/disk/files.ts';
-import { OptionError } from './options.ts';
+import { reasonOf } from '../../base/errors.ts';
+import type { TlsTexts } from '../../http/server.ts';
+import { errorCode } from '../../store/disk/files.ts';
+import { OptionError } from '../../config/options.ts';
 
 /**
  * Reads a certificate and its key.

@@ -1,8 +1,8 @@
 import { METHODS } from 'node:http';
-import { auditEvents } from '../accounts/events.ts';
-import { systemClock } from '../base/system.ts';
-import type { RequestEntry } from '../http/message.ts';
-import type { Observer, SecurityEvent } from './log.ts';
+import { auditEvents } from '../../accounts/events.ts';
+import { systemClock } from '../../base/system.ts';
+import type { RequestEntry } from '../../http/message.ts';
+import type { Observer, SecurityEvent } from '../../log/log.ts';
 
 /**
  * One metric: type, name, help, and its samples or its only value. Without a value it is

@@ -1,29 +1,61 @@
 import { X509Certificate } from 'node:crypto';
 import { readdir, statfs } from 'node:fs';
 import { promisify } from 'node:util';
-import { problemReply } from '../api/replies.ts';
-import { CairnError } from '../base/errors.ts';
-import { isLoopback, parseTrustedProxies } from '../base/network.ts';
-import { systemClock, systemRandom } from '../base/system.ts';
-import { version } from '../base/version.ts';
-import { hostOf } from '../http/head.ts';
-import { apiFields, type Handle, type Reply } from '../http/message.ts';
-import { createRequestIds } from '../http/request-ids.ts';
-import { HttpServer } from '../http/server.ts';
-import type { Log } from '../log/log.ts';
-import { exposition, type Family, type Metrics, type Sample } from '../log/metrics.ts';
-import type { App } from './app.ts';
+import { problemReply } from '../../api/replies.ts';
+import { CairnError } from '../../base/errors.ts';
+import { isLoopback, parseTrustedProxies } from '../../base/network.ts';
+import { systemClock, systemRandom } from '../../base/system.ts';
+import { version } from '../../base/version.ts';
+import { hostOf } from '../../http/head.ts';
+import { apiFields, type Handle, type Reply } from '../../http/message.ts';
+import { createRequestIds } from '../../http/request-ids.ts';
+import { HttpServer } from '../../http/server.ts';
+import type { Log, Observer } from '../../log/log.ts';
+import { exposition, Metrics, type Family, type Sample } from './metrics.ts';
+import type { Store } from '../../store/store.ts';
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
 const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
 
-/** The sources of what the operations listener shows. */
+/** The server that is operated. */
 export interface Operated {
-  readonly app: App;
-  readonly metrics: Metrics;
-  readonly log: Log;
+  readonly app: {
+    readonly store: Pick<Store, 'status'>;
+    readonly certificate: string | undefined;
+    unready(): string | undefined;
+    load(): Readonly<
+      Record<'inFlight' | 'connections' | 'refused' | 'listeners' | 'dropped', number>
+    >;
+  };
+  readonly log: Pick<Log, 'dropped'>;
   /** The data directory. */
   readonly directory: string;
+}
+
+/** Metrics, and the operations listener that shows them. */
+export class Operations {
+  readonly #metrics = new Metrics();
+  #listener: OperationsListener | undefined;
+
+  /** Counts. */
+  get observer(): Observer {
+    return this.#metrics;
+  }
+
+  /** Listens, and returns the port. @throws the errors of binding */
+  async listen(operated: Operated, port: number, host: string): Promise<number> {
+    this.#listener = await startOperations({ ...operated, metrics: this.#metrics }, port, host);
+    return this.#listener.port;
+  }
+
+  async drain(): Promise<void> {
+    await this.#listener?.drain();
+  }
+}
+
+/** The sources of what the operations listener shows. */
+interface Sources extends Operated {
+  readonly metrics: Metrics;
 }
 
 /**
@@ -33,12 +65,12 @@ export interface Operated {
  * @throws the errors of binding
  */
 export async function startOperations(
-  operated: Operated,
+  sources: Sources,
   port: number,
   host: string,
 ): Promise<OperationsListener> {
   const server = new HttpServer({
-    handle: operationsHandle(operated, isLoopback(host)),
+    handle: operationsHandle(sources, isLoopback(host)),
     problemReply,
     proxies: parseTrustedProxies([]),
     clock: systemClock,
@@ -57,8 +89,8 @@ export interface OperationsListener {
   drain(timeoutMs?: number): Promise<number>;
 }
 
-function operationsHandle(operated: Operated, isLocal: boolean): Handle {
-  const { app } = operated;
+function operationsHandle(sources: Sources, isLocal: boolean): Handle {
+  const { app } = sources;
   const pages = new Map<string, () => Reply | Promise<Reply>>([
     ['/livez', () => textReply(200, 'live\n')],
     [
@@ -71,7 +103,7 @@ function operationsHandle(operated: Operated, isLocal: boolean): Handle {
     [
       '/metrics',
       async () => {
-        const page = exposition(await families(operated));
+        const page = exposition(await families(sources));
         return textReply(200, page, 'text/plain; version=0.0.4');
       },
     ],
@@ -105,7 +137,7 @@ function textReply(status: number, body: string, type = 'text/plain'): Reply {
   return { status, fields: [...fields, ...apiFields], body };
 }
 
-async function families({ app, metrics, log, directory }: Operated): Promise<Family[]> {
+async function families({ app, metrics, log, directory }: Sources): Promise<Family[]> {
   const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
   // A locked-down process may not list this, and other systems do not have it.
   const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
@@ -128,7 +160,7 @@ async function families({ app, metrics, log, directory }: Operated): Promise<Fam
   ];
 }
 
-function appFamilies(app: App): Family[] {
+function appFamilies(app: Operated['app']): Family[] {
   const { inFlight, connections, refused, listeners, dropped } = app.load();
   const { collections, state: current, figures = [], ...store } = app.store.status();
   const records = collections.map(({ name, records }): Sample => [
