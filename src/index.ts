@@ -4,7 +4,8 @@
  */
 /// <reference types="node" preserve="true" />
 export { createApp } from './app/app.ts';
-export type { App, Load } from './app/app.ts';
+export type { App } from './app/app.ts';
+export type { Load } from './log/operated.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { AppOptions } from './app/options.ts';
 export type { Unready } from './api/service-handlers.ts';

@@ -11,20 +11,21 @@ import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, parseTrustedProxies } from '../base/network.ts';
-import type { ChangeFeed, FeedStatus } from '../collections/change-feed.ts';
+import type { ChangeFeed } from '../collections/change-feed.ts';
 import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
 import { ListPool } from '../lists/list-pool.ts';
 import { logError, type Observer } from '../log/log.ts';
-import { Minutes } from '../log/minutes.ts';
+import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, openFeed, type Data } from './data.ts';
-import { endpointsOf, type Feature } from './endpoints.ts';
+import { endpointsOf } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
+import { loadFeatures, type CreateFeature } from './parts.ts';
 import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
 
 /**
@@ -65,15 +66,6 @@ export interface App {
   readonly certificate: string | undefined;
 }
 
-/** What an app is busy with. */
-export interface Load extends FeedStatus {
-  /** Requests that wait for a disk, a hash or the like. */
-  readonly inFlight: number;
-  readonly connections: number;
-  /** Connections refused so far because a limit was reached. */
-  readonly refused: number;
-}
-
 /**
  * Opens the store and puts the application together.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
@@ -106,7 +98,7 @@ export async function openApp(
   if (complete.collections.length > 0) {
     (await import('../collections/define.ts')).refuseContradictions(complete);
   }
-  const { openApiEndpoints } = await import('../features/openapi/openapi.ts');
+  const features = await loadFeatures(complete);
   const data = openData(complete, audit, place);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
@@ -118,7 +110,7 @@ export async function openApp(
   }
   try {
     await data.keys.load();
-    return new Application(data, complete, audit, observers, [openApiEndpoints], place);
+    return new Application(data, complete, audit, observers, features, place);
   } catch (error) {
     await data.store.close();
     throw error;
@@ -150,7 +142,7 @@ export class Application implements App {
     options: CompleteOptions,
     audit: Audit,
     observers: readonly Observer[],
-    features: readonly Feature[],
+    createFeatures: readonly CreateFeature[],
     place?: SharedPlace,
   ) {
     const { users, store } = data;
@@ -169,13 +161,13 @@ export class Application implements App {
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
-    const minutes = new Minutes(clock, () => store.size);
+    const features = createFeatures.map((create) => create({ settings, clock, store }));
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
       allowedOrigins,
       isShared: place !== undefined,
-      endpoints: endpointsOf(services, minutes, this.#lists, options, features),
+      endpoints: endpointsOf(services, this.#lists, options, features),
     });
     this.#pipeline = place?.onlyCurrent(pipeline, store) ?? pipeline;
     this.#server = new HttpServer({
@@ -193,7 +185,7 @@ export class Application implements App {
         log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
       onAnswered(entry) {
-        minutes.request(entry);
+        for (const feature of features) feature.onAnswered?.(entry);
         for (const observer of observers) observer.request(entry);
       },
     });

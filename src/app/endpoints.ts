@@ -1,25 +1,20 @@
 import { statfsSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
-import type { Endpoint, Route } from '../api/call.ts';
+import type { Endpoint } from '../api/call.ts';
 import { declaredCollection, usersCollection } from '../api/routes.ts';
 import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
 import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import type { Minutes } from '../log/minutes.ts';
 import type { Store } from '../store/store.ts';
-import { pageEndpoints } from '../web/assets.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
-
-/** Returns the endpoints of a feature. `others` are the routes of the server without features. */
-export type Feature = (others: readonly Route[], basePath: string) => readonly Endpoint[];
+import type { Feature } from './parts.ts';
 
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
   services: Data & Omit<Services, 'epoch' | 'status'>,
-  minutes: Minutes,
   listPool: ListPool,
   complete: CompleteOptions,
   features: readonly Feature[],
@@ -41,7 +36,7 @@ export function endpointsOf(
   const all: Services = {
     ...services,
     epoch: options.epoch,
-    status: statusOf(store, minutes, complete),
+    status: statusOf(store, features, complete),
   };
   const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),
@@ -54,22 +49,14 @@ export function endpointsOf(
     }),
     ...serviceEndpoints(all),
   ];
-  return [
-    ...endpoints,
-    ...features.flatMap((feature) =>
-      feature(
-        endpoints.map(({ route }) => route),
-        settings.basePath,
-      ),
-    ),
-    ...(complete.page === false ? [] : pageEndpoints(settings.auth === 'none')),
-  ];
+  const routes = endpoints.map(({ route }) => route);
+  return [...endpoints, ...features.flatMap((feature) => feature.endpoints(routes))];
 }
 
 /** Returns a function that writes the status of the server and its store. */
 function statusOf(
   store: Store,
-  minutes: Minutes,
+  features: readonly Feature[],
   { clock, directory }: CompleteOptions,
 ): () => string {
   const startedAt = new Date(clock.now()).toISOString();
@@ -87,7 +74,7 @@ function statusOf(
       freeBytes: directory === undefined ? undefined : freeBytes(directory),
       heapUsedBytes,
       heapMaxBytes,
-      minutes: minutes.recent(),
+      ...Object.fromEntries(features.flatMap(({ status }) => Object.entries(status?.() ?? {}))),
     });
   };
 }

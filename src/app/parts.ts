@@ -1,14 +1,18 @@
-import { OptionError } from '../config/options.ts';
+import type { Endpoint, Route } from '../api/call.ts';
+import type { Clock } from '../base/system.ts';
+import { OptionError, type Settings } from '../config/options.ts';
+import type { RequestEntry } from '../http/message.ts';
 import type { TlsTexts } from '../http/server.ts';
-import type { Format, Log, Observer } from '../log/log.ts';
-import type { App } from './app.ts';
+import type { Format, Observer } from '../log/log.ts';
+import type { Operated } from '../log/operated.ts';
+import type { Store } from '../store/store.ts';
 
 /**
- * What a server can do without. Each part lies in a folder or file of its own, is loaded by its
- * line below before the server says that it serves, and nothing else imports it. Who does not
- * want a part removes it and its line.
+ * What a server can do without: options, which a flag asks for, and features, which are on.
+ * Each part lies in a folder of its own, is loaded by its line below before the server says that
+ * it serves, and nothing else imports it. Who does not want a part removes it and its line.
  */
-export interface Parts {
+export interface Options {
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
   /** Reads a certificate and its key. */
@@ -23,21 +27,45 @@ export interface Operations {
   drain(): Promise<void>;
 }
 
-/** What the metrics are of. */
-export interface Operated {
-  readonly app: App;
-  readonly log: Log;
-  readonly directory: string;
+/** A feature of one app. */
+export interface Feature {
+  /** Its endpoints. `others` are the routes of the app without features. */
+  endpoints(others: readonly Route[]): readonly Endpoint[];
+  /** Called with each request that was answered. */
+  readonly onAnswered?: (entry: RequestEntry) => void;
+  /** Returns what it adds to `/status`. */
+  readonly status?: () => object;
 }
 
-export const parts: Parts = {
+/** What a feature is made of. */
+export interface FeatureContext {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly store: Store;
+}
+
+export type CreateFeature = (context: FeatureContext) => Feature;
+
+export const options: Options = {
   operations: () => import('../options/operations/listener.ts'),
   readableLog: () => import('../options/readable-log/format.ts'),
   tls: () => import('../options/tls/certificate.ts'),
 };
 
+const features: Readonly<Record<string, () => Promise<{ createFeature: CreateFeature }>>> = {
+  openapi: () => import('../features/openapi/openapi.ts'),
+  page: () => import('../features/page/page.ts'),
+};
+
+/** Loads the features but for those that are false in `chosen`. */
+export async function loadFeatures(chosen: object): Promise<readonly CreateFeature[]> {
+  const on = Object.entries(features).filter(([name]) => Reflect.get(chosen, name) !== false);
+  const loaded = await Promise.all(on.map(([, load]) => load()));
+  return loaded.map(({ createFeature }) => createFeature);
+}
+
 /** Loads a part that an option asks for. @throws OptionError where the part was removed */
-export function load<P>(part: (() => Promise<P>) | undefined, option: string): Promise<P> {
+export function loadOption<P>(part: (() => Promise<P>) | undefined, option: string): Promise<P> {
   if (part !== undefined) return part();
   throw new OptionError(`Cannot use ${option}: this installation has been built without it`);
 }

@@ -6,12 +6,10 @@ import { DeclarationError } from '../collections/define.ts';
 import { parseDeclarations, type Declarations } from '../collections/declaration-file.ts';
 import { OptionError } from '../config/options.ts';
 import { errorCode } from '../store/disk/files.ts';
-import { pageEndpoints } from '../web/assets.ts';
 
 /** The names that no collection can have, because the API has paths that begin with them. */
 export function takenNames(): string[] {
-  const pages = pageEndpoints(false).map(({ route }) => route);
-  return [...routeTable([]), ...pages].map(({ path }) => path.split('/')[1] ?? '');
+  return ['page', ...routeTable([]).map(({ path }) => path.split('/')[1] ?? '')];
 }
 
 /**

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
-import { load, parts, type Operations } from '../app/parts.ts';
+import { loadOption, options as parts, type Operations } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
@@ -27,7 +27,7 @@ export const serve: Command = {
   async run({ terminal, given }) {
     const config = readConfig(given);
     const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
-    const format = isReadable ? (await load(parts.readableLog, '--log')).readable : undefined;
+    const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
     const log = openLog(config, format, terminal);
     const stop = waitForStop();
     const starting = start(config, log, terminal, stop.fail);
@@ -97,13 +97,14 @@ async function start(
   const operations =
     opsPort === undefined
       ? undefined
-      : new (await load(parts.operations, '--ops-port')).Operations();
+      : new (await loadOption(parts.operations, '--ops-port')).Operations();
   if (operations !== undefined) observers.push(operations.observer);
   const app = await openApp(
     {
       ...config.settings,
       ...(await declarationsOf(config.collections)),
       directory: cluster === undefined ? directory : undefined,
+      page: config.page === 'on',
       cluster,
       secret,
       administrator: firstAdministrator(config, terminal, place),
@@ -152,7 +153,7 @@ function passwordWatcher(place: PasswordPlace, users: () => Users): Observer {
 
 /** @throws OptionError */
 async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
-  return tls && (await load(parts.tls, '--tls-cert')).readTls(...tls);
+  return tls && (await loadOption(parts.tls, '--tls-cert')).readTls(...tls);
 }
 
 function openLog({ log, logLevel }: Config, format: Format | undefined, { err }: Terminal): Log {

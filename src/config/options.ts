@@ -247,6 +247,7 @@ export const options = {
     needs: opsPort,
   }),
   opsPort,
+  page: option('page', 'the page for browsers at /', choice(['on', 'off']), 'on'),
   tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', file, undefined),
   tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', file, undefined),
   ...settings,

@@ -21,7 +21,7 @@ test('without flags and variables the defaults hold', () => {
   for (const name of Object.keys(settings)) assert.deepEqual(Reflect.get(chosen, name), Reflect.get(config, name));
   assert.equal(Object.keys(chosen).length, Object.keys(settings).length);
   assert.deepEqual(config, {
-    host: '127.0.0.1', port: 3000, directory: 'data', tlsCert: undefined, tlsKey: undefined,
+    host: '127.0.0.1', port: 3000, directory: 'data', page: 'on', tlsCert: undefined, tlsKey: undefined,
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
     basePath: '', passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false,

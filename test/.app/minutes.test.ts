@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RequestEntry } from '../../src/http/message.ts';
-import { Minutes } from '../../src/log/minutes.ts';
+import { Minutes } from '../../src/features/page/minutes.ts';
 import { TestClock } from '../.support/auth/helpers.ts';
 
 const entry: RequestEntry = {

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
-import { contentSecurityPolicy, pageEndpoints } from '../../src/web/assets.ts';
+import { contentSecurityPolicy, pageEndpoints } from '../../src/features/page/assets.ts';
 import { projectDirectory } from '../.support/source.ts';
 
 const folder = join(projectDirectory, 'src', 'web');

@@ -19,8 +19,14 @@ export const openApiRoutes = {
   },
 } as const satisfies { readonly [operation: string]: Route };
 
-/** Returns the endpoint of the document. `others` are the routes of all other endpoints. */
-export function openApiEndpoints(others: readonly Route[], basePath: string): Endpoint[] {
+/** Describes all other routes. */
+export function createFeature({ settings }: { readonly settings: { readonly basePath: string } }) {
+  return {
+    endpoints: (others: readonly Route[]): Endpoint[] => endpointsOf(others, settings.basePath),
+  };
+}
+
+function endpointsOf(others: readonly Route[], basePath: string): Endpoint[] {
   let content: FixedContent | undefined;
   return bind(openApiRoutes, {
     describe({ request }) {

@@ -10,27 +10,12 @@ import { hostOf } from '../../http/head.ts';
 import { apiFields, type Handle, type Reply } from '../../http/message.ts';
 import { createRequestIds } from '../../http/request-ids.ts';
 import { HttpServer } from '../../http/server.ts';
-import type { Log, Observer } from '../../log/log.ts';
+import type { Observer } from '../../log/log.ts';
+import type { Operated } from '../../log/operated.ts';
 import { exposition, Metrics, type Family, type Sample } from './metrics.ts';
-import type { Store } from '../../store/store.ts';
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
 const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
-
-/** The server that is operated. */
-export interface Operated {
-  readonly app: {
-    readonly store: Pick<Store, 'status'>;
-    readonly certificate: string | undefined;
-    unready(): string | undefined;
-    load(): Readonly<
-      Record<'inFlight' | 'connections' | 'refused' | 'listeners' | 'dropped', number>
-    >;
-  };
-  readonly log: Pick<Log, 'dropped'>;
-  /** The data directory. */
-  readonly directory: string;
-}
 
 /** Metrics, and the operations listener that shows them. */
 export class Operations {

@@ -1,5 +1,5 @@
-import type { Clock } from '../base/system.ts';
-import type { RequestEntry } from '../http/message.ts';
+import type { Clock } from '../../base/system.ts';
+import type { RequestEntry } from '../../http/message.ts';
 
 /** Figures of one minute. */
 export interface Minute {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { FixedContent } from '../api/fixed-content.ts';
-import { isUnchanged } from '../api/replies.ts';
-import type { Endpoint } from '../api/call.ts';
+import { FixedContent } from '../../api/fixed-content.ts';
+import { isUnchanged } from '../../api/replies.ts';
+import type { Endpoint } from '../../api/call.ts';
 
 /**
  * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and
@@ -26,8 +26,8 @@ const files = [
 ];
 
 /**
- * A public endpoint for each of the page's files, which are in this module's folder (`src/web`, and `dist/web` after a
- * build) and the same for every caller. A file is read when it is first asked for. Browsers revalidate it on each use,
+ * A public endpoint for each of the page's files, which are in `src/web` (`dist/web` after a build)
+ * and the same for every caller. A file is read when it is first asked for. Browsers revalidate it on each use,
  * since it changes with the server. `isOpen` tells the page that signing in is not required.
  */
 export function pageEndpoints(isOpen: boolean): Endpoint[] {
@@ -60,7 +60,7 @@ const fixedFields = [
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
 function load(name: string, isOpen: boolean): FixedContent {
-  const file = readFileSync(new URL(name, import.meta.url));
+  const file = readFileSync(new URL(`../../web/${name}`, import.meta.url));
   if (!isOpen) return new FixedContent(file);
   return new FixedContent(
     Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')),

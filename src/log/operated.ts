@@ -1,0 +1,25 @@
+import type { FeedStatus } from '../collections/change-feed.ts';
+import type { Store } from '../store/store.ts';
+import type { Log } from './log.ts';
+
+/** What an app is busy with. */
+export interface Load extends FeedStatus {
+  /** Requests that wait for a disk, a hash or the like. */
+  readonly inFlight: number;
+  readonly connections: number;
+  /** Connections refused so far because a limit was reached. */
+  readonly refused: number;
+}
+
+/** A server, as an operator looks at it. */
+export interface Operated {
+  readonly app: {
+    readonly store: Pick<Store, 'status'>;
+    readonly certificate: string | undefined;
+    unready(): string | undefined;
+    load(): Load;
+  };
+  readonly log: Pick<Log, 'dropped'>;
+  /** The data directory. */
+  readonly directory: string;
+}
