@@ -32,11 +32,9 @@ export async function allCommands(): Promise<readonly Command[]> {
   const { dataCommands } = await import('./data.ts');
   const { keyCommands } = await import('./keys.ts');
   const { openApiCommand } = await import('./openapi.ts');
-  const { declareCommand } = await import('./declare.ts');
   const { transferCommands } = await import('./transfer.ts');
   return [
     serve,
-    declareCommand,
     ...transferCommands,
     ...userCommands,
     ...dataCommands,

@@ -8,7 +8,6 @@ import { createApp } from '../../src/app/app.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { dataCommands } from '../../src/cli/data.ts';
-import { declareCommand } from '../../src/cli/declare.ts';
 import { transferCommands } from '../../src/cli/transfer.ts';
 import { userCommands } from '../../src/cli/user.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
@@ -44,7 +43,7 @@ class Place {
   }
 
   run(words: readonly string[], input = '', interactive = false): Promise<Outcome> {
-    const all = [declareCommand, ...transferCommands, ...userCommands];
+    const all = [...transferCommands, ...userCommands];
     return runCommand(all, words, input, { CAIRN_SCRYPT_COST: '14' }, interactive);
   }
 }

@@ -5,8 +5,8 @@
 import { constants } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
-import { CairnError, FatalError } from '../base/errors.ts';
-import { isJsonObject, scan, textOf, type JsonValue } from '../base/json.ts';
+import { CairnError, FatalError } from '../../base/errors.ts';
+import { isJsonObject, scan, textOf, type JsonValue } from '../../base/json.ts';
 
 /** A member of the object that a file holds. */
 export type Member = readonly [name: string, value: JsonValue];

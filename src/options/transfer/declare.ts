@@ -1,20 +1,10 @@
-import { isJsonObject, isScalar, pointerTo, type JsonValue } from '../base/json.ts';
-import { DeclarationError } from '../collections/define.ts';
-import { parseDeclarations } from '../collections/declaration-file.ts';
-import { lengthMax } from '../schema/declaration.ts';
-import type { Field } from '../schema/field.ts';
-import { ruleViolation } from '../schema/kinds.ts';
-import type { Call, Command } from './command.ts';
-import { takenNames } from './declarations.ts';
-import { Mistakes, numberOf, readMembers } from './json-file.ts';
-
-export const declareCommand: Command = {
-  name: 'declare',
-  summary: 'Prints a declaration that fits a file such as json-server has, for --collections',
-  operands: ['FILE'],
-  options: [],
-  run: declare,
-};
+import { isJsonObject, isScalar, pointerTo, type JsonValue } from '../../base/json.ts';
+import { DeclarationError } from '../../collections/define.ts';
+import { parseDeclarations } from '../../collections/declaration-file.ts';
+import { lengthMax } from '../../schema/declaration.ts';
+import type { Field } from '../../schema/field.ts';
+import { ruleViolation } from '../../schema/kinds.ts';
+import { Mistakes, numberOf, readMembers } from './file.ts';
 
 /** What is known of a collection. */
 interface Sketch {
@@ -54,9 +44,20 @@ const multilineLengthMin = 10_000;
 const fieldInLines = /^ {8}".*\{\n(?: {9,}.*\n)* {8}\}/gm;
 const onOneLine = (field: string): string => field.replaceAll(/\n */g, ' ');
 
-async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | void> {
+/** What fits a file, and what of the file nothing fits. */
+export interface Declared {
+  /** A file for `--collections`. */
+  readonly json: string;
+  /** One line for each cause; empty where the declaration has everything. */
+  readonly mistakes: readonly string[];
+}
+
+/**
+ * Declares the collections of a file. `taken`: names that they cannot have.
+ * @throws FatalError as `readMembers`
+ */
+export function declareFile(file: string, taken: readonly string[]): Declared {
   const mistakes = new Mistakes();
-  const taken = takenNames();
   const sketches = new Map<string, Sketch>();
   for (const [name, value] of readMembers(file)) {
     const report = (problem: string, place = ''): void =>
@@ -73,11 +74,7 @@ async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | 
     if (!(error instanceof DeclarationError)) throw error;
     mistakes.add(`this, which has to be renamed: ${error.message}`, file);
   }
-  terminal.out(`${json.replaceAll(fieldInLines, onOneLine)}\n`);
-  if (mistakes.lines.length === 0) return;
-  for (const line of mistakes.lines) terminal.err(`Cannot represent ${line}\n`);
-  terminal.err(`Change ${file} there, and declare it again: cairn import refuses it, too\n`);
-  return 65;
+  return { json: `${json.replaceAll(fieldInLines, onOneLine)}\n`, mistakes: mistakes.lines };
 }
 
 /** Receives a phrase, and the place in the collection where it applies. */

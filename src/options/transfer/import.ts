@@ -1,0 +1,240 @@
+import { CairnError, FatalError } from '../../base/errors.ts';
+import {
+  isJsonObject,
+  isScalar,
+  pointerTo,
+  type JsonObject,
+  type JsonValue,
+  type Scalar,
+} from '../../base/json.ts';
+import { systemClock } from '../../base/system.ts';
+import type { CollectionDeclaration } from '../../collections/declaration.ts';
+import { idsIn, referencesOf } from '../../collections/references.ts';
+import { uniqueFields, type CollectionResource, type KeyOf } from '../../collections/resource.ts';
+import type { Value } from '../../schema/field.ts';
+import { hasType, ruleViolation } from '../../schema/kinds.ts';
+import { looksSame } from '../../schema/record.ts';
+import { validateBody } from '../../schema/validate.ts';
+import type { Store, Transaction } from '../../store/store.ts';
+import { inMiB, Mistakes, numberOf, type Member } from './file.ts';
+
+/** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
+const idsPerRecordMax = 64;
+const idsFree = 1_000_000;
+
+/** A Map or a Set has 2^24 entries at most. */
+const recordsMax = 16_000_000;
+
+/** The most text of a commit, which is written and read at once. */
+const commitBytesMax = 256 * 1024 * 1024;
+/** What a record has in a commit beside its own members and the name of its collection. */
+const entryBytes = 64;
+
+/** What the file has for one collection. */
+export interface Arrival {
+  readonly resource: CollectionResource;
+  /** Those that are not in the store. One that is there already is as the file has it. */
+  readonly records: NewRecord[];
+  /** What these take in the commit. */
+  bytes: number;
+  readonly ids: Set<number>;
+  highest: number;
+  /** The keys of each field whose values are unique. */
+  readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
+  /** For each reference, the ids that it has, each with its first place. */
+  readonly references: readonly (readonly [field: string, to: string, Map<number, string>])[];
+}
+
+/** A record as it will be stored, apart from its owner. */
+interface NewRecord {
+  readonly id: number | undefined;
+  readonly fields: { readonly [name: string]: Value };
+}
+
+/** What an import needs of a store. */
+export interface Destination {
+  readonly store: Store;
+  readonly collections: readonly CollectionResource[];
+}
+
+/**
+ * Validates every record of a file: by itself, beside the others, and beside those of the store.
+ * @throws FatalError with all mistakes, grouped by cause
+ */
+export function checkMembers(
+  file: string,
+  members: readonly Member[],
+  destination: Destination,
+): readonly Arrival[] {
+  const mistakes = new Mistakes();
+  const arrivals: Arrival[] = [];
+  for (const [name, value] of members) {
+    const resource = resourceOf(destination, name);
+    if (resource === undefined) {
+      mistakes.add(`${name}: no declaration covers it; use --collections`, pointerTo(name));
+    } else if (!Array.isArray(value)) {
+      mistakes.add(`${name}: it must be an array of records`, pointerTo(name));
+    } else arrivals.push(arrivalOf(resource, value, mistakes));
+  }
+  let [count, bytes] = [0, 0];
+  for (const { resource, records, ids, highest, ...arrival } of arrivals) {
+    count += records.length;
+    bytes += arrival.bytes;
+    if (highest <= idsFree + Math.max(records.length, ids.size) * idsPerRecordMax) continue;
+    const { name } = resource.declaration;
+    mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
+  }
+  // Records with mistakes have no ids, so references to them would look wrong, too.
+  for (const { resource, references } of mistakes.lines.length === 0 ? arrivals : []) {
+    for (const [field, to, places] of references) {
+      const target = arrivals.find((each) => each.resource.declaration.name === to);
+      for (const [id, pointer] of places) {
+        if (target?.ids.has(id) || resourceOf(destination, to)?.records.get(id)) continue;
+        const { name } = resource.declaration;
+        mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
+      }
+    }
+  }
+  const problems = [...mistakes.lines];
+  if (count > recordsMax || bytes > commitBytesMax) {
+    const most = `at most ${recordsMax.toLocaleString('en')} records of ${inMiB(commitBytesMax)}`;
+    const found = `${count.toLocaleString('en')} records of ${inMiB(bytes)}`;
+    problems.push(`${most} are written at once, and it has ${found}: split it`);
+  }
+  if (problems.length === 0) return arrivals;
+  const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
+  throw new FatalError(65, text);
+}
+
+/** Checks the records of one collection, and adds their mistakes to the others. */
+function arrivalOf(
+  resource: CollectionResource,
+  values: readonly JsonValue[],
+  mistakes: Mistakes,
+): Arrival {
+  const { name, fields } = resource.declaration;
+  const arrival: Arrival = {
+    resource,
+    records: [],
+    bytes: 0,
+    ids: new Set(),
+    highest: 0,
+    keys: uniqueFields(fields).map(([field, keyOf]) => [field, keyOf, new Set()]),
+    references: referencesOf(fields).map(([field, { to }]) => [field, to, new Map()]),
+  };
+  for (const [index, value] of values.entries()) {
+    const pointer = `${pointerTo(name)}/${index}`;
+    if (!isJsonObject(value)) {
+      mistakes.add(`${name}: a record must be an object`, pointer);
+      continue;
+    }
+    try {
+      register(arrival, recordOf(resource.declaration, value), pointer);
+    } catch (error) {
+      if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+      for (const { pointer: member, detail } of error.issues) {
+        mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
+      }
+    }
+  }
+  return arrival;
+}
+
+/**
+ * Counts a record in.
+ * @throws CairnError `validation_failed` where another record has its id, or a value that is unique
+ */
+function register(arrival: Arrival, record: NewRecord, pointer: string): void {
+  const { resource, records, ids, keys, references } = arrival;
+  const { id, fields } = record;
+  const known = id === undefined ? undefined : resource.records.get(id);
+  if (known !== undefined && !looksSame(resource.declaration.fields, known, fields)) {
+    throw issue('/id', 'must be that of no other record in the store');
+  }
+  if (id !== undefined && ids.has(id)) {
+    throw issue('/id', 'must be that of no other record in the file');
+  }
+  for (const [field, keyOf, seen] of keys) {
+    const key = keyOf(fields);
+    if (key === undefined) continue;
+    const holder = resource.records.find(field, key);
+    if (seen.has(key) || (holder !== undefined && holder.id !== id)) {
+      throw issue(pointerTo(field), 'must be unique');
+    }
+    seen.add(key);
+  }
+  for (const [field, , places] of references) {
+    for (const target of [idsIn(fields, field) ?? []].flat()) {
+      if (!places.has(target)) places.set(target, pointer + pointerTo(field));
+    }
+  }
+  if (id !== undefined) ids.add(id);
+  arrival.highest = Math.max(arrival.highest, id ?? 0);
+  if (known !== undefined) return;
+  records.push(record);
+  const { name } = resource.declaration;
+  arrival.bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
+}
+
+function issue(pointer: string, detail: string): CairnError {
+  const issues = [{ pointer, code: 'import', detail }];
+  return new CairnError('validation_failed', 'Cannot import the record', { issues });
+}
+
+/**
+ * Returns a record of a file as it is stored. A null is an absent value.
+ * @throws CairnError `validation_failed` with all issues
+ */
+function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObject): NewRecord {
+  const body: [string, JsonValue][] = [];
+  const own: { [name: string]: Scalar } = {};
+  for (const [name, given] of Object.entries(sent)) {
+    const field = fields[name];
+    const isNumber = field !== undefined && hasType(field.kind === 'list' ? field.of : field, 1);
+    const value = isNumber ? numberOf(name, given) : given;
+    if (value === null) continue;
+    const isOwn = name === 'id' || (timestamps && /^(created|updated)At$/.test(name));
+    if (!isOwn) body.push([name, value]);
+    else if (field !== undefined && isScalar(value)) {
+      const violation = ruleViolation(field, value);
+      if (violation !== undefined) throw issue(`/${name}`, violation.detail);
+      own[name] = value;
+    } else throw issue(`/${name}`, 'must be a text or a number');
+  }
+  const input = validateBody(fields, Object.fromEntries(body), { kind: 'create' });
+  const { id, ...times } = own;
+  return { id: typeof id === 'number' ? id : undefined, fields: { ...input, ...times } };
+}
+
+const resourceOf = ({ collections }: Destination, name: string): CollectionResource | undefined =>
+  collections.find(({ declaration }) => declaration.name === name);
+
+/** Writes all new records in one commit, and returns their numbers. */
+export async function writeArrivals(
+  arrivals: readonly Arrival[],
+  { store }: Destination,
+  ownerId: number,
+): Promise<ReadonlyMap<string, number>> {
+  const news = arrivals.filter(({ records }) => records.length > 0);
+  const insertAll = (transaction: Transaction): void => {
+    for (const { resource, records, highest } of news) {
+      let nextId = Math.max(highest + 1, resource.records.nextId);
+      for (const { id = nextId++, fields } of records) {
+        const record = { ownerId, ...withTimes(resource, fields) };
+        transaction.of(resource.records).insert(record, id);
+      }
+    }
+  };
+  if (news.length > 0) await store.write(insertAll);
+  return new Map(news.map(({ resource, records }) => [resource.declaration.name, records.length]));
+}
+
+function withTimes(
+  { declaration: { timestamps } }: CollectionResource,
+  fields: NewRecord['fields'],
+) {
+  if (!timestamps) return fields;
+  const now = new Date(systemClock.now()).toISOString();
+  const { createdAt = fields['updatedAt'] ?? now, updatedAt = createdAt, ...others } = fields;
+  return { ...others, createdAt, updatedAt };
+}
