@@ -9,17 +9,8 @@ import { OptionError, options } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
-import type { Writer } from '../store/writer.ts';
-import type { StoreDamageError } from '../store/format/damage.ts';
-import {
-  checkStore,
-  readCopy,
-  repairStore,
-  writeCopy,
-  type Copy,
-  type Inspection,
-  type OfflineOptions,
-} from '../store/recovery/offline.ts';
+import type { Finding } from '../options/offline/findings.ts';
+import type { Copy, Inspection, OfflineOptions } from '../options/offline/offline.ts';
 import {
   clusterAccess,
   clusterOf,
@@ -34,9 +25,12 @@ import {
 } from './command.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import type { ClusterTools } from '../options/cluster/tools.ts';
-import { checkDirectory, failure, ok, warning, type Finding } from './findings.ts';
+import { tablesOf, undeclared } from './tables.ts';
 
-/** The commands for the data directory as a whole. */
+/**
+ * The commands for the data directory as a whole. What they do without a server is in
+ * `src/options/offline`, which only they load.
+ */
 export const dataCommands: readonly Command[] = [
   {
     name: 'check',
@@ -95,6 +89,9 @@ const signInAgain =
   'replace a CAIRN_SECRET too\n';
 
 async function check(call: Call): Promise<ExitCode> {
+  const { checkDirectory, failure, ok, warning } = await import('../options/offline/findings.ts');
+  const { checkStore } = await import('../options/offline/offline.ts');
+  const { problemsOf } = await import('../options/offline/problems.ts');
   const { terminal } = call;
   const file = call.read(options.collections);
   const declared = file === undefined ? undefined : await declarationsOf(file);
@@ -130,6 +127,7 @@ async function checkCluster(
   cluster: ClusterTools,
   declared?: Partial<Declarations>,
 ): Promise<ExitCode> {
+  const { failure, ok, warning } = await import('../options/offline/findings.ts');
   const { store } = openData(completeOptions(declared ?? {}), undefined, cluster.node);
   await store.start();
   const { collections, sequence } = store.status();
@@ -150,6 +148,7 @@ async function checkCluster(
  * content.
  */
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
+  const { failure, ok, warning } = await import('../options/offline/findings.ts');
   if (secret !== undefined) return ok('The key is configured');
   const files = new NodeFiles(directory);
   try {
@@ -167,6 +166,9 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 }
 
 async function repair(call: Call): Promise<ExitCode> {
+  const { ok, warning } = await import('../options/offline/findings.ts');
+  const { repairStore } = await import('../options/offline/offline.ts');
+  const { problemsOf } = await import('../options/offline/problems.ts');
   const { terminal } = call;
   const [source, target] = [dataDirectory(call), targetOf(call)];
   const tables = tablesOf(source, await declarationsOf(call.read(options.collections)));
@@ -184,6 +186,7 @@ async function repair(call: Call): Promise<ExitCode> {
 }
 
 async function backup(call: Call): Promise<void> {
+  const { readCopy, writeCopy } = await import('../options/offline/offline.ts');
   const settings = { ...offlineOptions(call.terminal), restores: false };
   const cluster = await clusterOf(call);
   const target = cluster === undefined ? targetOf(call) : operandOf(call);
@@ -202,6 +205,7 @@ async function copyOf(cluster: ClusterTools): Promise<Copy> {
 }
 
 async function restore(call: Call): Promise<void> {
+  const { readCopy, writeCopy } = await import('../options/offline/offline.ts');
   const settings = { ...offlineOptions(call.terminal), restores: true };
   const source = existingDirectory('the backup', operandOf(call));
   const cluster = await clusterOf(call);
@@ -225,43 +229,6 @@ function showCopy(terminal: Terminal, copy: Copy, target: string): void {
   terminal.out(`Copied to ${target}${keys}\n`);
 }
 
-/** Returns what makes the empty tables of a server that has the declared collections. */
-export function tablesOf(directory: string, declarations: Partial<Declarations> = {}): TablesOf {
-  return openData(completeOptions({ directory, ...declarations })).store.freshTables;
-}
-
-/** Says what is damaged. Records that lack the same are told of together. */
-function problemsOf(damage: readonly StoreDamageError[]): string[] {
-  const groups = new Map<string, StoreDamageError[]>();
-  for (const one of damage) {
-    const key = one.misfit === undefined ? one.problem : `${one.file} ${one.misfit.reason}`;
-    const group = groups.get(key) ?? [];
-    groups.set(key, group);
-    group.push(one);
-  }
-  return Array.from(groups.values(), ([first, ...others]) => {
-    if (first?.misfit === undefined || others.length === 0) return first?.problem ?? '';
-    const { file, offset, misfit, label } = first;
-    const ids = [first, ...others].flatMap((one) => one.misfit?.id ?? []);
-    const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
-    const count = ids.length.toLocaleString('en');
-    const records = `${count} records do not fit their declaration, with the ids ${shown}`;
-    return `${file}, from byte ${offset}: ${records}: each ${misfit.reason} [${label}]`;
-  });
-}
-
-/** Names the collections that are stored and that no declaration covers. */
-export function undeclared(collections: Counts, tables: TablesOf): string[] {
-  const known = tables();
-  return collections
-    .filter(({ name, records }) => records > 0 && !known.has(name))
-    .map(
-      ({ name }) =>
-        `${name}.json: no declaration covers it, so its records are only kept; use --collections`,
-    );
-}
-
-type TablesOf = Writer['freshTables'];
 type Counts = Inspection['collections'];
 
 function operandOf({ operands: [operand = ''] }: Call): string {
@@ -289,7 +256,7 @@ function show({ out }: Terminal, findings: readonly Finding[]): void {
 }
 
 /** What work on a store without a server needs. */
-export function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
+function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
   return {
     clock: systemClock,
     random: systemRandom,

@@ -6,10 +6,11 @@ import { clusterOptions, flagOnly, option, OptionError, options, text } from '..
 import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { readCopy } from '../store/recovery/offline.ts';
+import { imageOf } from '../store/format/snapshot.ts';
+import { readUndamaged } from '../store/recovery/read-store.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
-import { offlineOptions, tablesOf, undeclared } from './data.ts';
 import { takenNames } from './declarations.ts';
+import { tablesOf, undeclared } from './tables.ts';
 
 const owner = flagOnly(
   option(
@@ -107,10 +108,8 @@ async function exportAll(call: Call): Promise<65 | void> {
   const { out, err } = call.terminal;
   const declarations = await declarationsOf(call.read(options.collections));
   const directory = dataDirectory(call);
-  const { image } = await readCopy(new NodeFiles(directory), {
-    ...offlineOptions(call.terminal),
-    restores: false,
-  });
+  const { tables, epoch, sequence } = await readUndamaged(new NodeFiles(directory));
+  const image = imageOf(tables.values(), epoch, sequence);
   await exportCollections(servedCollections(declarations), image, out);
   const counts = image.views.map(({ name, size }) => ({ name, records: size }));
   const leftOut = undeclared(counts, tablesOf(directory, declarations));

@@ -11,7 +11,7 @@ import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { transferCommands } from '../../src/cli/transfer.ts';
 import { keyCommands } from '../../src/cli/keys.ts';
-import { checkStore } from '../../src/store/recovery/offline.ts';
+import { checkStore } from '../../src/options/offline/offline.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';

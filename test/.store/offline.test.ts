@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Files } from '../../src/store/disk/files.ts';
 import { encodeLine, manifestBody } from '../../src/store/format/journal.ts';
-import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/store/recovery/offline.ts';
+import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/options/offline/offline.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
 import {
   dropLine,

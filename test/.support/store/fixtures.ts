@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts';
 import type { Clock, Random } from '../../../src/base/system.ts';
 import type { Machine, ProcessIdentity } from '../../../src/store/disk/lock.ts';
-import { checkStore, repairStore, type OfflineOptions } from '../../../src/store/recovery/offline.ts';
+import { checkStore, repairStore, type OfflineOptions } from '../../../src/options/offline/offline.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
 import type { Writer } from '../../../src/store/writer.ts';
 import type { Collection, TableDefinition, StoredRecord } from '../../../src/store/store.ts';

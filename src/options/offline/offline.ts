@@ -1,13 +1,14 @@
 import { CairnError } from '../../base/errors.ts';
-import { errorCode, readWhole, replaceFile, type Files } from '../disk/files.ts';
-import { DirectoryLock, lockName, waitUntilGone, type LockOptions } from '../disk/lock.ts';
-import { newEpoch } from '../log.ts';
-import { countsOf, type AnyTable } from '../memory/table.ts';
-import type { StoreStatus } from '../store.ts';
-import { StoreDamageError } from '../format/damage.ts';
-import { recover, type Recovered } from './recover.ts';
-import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
-import { writeStore } from './write-store.ts';
+import { readWhole, replaceFile, type Files } from '../../store/disk/files.ts';
+import { DirectoryLock, waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
+import { StoreDamageError } from '../../store/format/damage.ts';
+import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
+import { newEpoch } from '../../store/log.ts';
+import { countsOf, type AnyTable } from '../../store/memory/table.ts';
+import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
+import { recover } from '../../store/recovery/recover.ts';
+import { writeStore } from '../../store/recovery/write-store.ts';
+import type { StoreStatus } from '../../store/store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
   /**
@@ -52,12 +53,6 @@ export interface Copy {
 const idsSkipped = 1_000_000;
 
 /**
- * How often a running store is read, where its checkpoints remove files before they are
- * read.
- */
-const attemptsMax = 5;
-
-/**
  * Does what a start does, and writes nothing. Where a start would be refused, finds all
  * damage. `notices` are further things that an operator should know, one sentence each.
  */
@@ -92,12 +87,7 @@ export async function checkStore(
 export async function readCopy(source: Files, options: CopyOptions): Promise<Copy> {
   const { restores, random, onProgress } = options;
   onProgress(`reading ${source.directory}`);
-  const read = await readStore(source, () => new Map());
-  for (const damage of read.damage) throw damage;
-  // Checked before the target is made, because the name of the source may be a slip.
-  if (read.epoch === undefined) {
-    throw new CairnError('not_found', `Cannot read ${source.directory}: no store is there`);
-  }
+  const read = await readUndamaged(source);
   const epoch = restores ? newEpoch(random) : read.epoch;
   return copyOf(source, { ...read, epoch }, { ...options, endsCredentials: restores });
 }
@@ -133,40 +123,10 @@ export async function repairStore(
   return { damage, isLossy, collections: countsOf(tables) };
 }
 
-/** A store as it was read. */
-interface RecoveredStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 'torn'> {
-  readonly tables: ReadonlyMap<string, AnyTable>;
-  readonly damage: readonly StoreDamageError[];
-}
-
-/**
- * Reads a store as a start does, but everything that can be read, and writes nothing.
- * Reads it again where a checkpoint of a running server has removed files before they
- * were read.
- * @throws StoreDamageError where the store cannot be read at all
- */
-async function readStore(
-  files: Files,
-  makeTables: () => Map<string, AnyTable>,
-): Promise<RecoveredStore> {
-  for (let attempt = 1; ; attempt += 1) {
-    const isRunning = (await files.list()).includes(lockName);
-    const isLast = attempt === attemptsMax || !isRunning;
-    const tables = makeTables();
-    const damage: StoreDamageError[] = [];
-    try {
-      const recovered = await recover(files, tables, (each) => damage.push(each));
-      if (isLast || damage.length === 0) return { ...recovered, tables, damage };
-    } catch (error) {
-      if (isLast || errorCode(error) !== 'ENOENT') throw error;
-    }
-  }
-}
-
 /** Makes a copy of what was read. Where credentials end, nobody is signed in to it. */
 async function copyOf(
   source: Files,
-  { tables, epoch, sequence }: RecoveredStore & { readonly epoch: string },
+  { tables, epoch, sequence }: ReadStore & { readonly epoch: string },
   { credentials, endsCredentials }: OfflineOptions & { readonly endsCredentials: boolean },
 ): Promise<Copy> {
   const alongside = new Map<string, Buffer>();

@@ -1,0 +1,55 @@
+import { CairnError } from '../../base/errors.ts';
+import { errorCode, type Files } from '../disk/files.ts';
+import { lockName } from '../disk/lock.ts';
+import { StoreDamageError } from '../format/damage.ts';
+import type { AnyTable } from '../memory/table.ts';
+import { recover, type Recovered } from './recover.ts';
+
+/**
+ * How often a running store is read, where its checkpoints remove files before they are
+ * read.
+ */
+const attemptsMax = 5;
+
+/** A store as it was read. */
+export interface ReadStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 'torn'> {
+  readonly tables: ReadonlyMap<string, AnyTable>;
+  readonly damage: readonly StoreDamageError[];
+}
+
+/**
+ * Reads a store as a start does, but everything that can be read, and writes nothing.
+ * Reads it again where a checkpoint of a running server has removed files before they
+ * were read.
+ * @throws StoreDamageError where the store cannot be read at all
+ */
+export async function readStore(
+  files: Files,
+  makeTables: () => Map<string, AnyTable>,
+): Promise<ReadStore> {
+  for (let attempt = 1; ; attempt += 1) {
+    const isRunning = (await files.list()).includes(lockName);
+    const isLast = attempt === attemptsMax || !isRunning;
+    const tables = makeTables();
+    const damage: StoreDamageError[] = [];
+    try {
+      const recovered = await recover(files, tables, (each) => damage.push(each));
+      if (isLast || damage.length === 0) return { ...recovered, tables, damage };
+    } catch (error) {
+      if (isLast || errorCode(error) !== 'ENOENT') throw error;
+    }
+  }
+}
+
+/**
+ * Reads a store, all collections as they are stored, and writes nothing. A server may go on
+ * writing to it: what is read is the state after one of its commits.
+ * @throws CairnError `not_found` where no store is there; StoreDamageError
+ */
+export async function readUndamaged(files: Files): Promise<ReadStore & { readonly epoch: string }> {
+  const read = await readStore(files, () => new Map());
+  for (const damage of read.damage) throw damage;
+  const { epoch } = read;
+  if (epoch !== undefined) return { ...read, epoch };
+  throw new CairnError('not_found', `Cannot read ${files.directory}: no store is there`);
+}
