@@ -8,7 +8,7 @@ export type { App } from './app/app.ts';
 export type { Load } from './log/operated.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { AppOptions } from './app/options.ts';
-export type { Unready } from './api/service-handlers.ts';
+export type { Unready } from './api/health.ts';
 
 export { defineCollection } from './collections/define.ts';
 export type {

@@ -59,10 +59,20 @@ export const accountRoutes = {
   removeSession: { operationId: 'removeSession', method: 'DELETE', path: '/sessions/{id}', access: 'user' },
 } as const;
 
-/** The server itself, and the changes of all collections. */
+/** The changes of all collections. */
+export const feedRoutes = {
+  changes: {
+    operationId: 'changes',
+    method: 'GET',
+    path: '/changes',
+    access: 'user',
+    query: 'read',
+  },
+} as const;
+
+/** The state of the server. */
 // prettier-ignore
-export const serverRoutes = {
-  changes: { operationId: 'changes', method: 'GET', path: '/changes', access: 'user', query: 'read' },
+export const healthRoutes = {
   live: { operationId: 'live', method: 'GET', path: '/livez', access: 'public' },
   status: { operationId: 'status', method: 'GET', path: '/status', access: 'admin' },
   ready: { operationId: 'ready', method: 'GET', path: '/readyz', access: 'public' },
@@ -183,7 +193,8 @@ export function routeTable(
     }),
     signInRoutes,
     accountRoutes,
-    serverRoutes,
+    feedRoutes,
+    healthRoutes,
   ];
   return tables.flatMap((table) => Object.values<Route>({ ...table }));
 }

@@ -4,8 +4,8 @@ import type { Audit } from '../accounts/events.ts';
 import type { Users } from '../accounts/users.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
-import { serverRoutes } from '../api/routes.ts';
-import type { Unready } from '../api/service-handlers.ts';
+import { healthRoutes } from '../api/routes.ts';
+import type { Unready } from '../api/health.ts';
 import type { KeyRing } from '../auth/keys.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
@@ -178,7 +178,7 @@ export class Application implements App {
       allowedOrigins,
       problemReply,
       proxies: parseTrustedProxies(settings.trustedProxies),
-      alwaysServedTargets: new Set([serverRoutes.live.path, serverRoutes.ready.path]),
+      alwaysServedTargets: new Set([healthRoutes.live.path, healthRoutes.ready.path]),
       onError,
       onUntrustedProxy(address) {
         const advice = 'if this is your proxy, name it in --trust-proxy';
@@ -209,7 +209,7 @@ export class Application implements App {
 
   async #answerWhileNotOpen(request: Request): Promise<Reply> {
     await this.#starting;
-    const isAnswered = this.#state === 'open' || request.target === serverRoutes.live.path;
+    const isAnswered = this.#state === 'open' || request.target === healthRoutes.live.path;
     return isAnswered ? this.#pipeline(request) : problemReply(stopped, request);
   }
 

@@ -3,7 +3,10 @@ import { getHeapStatistics } from 'node:v8';
 import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
 import type { Endpoint } from '../api/call.ts';
 import { declaredCollection, usersCollection } from '../api/routes.ts';
-import { serviceEndpoints, type Services } from '../api/service-handlers.ts';
+import { accountEndpoints, type AccountServices } from '../api/account.ts';
+import { feedEndpoints, type FeedServices } from '../api/feed.ts';
+import { healthEndpoints, type HealthServices } from '../api/health.ts';
+import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
 import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
 import type { ListPool } from '../lists/list-pool.ts';
@@ -14,7 +17,7 @@ import type { Feature } from './parts.ts';
 
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
-  services: Data & Omit<Services, 'epoch' | 'status'>,
+  services: Data & SignInServices & AccountServices & FeedServices & Omit<HealthServices, 'status'>,
   listPool: ListPool,
   complete: CompleteOptions,
   features: readonly Feature[],
@@ -33,11 +36,6 @@ export function endpointsOf(
     },
   };
   const declarations = collections.map(({ declaration }) => declaration);
-  const all: Services = {
-    ...services,
-    epoch: options.epoch,
-    status: statusOf(store, features, complete),
-  };
   const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((resource) => {
@@ -47,7 +45,10 @@ export function endpointsOf(
         ...batchEndpoints(collection, resource, options),
       ];
     }),
-    ...serviceEndpoints(all),
+    ...signInEndpoints(services),
+    ...accountEndpoints(services),
+    ...feedEndpoints(services),
+    ...healthEndpoints({ ...services, status: statusOf(store, features, complete) }),
   ];
   const routes = endpoints.map(({ route }) => route);
   return [...endpoints, ...features.flatMap((feature) => feature.endpoints(routes))];

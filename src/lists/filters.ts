@@ -1,6 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { isScalar, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
+import type { Query } from '../http/query.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
 import { fieldValue, readableFields, scalarValue } from '../schema/record.ts';
@@ -41,6 +42,18 @@ export function invalidParameter(parameter: string, problem: string): CairnError
     'invalid_query',
     `Cannot read the query: ${JSON.stringify(name)} ${problem}`,
   );
+}
+
+/**
+ * Returns the value of the only parameter that a query may have.
+ * @throws CairnError `invalid_query`
+ */
+export function onlyParameter(query: Query, name: string): string | undefined {
+  for (const [parameter, values] of query) {
+    if (parameter !== name) throw invalidParameter(parameter, 'is not a known parameter');
+    if (values.length > 1) throw invalidParameter(parameter, 'is given more than once');
+  }
+  return query.get(name)?.[0];
 }
 
 /**

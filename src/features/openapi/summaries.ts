@@ -4,7 +4,8 @@ import { subjectOf } from '../../api/embedding.ts';
 import {
   capitalized,
   type accountRoutes,
-  type serverRoutes,
+  type feedRoutes,
+  type healthRoutes,
   type signInRoutes,
 } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
@@ -135,7 +136,9 @@ const signInDescriptions = (
 
 /** Describes the server itself, and the changes of all collections. */
 // prettier-ignore
-const serverDescriptions: { readonly [id in keyof typeof serverRoutes | 'describe']: Description } = {
+const serverDescriptions: {
+  readonly [id in keyof typeof feedRoutes | keyof typeof healthRoutes | 'describe']: Description;
+} = {
   changes: {
     summary: 'Follow the changes of all collections that you may list',
     parameters: [

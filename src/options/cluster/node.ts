@@ -1,5 +1,5 @@
 import { problemReply } from '../../api/replies.ts';
-import { serverRoutes } from '../../api/routes.ts';
+import { healthRoutes } from '../../api/routes.ts';
 import {
   keyRingOfSecret,
   newKeyRing,
@@ -126,7 +126,7 @@ export function joinCluster(
     onRing: () => undefined,
     onlyCurrent: (handle, store) => (request) => {
       const answerStale = (): Reply => problemReply(stale, request);
-      if (shared?.isCurrent === false && request.target !== serverRoutes.live.path) {
+      if (shared?.isCurrent === false && request.target !== healthRoutes.live.path) {
         return answerStale();
       }
       const handleAgain = () => store.confirm().then(() => handle(request), answerStale);

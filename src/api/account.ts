@@ -1,0 +1,74 @@
+import { localAdministrator, requireUser } from '../auth/access.ts';
+import { dashboardWriter } from '../accounts/dashboard.ts';
+import type { AccountRecords } from '../accounts/records.ts';
+import type { Sessions } from '../accounts/sessions.ts';
+import { userFields } from '../accounts/user-fields.ts';
+import { CairnError, invariant } from '../base/errors.ts';
+import { items } from '../collections/items.ts';
+import { found, type CollectionResource } from '../collections/resource.ts';
+import { parseQuery } from '../http/query.ts';
+import { invalidParameter, onlyParameter } from '../lists/filters.ts';
+import { representationWriter } from '../schema/record.ts';
+import type { Store } from '../store/store.ts';
+import { bind, parseId, type Endpoint } from './call.ts';
+import { entityTag, isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
+import { accountRoutes } from './routes.ts';
+
+/** What the caller's own account needs of the app. */
+export interface AccountServices {
+  readonly store: Store;
+  readonly records: AccountRecords;
+  readonly sessions: Sessions;
+  readonly collections: readonly CollectionResource[];
+}
+
+export function accountEndpoints({
+  store,
+  records,
+  sessions,
+  collections,
+}: AccountServices): Endpoint[] {
+  const itemsResource = collections.find(({ declaration }) => declaration === items);
+  const writeDashboard = dashboardWriter(records, sessions, itemsResource);
+  const writeUser = representationWriter(userFields);
+  return bind(accountRoutes, {
+    me({ request, principal }) {
+      const { userId } = requireUser(principal);
+      if (principal === localAdministrator) throw nobodySignsIn;
+      const user = found(records.users.get(userId));
+      const tag = entityTag(store.epoch, user.revision);
+      const location = ['Content-Location', `${request.basePath}/users/${userId}`];
+      if (isUnchanged(request, tag)) return notModified(tag, location);
+      return shown(200, tag, writeUser(user), location);
+    },
+
+    dashboard({ principal }) {
+      invariant(principal.kind === 'session', 'the route requires a session');
+      return unstoredReply(200, writeDashboard(principal));
+    },
+
+    listSessions({ principal, query }) {
+      const caller = requireUser(principal);
+      const current = principal.kind === 'session' ? principal.sessionId : undefined;
+      const value = onlyParameter(parseQuery(query), 'userId');
+      const userId = value === undefined ? caller.userId : parseId(value);
+      if (userId === 0 && value !== undefined)
+        throw invalidParameter('userId', 'must be a positive whole number');
+      const listed = sessions.list(caller, userId);
+      return unstoredReply(
+        200,
+        `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,
+      );
+    },
+
+    async removeSession({ request, principal, id }) {
+      await store.write((tx) => sessions.end(tx, principal, id, request.address));
+      return noContent();
+    },
+  });
+}
+
+const nobodySignsIn = new CairnError(
+  'not_found',
+  'Cannot find your user record: without authentication, nobody signs in',
+);

@@ -1,0 +1,76 @@
+import { sessionEndsAt } from '../auth/secrets.ts';
+import type { Tokens } from '../auth/tokens.ts';
+import type { Client, Sessions } from '../accounts/sessions.ts';
+import type { SignIn } from '../accounts/sign-in.ts';
+import { userFields } from '../accounts/user-fields.ts';
+import { readCookies } from '../http/fields.ts';
+import type { Request } from '../http/message.ts';
+import { representationWriter } from '../schema/record.ts';
+import type { Store } from '../store/store.ts';
+import { checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
+import { bind, type Endpoint } from './call.ts';
+import { noContent, unstoredReply } from './replies.ts';
+import { signInRoutes } from './routes.ts';
+
+/** What signing in and out needs of the app. */
+export interface SignInServices {
+  readonly store: Store;
+  readonly sessions: Sessions;
+  readonly signIn: SignIn;
+  readonly tokens: Tokens;
+}
+
+export function signInEndpoints({ store, sessions, signIn, tokens }: SignInServices): Endpoint[] {
+  const writeUser = representationWriter(userFields);
+  return bind(signInRoutes, {
+    async login({ request, body }) {
+      const { session, user, secret } = await signIn.start(body, 'cookie', clientOf(request));
+      const expiresAt = new Date(sessionEndsAt(session)).toISOString();
+      const text = `{"user":${writeUser(user)},"expiresAt":"${expiresAt}"}`;
+      return unstoredReply(200, text, setSessionCookie(request, secret));
+    },
+
+    async logout({ request, body }) {
+      // A page on a neighbouring host may have added another cookie. It must not prevent
+      // the sign-out.
+      const secrets = readCookies(request.fields, sessionCookie);
+      for (const secret of secrets) {
+        const userId = sessions.userOf(secret);
+        if (userId !== undefined) checkSessionUser(request, userId);
+      }
+      for (const secret of secrets) {
+        const everywhere = body.everywhere === true;
+        await store.write((tx) => sessions.signOut(tx, secret, everywhere, request.address));
+      }
+      return noContent(setSessionCookie(request, ''));
+    },
+
+    async createToken({ request, body }) {
+      const client = clientOf(request);
+      const { secret, user } =
+        'refresh_token' in body
+          ? await sessions.refresh(body.refresh_token, client)
+          : await signIn.start(body, 'refresh', client);
+      const { token, expiresIn } = tokens.issue(
+        { userId: user.id, role: user.role },
+        user.signedOutAt,
+      );
+      const created = {
+        access_token: token,
+        token_type: 'Bearer',
+        expires_in: expiresIn,
+        refresh_token: secret,
+      };
+      return unstoredReply(201, JSON.stringify(created));
+    },
+
+    async revokeToken({ request, body }) {
+      await store.write((tx) => sessions.revoke(tx, body.refresh_token, request.address));
+      return noContent();
+    },
+  });
+}
+
+function clientOf({ address, fields }: Request): Client {
+  return { address, agent: fields.get('user-agent') ?? '' };
+}
