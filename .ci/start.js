@@ -1,13 +1,20 @@
 /**
- * `npm start`: serves from the source, through tsx where Node.js does not run TypeScript itself. npm puts a shell
- * between, which dies of a signal without passing it on: where it has gone, the server stops as if it had been told.
+ * `npm start`: serves from the source, or from a build of it where Node.js does not run TypeScript itself: tsx would
+ * run what lies in the temporary directory, where others may write. npm puts a shell between, which dies of a signal
+ * without passing it on: where it has gone, the server stops as if it had been told.
  */
-import { fileURLToPath } from 'node:url';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 const parent = process.ppid;
+const project = join(import.meta.dirname, '..');
+const main = join(project, ...(process.features.typescript ? ['src', 'main.ts'] : ['dist', 'main.js']));
+if (!process.features.typescript) {
+  const { status } = spawnSync(process.execPath, [join(project, '.ci', 'build.js'), 'dist'], { stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}
 setInterval(() => process.ppid !== parent && process.kill(process.pid, 'SIGTERM'), 250).unref();
 
-const main = new URL('../src/main.ts', import.meta.url);
-process.argv.splice(1, 1, fileURLToPath(main), 'serve');
-if (!process.features.typescript) await import('tsx');
-await import(main.href);
+process.argv.splice(1, 1, main, 'serve');
+await import(pathToFileURL(main).href);
