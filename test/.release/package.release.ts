@@ -66,10 +66,15 @@ test('the build serves page and API description wherever it is copied', async (t
   for (const path of ['openapi.json', ...files]) assert.equal((await fetch(new URL(path, origin))).status, 200, path);
 });
 
-test('two clones build the same package, byte for byte', () => {
-  const second = pack(clone(join(work, 'second')));
+test('two clones build the same package, byte for byte, whatever the umask', (t) => {
+  const directory = clone(join(work, 'second'));
+  run(directory, 'chmod', '-R', 'go=', 'src', 'README.md', 'package.json');
+  const before = process.umask(0o077);
+  t.after(() => process.umask(before));
+  const second = pack(directory);
   const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
   assert.equal(digest(second.file), digest(first.file));
+  t.diagnostic(`SHA-256 of the package: ${digest(first.file)}`);
 });
 
 const consumerDirectory = join(work, 'consumer');
