@@ -2,13 +2,17 @@ import type { KeyRing } from '../auth/keys.ts';
 import type { Passwords, Turn } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import { callerKey } from '../base/network.ts';
-import type { Random } from '../base/system.ts';
-import type { ResourceParts } from '../collections/resource.ts';
+import type { Clock, Random } from '../base/system.ts';
+import type { Writes } from '../collections/writes.ts';
+import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountRecords } from './records.ts';
 
 /** What users, sessions and sign-in depend on. */
-export interface AccountParts extends AccountRecords, ResourceParts {
+export interface AccountParts extends AccountRecords {
+  readonly store: Store;
+  readonly writes: Writes;
+  readonly clock: Clock;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
   /** The current keys, for the successors of refresh tokens. */

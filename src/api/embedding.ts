@@ -3,7 +3,7 @@ import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { shapeTagOf, type CollectionDeclaration } from '../collections/declaration.ts';
-import { idsIn, referencesOf } from '../collections/references.ts';
+import { idsIn, referencesOf } from '../collections/registry.ts';
 import type { ListSubject } from '../lists/query.ts';
 import type { PieceWriter } from '../lists/list.ts';
 import type { Shape } from '../schema/field.ts';

@@ -20,7 +20,7 @@ import type { Clock, Random } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { Relations } from '../collections/references.ts';
+import { Registry } from '../collections/registry.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { Writes } from '../collections/writes.ts';
 import { representationWriter } from '../schema/record.ts';
@@ -107,17 +107,18 @@ export function openData(
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
   const keys = createKeys(files, options.secret, clock, random, place);
-  const relations = new Relations();
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
-  const writes = new Writes({ store, hooks, relations, idempotencyKeys, onError });
-  const shared = { store, writes, relations, clock };
   const records = accountRecords(store);
+  const registry = new Registry(store, declarations);
+  const writes = new Writes({ store, hooks, registry, idempotencyKeys, onError });
   const parts: AccountParts = {
     ...records,
     ...settings,
-    ...shared,
+    store,
+    writes,
+    clock,
     passwords,
     throttle: new Throttle(clock),
     random,
@@ -133,7 +134,7 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: declarations.map((declaration) => new CollectionResource(declaration, shared)),
+    collections: registry.all.map((declared) => new CollectionResource(declared, clock)),
   };
 }
 

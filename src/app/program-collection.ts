@@ -25,7 +25,8 @@ export interface ProgramCollection {
 }
 
 export function programCollection(resource: CollectionResource, writes: Writes): ProgramCollection {
-  const { fields, records } = resource;
+  const { declaration, records } = resource;
+  const { fields } = declaration;
   const rules = { shape: fields };
   const write = <T>(work: (tx: Transaction) => T): Promise<T> =>
     writes.write(localAdministrator, work);

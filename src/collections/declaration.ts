@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import type { Access } from '../auth/access.ts';
-import { idField, type Field, type Shape } from '../schema/field.ts';
+import { idField, type Field, type Shape, type Value } from '../schema/field.ts';
 
 /**
  * The access of each operation. Only operations that change a record can depend on its
@@ -95,6 +95,20 @@ export const timestampFields = {
   createdAt: serverTime('When the record was created; set by the server.'),
   updatedAt: serverTime('When the record was last changed; set by the server.'),
 };
+
+/**
+ * Returns the timestamps of a record that is written now, in milliseconds; none where its
+ * collection has none. `createdAt` is absent for a new record.
+ */
+export function timesOf(
+  { timestamps }: CollectionDeclaration,
+  now: number,
+  createdAt?: Value,
+): { readonly [field: string]: Value } {
+  if (!timestamps) return {};
+  const updatedAt = new Date(now).toISOString();
+  return { createdAt: createdAt ?? updatedAt, updatedAt };
+}
 
 /** Identifies the shape of records: another one never answers 304. */
 export function shapeTagOf(fields: Shape): string {

@@ -8,26 +8,13 @@ import {
 import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
-import { atElement, storedRecordParser, type Draft } from '../schema/validate.ts';
-import {
-  emailKey,
-  type Field,
-  type Input,
-  type NumberField,
-  type Shape,
-  type Value,
-} from '../schema/field.ts';
-import { looksSame, scalarValue } from '../schema/record.ts';
-import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import type { CollectionDeclaration } from './declaration.ts';
-import {
-  referenceIndexes,
-  referencesOf,
-  without,
-  type Entry,
-  type Relations,
-} from './references.ts';
-import type { Writes } from './writes.ts';
+import { atElement, type Draft } from '../schema/validate.ts';
+import type { Input, Shape, Value } from '../schema/field.ts';
+import { looksSame } from '../schema/record.ts';
+import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
+import { timesOf, type CollectionDeclaration } from './declaration.ts';
+import { checkReferences, removeReferred } from './references.ts';
+import { uniqueFields, type Declared, type Entry, type KeyOf } from './registry.ts';
 
 /**
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
@@ -75,50 +62,27 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
   return record;
 }
 
-/** What all resources of an app share. */
-export interface ResourceParts {
-  readonly relations: Relations;
-  readonly store: Store;
-  readonly writes: Writes;
-  readonly clock: Clock;
-}
-
-/** The records of a declared collection, and the operations on them. */
+/** The operations on the records of a declared collection. */
 export class CollectionResource {
   readonly declaration: CollectionDeclaration;
-  readonly fields: Shape;
   readonly records: Collection<Entry>;
-  readonly #parts: ResourceParts;
+  readonly #declared: Declared;
   readonly #unique: readonly (readonly [field: string, keyOf: KeyOf])[];
+  readonly #clock: Clock;
 
-  constructor(declaration: CollectionDeclaration, parts: ResourceParts) {
-    const { name, fields } = declaration;
-    const stored: Shape & { readonly ownerId: NumberField } = {
-      ...fields,
-      ownerId: { kind: 'integer', readOnly: true },
-    };
-    const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
-    this.declaration = declaration;
-    this.fields = fields;
-    this.#parts = parts;
-    this.#unique = uniqueFields(fields);
-    this.records = parts.store.collection<Entry>({
-      name,
-      parse,
-      unique: Object.fromEntries(this.#unique),
-      groups: referenceIndexes(fields),
-      references: Object.fromEntries(referencesOf(fields).map(([field, { to }]) => [field, to])),
-      without: (entry, field, key) => without(entry, fields, field, key),
-    });
-    parts.relations.add(this);
-    parts.writes.shapes.set(name, fields);
+  constructor(declared: Declared, clock: Clock) {
+    this.declaration = declared.declaration;
+    this.records = declared.records;
+    this.#declared = declared;
+    this.#unique = uniqueFields(declared.declaration.fields);
+    this.#clock = clock;
   }
 
   /** Creates an entry. @throws CairnError `validation_failed`, `not_unique` */
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
     this.#check(tx, principal, input);
     const ownerId = principal.userId ?? 0;
-    const times = this.#timestamps(this.#parts.clock.now());
+    const times = timesOf(this.declaration, this.#clock.now());
     return tx.of(this.records).insert({ ownerId, ...input, ...times });
   }
 
@@ -146,7 +110,7 @@ export class CollectionResource {
     precondition.check(before.revision);
     if (looksSame(fields, before, input)) return { record: before };
     this.#check(tx, principal, input, before);
-    const times = this.#timestamps(this.#parts.clock.now(), before['createdAt']);
+    const times = timesOf(this.declaration, this.#clock.now(), before['createdAt']);
     const after = { ...this.#undeclared(before), ...input, ...times };
     return { record: tx.of(this.records).replace(id, after) };
   }
@@ -156,11 +120,7 @@ export class CollectionResource {
     const before = this.#changeable(tx, principal, this.declaration.access.remove, id);
     precondition.demand();
     precondition.check(before.revision);
-    this.#parts.relations.remove(tx, this, before);
-  }
-
-  withTime(changed: Entry): Entry {
-    return { ...changed, ...this.#timestamps(this.#parts.clock.now(), changed['createdAt']) };
+    removeReferred(tx, this.#declared, before, this.#clock.now());
   }
 
   /**
@@ -171,7 +131,7 @@ export class CollectionResource {
     const kept: { [name: string]: Value } = {};
     for (const name in before) {
       const value = before[name];
-      if (value !== undefined && !Object.hasOwn(this.fields, name)) kept[name] = value;
+      if (value !== undefined && !Object.hasOwn(this.declaration.fields, name)) kept[name] = value;
     }
     return { ...kept, ownerId: before.ownerId };
   }
@@ -181,7 +141,7 @@ export class CollectionResource {
    * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
    */
   #check(tx: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    this.#parts.relations.check(tx, principal, this, input, before);
+    checkReferences(tx, principal, this.#declared, input, before);
     const issues = this.#unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
       const holder = key === undefined ? undefined : tx.of(this.records).find(field, key);
@@ -194,38 +154,10 @@ export class CollectionResource {
     throw new CairnError('not_unique', message, { issues });
   }
 
-  /**
-   * The timestamps of a record that is written now. `createdAt` is absent for a new
-   * record.
-   */
-  #timestamps(now: number, createdAt?: Value): { readonly [field: string]: Value } {
-    if (!this.declaration.timestamps) return {};
-    const updatedAt = new Date(now).toISOString();
-    return { createdAt: createdAt ?? updatedAt, updatedAt };
-  }
-
   /** @throws CairnError `not_found`, `not_owner` */
   #changeable(tx: Transaction, principal: Principal, access: Access, id: number): Entry {
     const entry = found(tx.of(this.records).get(id));
     requireOwner(access, principal, entry.ownerId);
     return entry;
   }
-}
-
-export type KeyOf = (record: object) => string | undefined;
-
-/** Returns the fields whose values are unique, with the keys of their indexes. */
-export function uniqueFields(fields: Shape): (readonly [field: string, keyOf: KeyOf])[] {
-  return Object.entries(fields).flatMap(([field, one]) =>
-    'unique' in one && one.unique ? [[field, uniqueKey(field, one)]] : [],
-  );
-}
-
-/** Returns the key of a field in its unique index. An absent value is no duplicate. */
-function uniqueKey(name: string, { kind }: Field): KeyOf {
-  return (record) => {
-    const value = scalarValue(record, name);
-    if (value === undefined) return undefined;
-    return kind === 'email' ? emailKey(String(value)) : String(value);
-  };
 }

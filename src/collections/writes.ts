@@ -6,7 +6,7 @@ import { representationOf } from '../schema/record.ts';
 import type { Reader, RecordChange, Store, Transaction } from '../store/store.ts';
 import { runBeforeWrite, type Change, type Hooks, type Read } from './hooks.ts';
 import type { IdempotencyKeys, KeyedRequest } from './idempotency.ts';
-import type { Entries, Relations } from './references.ts';
+import type { Declared, Registry } from './registry.ts';
 
 /** Checks a caller again in the transaction that writes for it. @throws CairnError */
 export type CheckActor = (reader: Reader, principal: Principal) => void;
@@ -14,7 +14,7 @@ export type CheckActor = (reader: Reader, principal: Principal) => void;
 export interface WritesOptions {
   readonly store: Store;
   readonly hooks: Hooks;
-  readonly relations: Relations;
+  readonly registry: Registry;
   readonly idempotencyKeys: IdempotencyKeys;
   /** Receives the errors of `afterWrite`. */
   readonly onError: (error: unknown) => void;
@@ -32,6 +32,8 @@ export class Writes {
 
   constructor(options: WritesOptions) {
     this.#options = options;
+    for (const { declaration } of options.registry.all)
+      this.shapes.set(declaration.name, declaration.fields);
   }
 
   /**
@@ -75,7 +77,7 @@ export class Writes {
 
   #callHooks(tx: Transaction, principal: Principal): void {
     const { hooks, onError } = this.#options;
-    const read = readerOf(tx, this.#options.relations);
+    const read = readerOf(tx, this.#options.registry);
     tx.onChange((written) => {
       const shape = this.shapes.get(written.collection.name);
       if (shape === undefined) return;
@@ -107,22 +109,22 @@ function changeOf(
 }
 
 /** Returns what a hook reads. */
-function readerOf(tx: Transaction, relations: Relations): Read {
-  const of = (name: string): Entries => {
-    const collection = relations.get(name);
-    invariant(collection !== undefined, `there is no collection "${name}" to read`);
-    return collection;
+function readerOf(tx: Transaction, registry: Registry): Read {
+  const of = (name: string): Declared => {
+    const declared = registry.get(name);
+    invariant(declared !== undefined, `there is no collection "${name}" to read`);
+    return declared;
   };
   return {
     get(name, id) {
-      const { records, fields } = of(name);
+      const { records, declaration } = of(name);
       const record = tx.of(records).get(id);
-      return record && representationOf(fields, record);
+      return record && representationOf(declaration.fields, record);
     },
     members(name, field, id) {
-      const { records, fields } = of(name);
+      const { records, declaration } = of(name);
       return Array.from(tx.of(records).referring(field, id), (record) =>
-        representationOf(fields, record),
+        representationOf(declaration.fields, record),
       );
     },
   };

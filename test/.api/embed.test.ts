@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { embeddablesOf, embeddedBy, type RecordsOf } from '../../src/api/embedding.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import { limits } from '../../src/base/limits.ts';
-import { referenceIndexes, type Entry } from '../../src/collections/references.ts';
+import { referenceIndexes, type Entry } from '../../src/collections/registry.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';

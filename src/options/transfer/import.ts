@@ -9,8 +9,8 @@ import {
 } from '../../base/json.ts';
 import { systemClock } from '../../base/system.ts';
 import type { CollectionDeclaration } from '../../collections/declaration.ts';
-import { idsIn, referencesOf } from '../../collections/references.ts';
-import { uniqueFields, type CollectionResource, type KeyOf } from '../../collections/resource.ts';
+import { idsIn, referencesOf, uniqueFields, type KeyOf } from '../../collections/registry.ts';
+import type { CollectionResource } from '../../collections/resource.ts';
 import type { Value } from '../../schema/field.ts';
 import { hasType, ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';

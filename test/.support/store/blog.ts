@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
-import { Relations } from '../../../src/collections/references.ts';
+import { Registry } from '../../../src/collections/registry.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { Writes } from '../../../src/collections/writes.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
@@ -104,14 +104,13 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
       return work(transaction);
     });
   };
-  const relations = new Relations();
+  const idempotencyKeys = keysOn(store, clock);
+  const registry = new Registry(store, names.map((name) =>
+    defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })));
   const onError = (error: unknown): never => assert.fail(String(error));
-  const writes = new Writes({ store, hooks: {}, relations, idempotencyKeys: keysOn(store, clock), onError });
-  const parts = { store, writes, relations, clock };
-  const resources = new Map(names.map((name) => {
-    const declaration = defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] });
-    return [name, new CollectionResource(declaration, parts)];
-  }));
+  const writes = new Writes({ store, hooks: {}, registry, idempotencyKeys, onError });
+  const resources = new Map(registry.all.map((each) =>
+    [each.declaration.name, new CollectionResource(each, clock)]));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
   // The values have the types that the shapes demand.
   const input = (values: Values): NewEntry => values as NewEntry;
@@ -121,7 +120,8 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
       if (operation.kind === 'remove') return resource.remove(tx, localTarget(operation.id));
       if (operation.kind === 'patch') {
         const patch = Object(operation.values);
-        return resource.change(tx, localTarget(operation.id), draft('patch', { shape: resource.fields }, patch, {}));
+        const change = draft('patch', { shape: resource.declaration.fields }, patch, {});
+        return resource.change(tx, localTarget(operation.id), change);
       }
       const [first = {}, ...others] = operation.records;
       if (others.length === 0) return resource.create(tx, localAdministrator, input(first));
