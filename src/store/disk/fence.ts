@@ -1,0 +1,60 @@
+import type { Files } from './files.ts';
+import { DirectoryLock, type LockOptions } from './lock.ts';
+
+/**
+ * The right to write to a directory: this process has its lock, nobody else has begun a
+ * journal, and nothing has failed. After the first failure nothing is written any more.
+ */
+export class Fence {
+  /** The first failure. */
+  failure: unknown;
+  /** Called with the first failure. */
+  onFailure: (error: unknown) => void = () => undefined;
+  /** The journal that only this process may begin next. */
+  nextJournal: string | undefined;
+  readonly #files: Files;
+  #lock: DirectoryLock | undefined;
+
+  constructor(files: Files) {
+    this.#files = files;
+  }
+
+  /** Takes the lock. @throws LockedError */
+  async acquire(options: LockOptions): Promise<void> {
+    this.#lock = await DirectoryLock.acquire(options, () => this.fail(lockLost()));
+  }
+
+  async release(): Promise<void> {
+    await this.#lock?.release();
+  }
+
+  /** @throws where another process has the directory, or something has failed before */
+  check(): void {
+    if (this.#lock?.isHeld !== true) this.fail(lockLost());
+    if (this.nextJournal !== undefined && this.#files.identity(this.nextJournal) !== undefined) {
+      this.fail(new Error('Cannot write: there is a journal that this process has not begun'));
+    }
+    if (this.failure !== undefined) throw this.failure;
+  }
+
+  /** Runs work whose error means that nobody knows what is on the disk. */
+  async guard<T>(work: () => Promise<T>): Promise<T> {
+    this.check();
+    try {
+      return await work();
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  fail(error: unknown): void {
+    if (this.failure !== undefined) return;
+    this.failure = error;
+    this.onFailure(error);
+  }
+}
+
+function lockLost(): Error {
+  return new Error('Cannot write: the lock file is not ours any more');
+}
