@@ -8,6 +8,8 @@ import type { Clock } from './system.ts';
 export class Turns<T> {
   /** The tasks of each caller, the caller whose turn is next first. */
   readonly #queues = new Map<string, T[]>();
+  /** How many turns of others each caller still has to wait for, because of what its tasks cost. */
+  readonly #debts = new Map<string, number>();
   #size = 0;
 
   /** The number of tasks that wait. */
@@ -23,14 +25,33 @@ export class Turns<T> {
 
   /** Removes the next task; `undefined` if none waits. Its caller is then the last. */
   next(): T | undefined {
-    const [first] = this.#queues;
-    if (first === undefined) return undefined;
-    const [caller, tasks] = first;
-    const task = tasks.shift();
-    this.#size -= 1;
-    this.#queues.delete(caller);
-    if (tasks.length > 0) this.#queues.set(caller, tasks);
-    return task;
+    // A caller in debt goes to the end of the same iteration, until its debt is paid.
+    for (const [caller, tasks] of this.#queues) {
+      this.#queues.delete(caller);
+      const debt = this.#queues.size === 0 ? 0 : (this.#debts.get(caller) ?? 0);
+      const task = debt >= 1 ? undefined : tasks.shift();
+      if (debt >= 1) this.#debts.set(caller, debt - 1);
+      if (tasks.length > 0) this.#queues.set(caller, tasks);
+      if (task === undefined) continue;
+      this.#size -= 1;
+      if (this.#size === 0) this.#debts.clear();
+      return task;
+    }
+    return undefined;
+  }
+
+  /** Makes a caller wait for further turns of others, if there are any. */
+  charge(caller: string, turns: number): void {
+    if (this.#size > 0) this.#debts.set(caller, (this.#debts.get(caller) ?? 0) + turns);
+  }
+
+  /** Removes all tasks, and returns them. */
+  clear(): T[] {
+    const all = [...this.#queues.values()].flat();
+    this.#queues.clear();
+    this.#debts.clear();
+    this.#size = 0;
+    return all;
   }
 
   /** Removes a task that no longer waits for its turn. */

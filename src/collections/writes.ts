@@ -1,5 +1,6 @@
 import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
+import { callerKey } from '../base/network.ts';
 import type { Reply } from '../http/message.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
@@ -44,11 +45,13 @@ export class Writes {
   write<T>(principal: Principal, work: (tx: Transaction) => T, check?: CheckActor): Promise<T> {
     const { store, hooks } = this.#options;
     const isHooked = hooks.beforeWrite !== undefined || hooks.afterWrite !== undefined;
+    const { userId } = principal;
+    const caller = userId === undefined ? 'strangers' : callerKey('', userId);
     return store.write((tx) => {
       check?.(tx, principal);
       if (isHooked) this.#callHooks(tx, principal);
       return work(tx);
-    });
+    }, caller);
   }
 
   /**

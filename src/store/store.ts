@@ -170,11 +170,12 @@ export interface Store {
   start(): Promise<void>;
   /**
    * Runs `work` as one transaction. Resolves with its result when it is durable and
-   * visible. An error that `work` throws rejects the promise, and nothing is written.
+   * visible. An error that `work` throws rejects the promise, and nothing is written. Callers
+   * take turns, and what a refused transaction cost is charged to its caller; absent: the program.
    * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`,
    *   `store_unavailable`, `overloaded`
    */
-  write<T>(work: (transaction: Transaction) => T): Promise<T>;
+  write<T>(work: (transaction: Transaction) => T, caller?: string): Promise<T>;
   /**
    * Publishes all commits of other processes that were acknowledged before. @throws as
    * `write`

@@ -1,6 +1,7 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
+import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
 import type { Heap } from './memory/heap.ts';
@@ -42,6 +43,7 @@ export interface WriterOptions {
 class Write<T> {
   /** Whether the last run of the work has changed anything. */
   hasChanges = false;
+  readonly caller: string;
   readonly reject: (error: unknown) => void;
   readonly #work: (transaction: Transaction) => T;
   readonly #resolve: (result: T) => void;
@@ -51,10 +53,12 @@ class Write<T> {
   #error: unknown;
 
   constructor(
+    caller: string,
     work: (transaction: Transaction) => T,
     resolve: (result: T) => void,
     reject: (error: unknown) => void,
   ) {
+    this.caller = caller;
     this.#work = work;
     this.#resolve = resolve;
     this.reject = reject;
@@ -95,10 +99,10 @@ interface Batch extends Group {
 }
 
 /**
- * The store, which is its single writer. Transactions wait in a queue. When the log is free, the writer runs
- * them in order, on the published records and the changes of the batch so far, and the log
- * appends the changes as one group. When the group is durable, the writer publishes the
- * changes and answers all callers of the batch. It answers refusals only then, too,
+ * The store, which is its single writer. Transactions wait in a queue for each caller. When the
+ * log is free, the writer runs them in turn, on the published records and the changes of the
+ * batch so far, and the log appends the changes as one group. When the group is durable, the
+ * writer publishes the changes and answers all callers of the batch. It answers refusals only then, too,
  * because a refusal may depend on an earlier transaction of the batch. So no decision
  * depends on changes that may still fail, and a batch can be dropped and run again.
  */
@@ -106,8 +110,10 @@ export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
-  /** The writes that have not been run, in order. */
-  readonly #waiting: AnyWrite[] = [];
+  /** The writes that have not been run. Callers take turns. */
+  readonly #waiting = new Turns<AnyWrite>();
+  /** The writes that have been run and are run again, before those that wait, in order. */
+  readonly #again: AnyWrite[] = [];
   /** The batch that was run and is being appended. */
   #batch: Batch | undefined;
   /** True while the work of a transaction runs. */
@@ -196,18 +202,18 @@ export class Writer implements Store, LogClient {
     }
   }
 
-  write<T>(work: (transaction: Transaction) => T): Promise<T> {
+  write<T>(work: (transaction: Transaction) => T, caller = ''): Promise<T> {
     // An error that is thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
       const refusal = this.#refusal ?? this.#passingRefusal;
       if (refusal !== undefined) throw refusal;
       invariant(this.#epoch !== undefined, 'the store is used before it has started');
       invariant(!this.#isDeciding, 'a write is begun inside the work of another');
-      if (this.#waiting.length >= limits.waitingTransactionsMax) {
+      if (this.#length >= limits.waitingTransactionsMax) {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.push(new Write(work, resolve, reject));
+      this.#waiting.add(caller, new Write(caller, work, resolve, reject));
       this.#schedule();
     });
   }
@@ -276,6 +282,11 @@ export class Writer implements Store, LogClient {
     await this.#log.close(this.#running ?? Promise.resolve());
   }
 
+  /** The number of writes that have not been run, or are run again. */
+  get #length(): number {
+    return this.#again.length + this.#waiting.size;
+  }
+
   #schedule(): void {
     this.#running ??= this.#run();
   }
@@ -288,11 +299,11 @@ export class Writer implements Store, LogClient {
       const between = this.#between.shift();
       try {
         if (between !== undefined) await between();
-        else if (this.#waiting.length > 0) await this.#commitBatch();
+        else if (this.#length > 0) await this.#commitBatch();
       } catch (error) {
         this.onFailure(error);
       }
-    } while (this.#between.length + this.#waiting.length > 0);
+    } while (this.#between.length + this.#length > 0);
     this.#running = undefined;
   }
 
@@ -307,7 +318,7 @@ export class Writer implements Store, LogClient {
     if (answer.outcome === 'refused') {
       this.#dropBatch();
       for (const { reject, hasChanges } of writes) if (hasChanges) reject(answer.error);
-      this.#waiting.splice(0, writes.length, ...writes.filter(({ hasChanges }) => !hasChanges));
+      this.#again.splice(0, writes.length, ...writes.filter(({ hasChanges }) => !hasChanges));
       return;
     }
     for (const { collection, id, record, sequence } of changes) {
@@ -328,8 +339,9 @@ export class Writer implements Store, LogClient {
     let beganMs = clock.elapsed();
     /** What the writes took that change nothing. */
     let idleMs = 0;
-    for (const write of this.#waiting) {
-      if (writes.length === limits.groupTransactionsMax || idleMs >= limits.refusingMs) break;
+    while (writes.length < limits.groupTransactionsMax && idleMs < limits.refusingMs) {
+      const write = this.#again.shift() ?? this.#waiting.next();
+      if (write === undefined) break;
       const transaction = new TableTransaction(first + commits.length);
       this.#runWork(write, transaction);
       if (write.hasChanges) {
@@ -338,6 +350,7 @@ export class Writer implements Store, LogClient {
         if (bytes > 0 && bytes + size > limits.groupBytesMax) {
           // It begins the next batch, and is run again there.
           undo(transaction.changes);
+          this.#again.unshift(write);
           break;
         }
         bytes += size;
@@ -347,10 +360,12 @@ export class Writer implements Store, LogClient {
       }
       writes.push(write);
       const endedMs = clock.elapsed();
-      if (!write.hasChanges) idleMs += endedMs - beganMs;
+      if (!write.hasChanges) {
+        idleMs += endedMs - beganMs;
+        this.#waiting.charge(write.caller, endedMs - beganMs);
+      }
       beganMs = endedMs;
     }
-    this.#waiting.splice(0, writes.length);
     return batch;
   }
 
@@ -384,7 +399,7 @@ export class Writer implements Store, LogClient {
   #dropBatch(): void {
     if (this.#batch === undefined) return;
     undo(this.#batch.changes);
-    this.#waiting.unshift(...this.#batch.writes);
+    this.#again.unshift(...this.#batch.writes);
     this.#batch = undefined;
   }
 
@@ -393,7 +408,7 @@ export class Writer implements Store, LogClient {
     for (const { reject, hasChanges } of this.#batch?.writes.splice(0) ?? []) {
       reject(hasChanges ? outcomeUnknown(cause) : reason);
     }
-    for (const { reject } of this.#waiting.splice(0)) reject(reason);
+    for (const { reject } of [...this.#again.splice(0), ...this.#waiting.clear()]) reject(reason);
   }
 }
 

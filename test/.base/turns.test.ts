@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { createSlices } from '../../src/base/turns.ts';
+import { createSlices, Turns } from '../../src/base/turns.ts';
 
 /** A clock that a test sets. */
 function handClock(): { elapsed: () => number; now: () => number; pass: (ms: number) => void } {
@@ -60,4 +60,25 @@ test('callers take turns, however many works each of them has', async () => {
   };
   await Promise.all([...'aaaab'].map(work));
   assert.equal(done.join(''), 'aaaabababaaaaaa');
+});
+
+test('what a task cost is charged to its caller, where others wait', () => {
+  const turns = new Turns<string>();
+  const add = (caller: string, count: number): void => {
+    for (let index = 0; index < count; index += 1) turns.add(caller, `${caller}${index}`);
+  };
+  add('a', 4);
+  add('b', 5);
+  const order: (string | undefined)[] = [];
+  for (let index = 0; index < 9; index += 1) {
+    const task = turns.next();
+    order.push(task);
+    if (task?.startsWith('a')) turns.charge('a', 2);
+  }
+  assert.deepEqual(order, ['a0', 'b0', 'b1', 'b2', 'a1', 'b3', 'b4', 'a2', 'a3']);
+  assert.equal(turns.size, 0);
+  assert.equal(turns.next(), undefined);
+  add('a', 1);
+  add('b', 1);
+  assert.deepEqual([turns.next(), turns.clear(), turns.size], ['a0', ['b0'], 0], 'nothing is owed where nobody waits');
 });

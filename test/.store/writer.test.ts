@@ -502,4 +502,23 @@ describe('a writer', () => {
     });
     assert.deepEqual([people.size, people.revision, groups.length, groups[0]?.commits.length], [1000, 1, 1, 1]);
   });
+
+  it('lets callers take turns, and charges what a refused transaction cost to its caller', async () => {
+    const { writer, clock } = await fakeLog();
+    let now = 0;
+    clock.elapsed = () => now;
+    const order: string[] = [];
+    const refuse = (): void => {
+      order.push('refused');
+      now += 12;
+      throw new CairnError('still_referenced', 'Cannot remove it');
+    };
+    const refused = Array.from({ length: 400 }, () => assert.rejects(writer.write(refuse, 'user 1')));
+    const write = (): Promise<number> => writer.write(() => order.push('written'), 'user 2');
+    await Promise.all(Array.from({ length: 40 }, write));
+    const before = order.filter((outcome) => outcome === 'refused').length;
+    assert.ok(before <= 6, `${before} of 400 refused transactions delay 40 of another caller`);
+    await Promise.all(refused);
+    assert.equal(order.length, 440);
+  });
 });
