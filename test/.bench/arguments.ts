@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 export const usage = `Usage: npm run bench -- [peers] [--rounds N] [--seconds N] [--only TEXT] [--former FOLDER|TAG]
        npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
        npm run bench -- cluster [--rounds N] [--seconds N]
+       npm run bench -- wear
 
 --rounds N      measurements of each case; the median counts (default: 5)
 --seconds N     how long each one takes (default: 3)
@@ -10,6 +11,7 @@ export const usage = `Usage: npm run bench -- [peers] [--rounds N] [--seconds N]
 --former WHAT   takes a former release into the same run: a folder in which it is built, or a name that git knows
 peers           installs Fastify, its JWT plug-in, better-sqlite3 and json-server in a temporary folder, and takes
                 them into the same run
+wear            how many bytes a write costs a disk, in minutes
 --records N,N   sizes of the store (default: 1000,100000,1000000)
 `;
 
@@ -28,8 +30,8 @@ export function readArguments(args: readonly string[]) {
     },
   });
   const [mode, ...more] = positionals;
-  if (![undefined, 'peers', 'store', 'cluster'].includes(mode) || more.length > 0) {
-    throw new Error('there are only "peers", "store" and "cluster" to name');
+  if (![undefined, 'peers', 'store', 'cluster', 'wear'].includes(mode) || more.length > 0) {
+    throw new Error('there are only "peers", "store", "cluster" and "wear" to name');
   }
   const [rounds, seconds, ...records] = [flags.rounds, flags.seconds, ...flags.records.split(',')].map(Number);
   const counts = [rounds, seconds, ...records].every((count = NaN) => count > 0);

@@ -18,6 +18,7 @@ import { benchCluster } from './cluster.ts';
 import { bare, cairn, former, host, itemsCount, peers, type Case, type Contender } from './contenders.ts';
 import { ask, load, residentMiB, secret, stop } from './processes.ts';
 import { benchStore } from './store.ts';
+import { benchWear } from './wear.ts';
 
 const { flags, mode, rounds, measureMs, records } = argumentsOfProcess();
 
@@ -205,8 +206,10 @@ try {
   const modes = {
     store: () => benchStore({ directory: work, rounds, measureMs, records }),
     cluster: () => benchCluster({ directory: work, rounds, measureMs }),
+    wear: () => benchWear(join(project, 'dist', 'main.js')),
   };
-  const tables = mode === 'store' || mode === 'cluster' ? await modes[mode]() : await benchServer();
+  const isMode = mode === 'store' || mode === 'cluster' || mode === 'wear';
+  const tables = isMode ? await modes[mode]() : await benchServer();
   process.stdout.write(`${heading()}\n\n${tables}\n`);
 } finally {
   rmSync(work, { recursive: true, force: true });

@@ -13,7 +13,7 @@ function bench(...words: readonly string[]) {
 test('the bench shows its usage, and reports a wrong argument in one line', () => {
   const help = bench('--help');
   assert.deepEqual([help.status, help.stderr], [0, '']);
-  for (const option of ['peers', 'store', 'rounds', 'seconds', 'only', 'former', 'records']) {
+  for (const option of ['peers', 'store', 'wear', 'rounds', 'seconds', 'only', 'former', 'records']) {
     assert.ok(help.stdout.includes(option), option);
   }
   const oneLine = /^Cannot run the bench: .*; see npm run bench -- --help\n$/;

@@ -1,0 +1,86 @@
+/**
+ * What a write costs a flash disk: the bytes that the system is told to write, in whole pages, by the size of the
+ * record and of the store. In a row, many records are written one after the other; seldom, one each 40 s, between which
+ * the files follow the journal at rest.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { options } from '../../src/config/options.ts';
+import { fillItems } from './fill.ts';
+import { email, password, startProgram, stop } from './processes.ts';
+
+export interface WearCase {
+  /** The program: `main.js`, where it is built. */
+  readonly main: string;
+  /** The length of the text in each new record. */
+  readonly textLength: number;
+  /** How many small records the store has. */
+  readonly records: number;
+  /** What the server is started with. */
+  readonly words: readonly string[];
+  /** The pause after each of so many writes. */
+  readonly pauseMs: number;
+  readonly writes: number;
+}
+
+/** Returns how many bytes the system was told to write for each record. */
+export async function measureWear(one: WearCase): Promise<number> {
+  const { main, textLength, records, words, pauseMs, writes } = one;
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-wear-'));
+  try {
+    const data = join(directory, 'data');
+    await fillItems(data, records);
+    const collections = join(directory, 'notes.json');
+    const text = { kind: 'text', max: 100_000 };
+    const notes = { name: 'notes', singular: 'note', fields: { text } };
+    writeFileSync(collections, JSON.stringify({ collections: [notes] }));
+    const own = ['--data', data, '--port', '0', '--log', 'json', '--log-level', 'warn', '--collections', collections];
+    const server = await startProgram(directory, [main, 'serve', ...own, ...words]);
+    const origin = `http://127.0.0.1:${server.port}`;
+    const post = async (path: string, body: object, token = ''): Promise<object> => {
+      const headers = { 'Content-Type': 'application/json', ...(token !== '' && { Authorization: `Bearer ${token}` }) };
+      const answer = await fetch(origin + path, { method: 'POST', headers, body: JSON.stringify(body) });
+      if (answer.status !== 201) throw new Error(`${path} answers ${answer.status}: ${await answer.text()}`);
+      return Object(await answer.json());
+    };
+    const { access_token: token } = Object(await post('/tokens', { email, password }));
+    // What the start and the sign-in leave to be written at rest is written before.
+    await delay(pauseMs);
+    const before = writtenBy(server.process.pid ?? 0);
+    for (let write = 0; write < writes; write += 1) {
+      await post('/notes', { text: 'x'.repeat(textLength) }, token);
+      await delay(pauseMs);
+    }
+    const bytes = writtenBy(server.process.pid ?? 0) - before;
+    await stop(server);
+    return bytes / writes;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** The options that are compared. */
+const variants = Object.values(options).some(({ name }) => name === 'at-rest') ? [[], ['--at-rest', 'off']] : [[]];
+
+/** Returns a table with a row for each size of the records and of the store. */
+export async function benchWear(main: string): Promise<string> {
+  const seldom = variants.map((words) => `One each 40 s${words.map((word) => ` ${word}`).join('')}`);
+  const columns = ['Text of a record', 'Records in the store', 'In a row', ...seldom];
+  const sizes = [100, 1000, 10_000].flatMap((textLength) =>
+    [0, 10_000, 100_000].map((records) => ({ main, textLength, records })));
+  const rows = sizes.map(async (size) => {
+    const inARow = measureWear({ ...size, words: [], pauseMs: 0, writes: 500 });
+    const rest = variants.map((words) => measureWear({ ...size, words, pauseMs: 40_000, writes: 3 }));
+    return [size.textLength, size.records, ...(await Promise.all([inARow, ...rest]))];
+  });
+  const lines = [columns, columns.map(() => '--:'), ...(await Promise.all(rows)).map((row) =>
+    row.map((figure) => Math.round(figure).toLocaleString('en')))];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function writtenBy(pid: number): number {
+  const [, bytes = ''] = /^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8')) ?? [];
+  return Number(bytes);
+}
