@@ -105,7 +105,7 @@ test('every line that ends a process ends in the address of its screen, but for 
   const labels = Object.keys(refusals) as RefusalLabel[];
   const failures: (readonly [error: unknown, screen: string])[] = [
     ...([70, 74, 75, 78] as const).map((code) => [new FatalError(code, 'Cannot'), 'does-not-start'] as const),
-    ...labels.map((label) => [new StoreDamageError(label, { directory: 'd' }, 'f'), 'damaged'] as const),
+    ...labels.map((label) => [new StoreDamageError('d', { label, file: 'f' }, refusals[label]), 'damaged'] as const),
     [full, 'disk-is-full'], [new CairnError('storage_full', 'Cannot'), 'disk-is-full'],
     [new TypeError('x'), 'does-not-start'], ['x', 'does-not-start'],
   ];

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Table } from '../../src/store/memory/table.ts';
 import { settle } from '../../src/store/recovery/settle.ts';
-import type { StoreDamageError } from '../../src/store/format/damage.ts';
+import type { Damage } from '../../src/store/format/damage.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
 
 interface Page extends StoredRecord {
   readonly parent: number;
@@ -26,10 +25,10 @@ test('a chain of references to nothing costs what its records cost, not all reco
   const length = 400;
   const pages = pagesInAChain(length);
   const reads = t.mock.method(pages, 'get');
-  const found: StoreDamageError[] = [];
-  settle(new SimulatedDisk(), new Map([['pages', pages]]), (damage) => found.push(damage));
+  const found: Damage[] = [];
+  settle(new Map([['pages', pages]]), (damage) => found.push(damage));
   assert.equal(pages.size, 0);
   assert.deepEqual([found.length, found[1]?.label], [length, 'D3']);
-  assert.match(found[1]?.problem ?? '', /1 record has a "parent" that is no record of pages: 2 \[D3\]/);
+  assert.match(found[1]?.detail ?? '', /1 record has a "parent" that is no record of pages: 2$/);
   assert.ok(reads.mock.callCount() < 10 * length, `${reads.mock.callCount()} reads`);
 });

@@ -35,7 +35,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount } from '../memory/table.ts';
-import { StoreDamageError } from './damage.ts';
+import { FoundDamage, type Report } from './damage.ts';
 
 const journalFormat = 2;
 
@@ -109,14 +109,12 @@ export function decodeLine(
   return value && { value, chain: next };
 }
 
-/**
- * @throws StoreDamageError where a first line claims a newer format, even if its `crc` is
- *   wrong
- */
-export function refuseNewer(files: Files, file: string, line: Buffer, known: number): void {
+/** @throws FoundDamage where a first line claims a newer format, even if its `crc` is wrong */
+export function refuseNewer(file: string, line: Buffer, known: number): void {
   const format = Number(/^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1]);
   if (!(format > known)) return;
-  throw new StoreDamageError('S4', files, file, 0, `it is ${format}, this version knows ${known}`);
+  const detail = `it is ${format}, this version knows ${known}`;
+  throw new FoundDamage({ label: 'S4', file, detail });
 }
 
 function parseManifest(value: JsonObject | undefined): Manifest | undefined {
@@ -152,9 +150,6 @@ export function parseObject(text: string | Buffer): JsonObject | undefined {
   }
 }
 
-/** Takes damage that was found. If it does not throw, the reading goes on after the damage. */
-export type Report = (damage: StoreDamageError) => void;
-
 /** A journal that is being read. Its last three members describe its end once it was read. */
 export interface Journal {
   readonly name: string;
@@ -173,7 +168,7 @@ export interface Journal {
   torn: Line | undefined;
 }
 
-/** Reads the first line of a journal. @throws StoreDamageError for a newer format */
+/** Reads the first line of a journal. @throws FoundDamage for a newer format */
 export async function openJournal(files: Files, number: number): Promise<Journal> {
   const name = journalName(number);
   let first: Buffer = Buffer.alloc(0);
@@ -183,7 +178,7 @@ export async function openJournal(files: Files, number: number): Promise<Journal
     if (!isAlone) break;
     first = bytes;
   }
-  refuseNewer(files, name, first, journalFormat);
+  refuseNewer(name, first, journalFormat);
   const read = parseManifest(decodeLine(first, 0)?.value);
   const manifest = read?.journal === number ? read : undefined;
   const { after: sequence = 0 } = manifest ?? {};
@@ -206,10 +201,10 @@ export async function* readGroups(
   for await (const line of readLines(files, name)) {
     const { offset, bytes } = line;
     if (offset === 0) continue;
-    if (manifest?.closed === true) report(new StoreDamageError('J2', files, name, offset));
+    if (manifest?.closed === true) report({ label: 'J2', file: name, offset });
     if (bytes.every((byte) => byte === 0x20)) return;
     if (journal.torn !== undefined) {
-      report(new StoreDamageError('J2', files, name, journal.torn.offset));
+      report({ label: 'J2', file: name, offset: journal.torn.offset });
       journal.chain = statedChain(journal.torn.bytes);
       journal.torn = undefined;
     }
@@ -222,12 +217,12 @@ export async function* readGroups(
     journal.chain = decoded.chain;
     const { sequence: first, commits } = decoded.value;
     if (!isCount(first) || !Array.isArray(commits) || commits.length === 0) {
-      report(new StoreDamageError('J2', files, name, offset, 'it is no group'));
+      report({ label: 'J2', file: name, offset, detail: 'it is no group' });
       continue;
     }
     if (first !== journal.sequence + 1) {
       const detail = `${first} follows ${journal.sequence}`;
-      report(new StoreDamageError('J2', files, name, offset, detail));
+      report({ label: 'J2', file: name, offset, detail });
     }
     journal.sequence = first + commits.length - 1;
     yield { offset, first, commits };

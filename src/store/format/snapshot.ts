@@ -15,23 +15,14 @@
  *
  * Order of writing: temporary file, sync, read back, rename, sync of the directory.
  */
-import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
-import {
-  readChunks,
-  readLines,
-  readWhole,
-  writeAll,
-  writeSynced,
-  type Files,
-} from '../disk/files.ts';
-import { parseObject, refuseNewer, type Report } from './journal.ts';
-import { isCount, type AnyTable, type Misfit } from '../memory/table.ts';
+import { readChunks, writeAll, writeSynced, type Files } from '../disk/files.ts';
+import { parseObject } from './journal.ts';
+import { isCount, type AnyTable } from '../memory/table.ts';
 import type { StoredRecord, View } from '../store.ts';
-import { StoreDamageError } from './damage.ts';
 
-const snapshotFormat = 1;
+export const snapshotFormat = 1;
 
 /**
  * UTF-16 code units that are encoded at a time. They hold the event loop for less than 1
@@ -151,12 +142,12 @@ function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Ge
   yield separator === '' ? text : `${text}\n`;
 }
 
-function encodeFooter(count: number, digest: string): string {
+export function encodeFooter(count: number, digest: string): string {
   return `],"count":${count},"sha256":"${digest}"}\n`;
 }
 
 /** The first line of a snapshot. */
-interface Header {
+export interface Header {
   readonly epoch: string;
   readonly through: number;
   readonly revision: number;
@@ -169,14 +160,13 @@ export interface ReadSnapshot extends Header {
 }
 
 /**
- * Reads the snapshot of a collection into its table, which is empty. An intact snapshot is
- * parsed in runs of lines, because one call of `JSON.parse` for many records is the fastest.
- * `salvageSnapshot` reads any other one. Returns `undefined` where the header is damaged.
+ * Reads the snapshot of a collection into its table, which is empty. It is parsed in runs of
+ * lines, because one call of `JSON.parse` for many records is the fastest. Returns `undefined`
+ * where it is not intact, or a record does not fit; then the table is empty again.
  */
 export async function readSnapshot(
   files: Files,
   table: AnyTable,
-  report: Report,
 ): Promise<ReadSnapshot | undefined> {
   const { name } = table;
   const hash = createHash('sha256');
@@ -199,8 +189,7 @@ export async function readSnapshot(
   const footer = encodeFooter(table.size, hash.digest('hex'));
   if (header === undefined || rest.toString() !== footer) {
     table.clear();
-    const salvaged = await salvageSnapshot(files, table, report);
-    return salvaged && { ...salvaged, size: 0 };
+    return undefined;
   }
   table.advance(header.revision, header.nextId);
   return { ...header, size: offset + rest.length };
@@ -212,115 +201,8 @@ function loadRecords(records: JsonValue | undefined, table: AnyTable): boolean {
   return records.every((record) => isJsonObject(record) && table.load(record) === undefined);
 }
 
-/** One record of a snapshot, with the byte at which its line begins. */
-interface Entry {
-  readonly offset: number;
-  /** `undefined` where it is not a JSON object. */
-  readonly record: JsonObject | undefined;
-}
-
-/**
- * Reads what can be read of a snapshot that is damaged, was edited, or has records that do not
- * fit. Only where its digest fits is a record held against the declaration: else a damaged one
- * would look like a mistake in that. Returns its header.
- */
-async function salvageSnapshot(
-  files: Files,
-  table: AnyTable,
-  report: Report,
-): Promise<Header | undefined> {
-  const name = snapshotName(table.name);
-  let isLossy = false;
-  let isIntact = false;
-  const lose = (offset: number, { problem, isOfDeclaration, cause }: Misfit): void => {
-    isLossy = true;
-    const damage =
-      isOfDeclaration && isIntact
-        ? new StoreDamageError('D1', files, name, offset, problem, cause)
-        : new StoreDamageError('S1', files, name, offset, problem);
-    report(damage);
-  };
-  const found = await readEntries(files, name, lose);
-  const { head, entries } = found;
-  isIntact = found.isIntact;
-  const header = parseHeader(head, table.name);
-  if (header === undefined) lose(0, { problem: 'it is no header' });
-  for (const { offset, record } of entries) {
-    // A record that was added by hand needs no revision of its own.
-    const stored = record && { id: 0, revision: header?.through ?? 0, ...record };
-    const misfit = stored === undefined ? { problem: 'it is no record' } : loadOnce(stored, table);
-    if (misfit !== undefined) lose(offset, misfit);
-  }
-  table.advance(header?.revision ?? 0, header?.nextId ?? 0);
-  if (!isLossy) report(new StoreDamageError('S2', files, name));
-  return header;
-}
-
-/** Loads a record, unless another one has its id. Returns the problem, if there is one. */
-function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
-  const { id } = stored;
-  const isTaken = isCount(id) && table.get(id) !== undefined;
-  if (isTaken) return { problem: `another record has the id ${id}` };
-  return isNestedWithin(levelsMax, stored)
-    ? table.load(stored)
-    : { problem: `a record is nested more than ${levelsMax} deep` };
-}
-
-/** More than any record has that this program wrote. Far beyond it, no JSON can be written. */
-const levelsMax = 64;
-
-function isNestedWithin(levels: number, value: JsonValue): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  return levels > 0 && Object.values(value).every((each) => isNestedWithin(levels - 1, each));
-}
-
-/**
- * Reads the members before the records, and the records: line by line or, where that
- * fails, as JSON in any layout, such as an editor or another tool leaves.
- */
-async function readEntries(
-  files: Files,
-  name: string,
-  lose: (offset: number, misfit: Misfit) => void,
-): Promise<{ head: JsonObject | undefined; entries: Entry[]; isIntact: boolean }> {
-  const entries: Entry[] = [];
-  const hash = createHash('sha256');
-  let head: JsonObject | undefined;
-  let hasFooter = false;
-  let isIntact = false;
-  for await (const { offset, bytes } of readLines(files, name)) {
-    if (offset === 0) refuseNewer(files, name, bytes, snapshotFormat);
-    if (!isUtf8(bytes)) lose(offset, { problem: 'it has bytes that are not UTF-8' });
-    const line = bytes.toString().trim();
-    // What follows the last line changes this again.
-    isIntact = bytes.toString() === encodeFooter(entries.length, hash.copy().digest('hex'));
-    hash.update(bytes);
-    if (offset === 0 && line.endsWith('[')) head = parseObject(`${line}]}`);
-    else if (line.startsWith('],"count":')) hasFooter = true;
-    else if (line !== '') entries.push({ offset, record: parseObject(line.replace(/,$/, '')) });
-  }
-  const isWhole = head !== undefined && hasFooter;
-  if (isWhole && entries.every(({ record }) => record !== undefined)) {
-    return { head, entries, isIntact };
-  }
-  const bytes = (await readWhole(files, name)) ?? Buffer.alloc(0);
-  // Some editors put a byte order mark in front.
-  const hasMark = bytes.subarray(0, 3).toString() === '\uFEFF';
-  const whole = parseObject(hasMark ? bytes.subarray(3) : bytes);
-  const records = whole?.['records'];
-  if (!Array.isArray(records)) {
-    if (!hasFooter) lose(bytes.length, { problem: 'its last line is missing' });
-    return { head, entries, isIntact };
-  }
-  const entryOf = (value: JsonValue): Entry => ({
-    offset: 0,
-    record: isJsonObject(value) ? value : undefined,
-  });
-  return { head: whole, entries: records.map(entryOf), isIntact };
-}
-
 /** The header in a parsed first line; `undefined` where it is not one of this collection. */
-function parseHeader(value: JsonObject | undefined, expected: string): Header | undefined {
+export function parseHeader(value: JsonObject | undefined, expected: string): Header | undefined {
   const { format, collection, epoch, through, revision, nextId } = value ?? {};
   if (format !== snapshotFormat || collection !== expected) return undefined;
   if (typeof epoch !== 'string' || !isCount(nextId)) return undefined;

@@ -1,9 +1,9 @@
 import { CairnError } from '../../base/errors.ts';
 import { errorCode, type Files } from '../disk/files.ts';
 import { lockName } from '../disk/lock.ts';
-import { StoreDamageError } from '../format/damage.ts';
+import type { Damage, StoreDamageError } from '../format/damage.ts';
 import type { AnyTable } from '../memory/table.ts';
-import { recover, type Recovered } from './recover.ts';
+import { errorsFor, recover, type Recovered } from './recover.ts';
 
 /**
  * How often a running store is read, where its checkpoints remove files before they are
@@ -31,10 +31,12 @@ export async function readStore(
     const isRunning = (await files.list()).includes(lockName);
     const isLast = attempt === attemptsMax || !isRunning;
     const tables = makeTables();
-    const damage: StoreDamageError[] = [];
+    const found: Damage[] = [];
     try {
-      const recovered = await recover(files, tables, (each) => damage.push(each));
-      if (isLast || damage.length === 0) return { ...recovered, tables, damage };
+      const recovered = await recover(files, tables, (each) => found.push(each));
+      if (isLast || found.length === 0) {
+        return { ...recovered, tables, damage: await errorsFor(files, found) };
+      }
     } catch (error) {
       if (isLast || errorCode(error) !== 'ENOENT') throw error;
     }

@@ -1,18 +1,12 @@
 import type { Files } from '../disk/files.ts';
-import {
-  journalNumbers,
-  openJournal,
-  readGroups,
-  type Journal,
-  type Report,
-} from '../format/journal.ts';
+import { journalNumbers, openJournal, readGroups, type Journal } from '../format/journal.ts';
 import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
 import { settle } from './settle.ts';
-import { StoreDamageError } from '../format/damage.ts';
-import { readSnapshot, snapshotName, snapshotsOf } from '../format/snapshot.ts';
+import { FoundDamage, StoreDamageError, type Damage, type Report } from '../format/damage.ts';
+import { readSnapshot, snapshotName, snapshotsOf, type ReadSnapshot } from '../format/snapshot.ts';
 
 /** The content of a directory at a start, beside the records, which are in the tables. */
 export interface Recovered {
@@ -43,8 +37,17 @@ const temporaryPattern =
 const formerImport = 'import';
 
 const raise: Report = (damage) => {
-  throw damage;
+  throw new FoundDamage(damage);
 };
+
+/** Returns the errors for damage, with what to do. Only damage loads the table of the cases. */
+export async function errorsFor(
+  { directory }: Files,
+  found: readonly Damage[],
+): Promise<StoreDamageError[]> {
+  const { refusals } = await import('./cases.ts');
+  return found.map((each) => new StoreDamageError(directory, each, refusals[each.label]));
+}
 
 /**
  * Reads the snapshots into `tables`, to which it adds collections that the program does not
@@ -57,9 +60,23 @@ export async function recover(
   tables: Map<string, AnyTable>,
   report = raise,
 ): Promise<Recovered> {
+  try {
+    return await read(files, tables, report);
+  } catch (error) {
+    if (!(error instanceof FoundDamage)) throw error;
+    const [damage = error] = await errorsFor(files, [error.damage]);
+    throw damage;
+  }
+}
+
+async function read(
+  files: Files,
+  tables: Map<string, AnyTable>,
+  report: Report,
+): Promise<Recovered> {
   const names = await files.list();
   if (names.includes(formerImport)) {
-    report(new StoreDamageError('J2', files, formerImport, 0, 'start the former version once'));
+    report({ label: 'J2', file: formerImport, detail: 'start the former version once' });
   }
   const numbers = journalNumbers(names);
   const journals: Journal[] = [];
@@ -70,14 +87,14 @@ export async function recover(
   const newest = journals.at(-1);
   const [snapshot] = snapshotsOf(names, tables);
   if (newest === undefined && snapshot !== undefined) {
-    report(new StoreDamageError('N2', files, snapshot));
+    report({ label: 'N2', file: snapshot });
   }
   const epoch = newest?.manifest?.epoch;
   for (const { name, manifest } of journals) {
     for (const collection of manifest?.collections.keys() ?? []) tableOf(tables, collection);
     // Also where nothing needs it: somebody has mixed the files of two stores.
     if (manifest && epoch !== undefined && manifest.epoch !== epoch) {
-      report(new StoreDamageError('S3', files, name));
+      report({ label: 'S3', file: name });
     }
   }
   const snapshots = new Map<string, Snapshot>();
@@ -91,7 +108,7 @@ export async function recover(
   const begin = journals.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
   const needed = journals.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
-  settle(files, tables, report);
+  settle(tables, report);
   return {
     epoch,
     sequence,
@@ -126,12 +143,12 @@ async function recoverSnapshot(
 ): Promise<Snapshot> {
   const { name } = table;
   const report = (label: RefusalLabel, detail?: string): void =>
-    onDamage(new StoreDamageError(label, files, snapshotName(name), 0, detail));
+    onDamage({ label, file: snapshotName(name), detail });
   const { collections, after = 0, closed, epoch } = newest?.manifest ?? {};
   // A start that was cut short may have written the first snapshot of a new collection.
   const listed = collections?.get(name) ?? { through: after, file: false, nextId: 1 };
   if (!isThere && listed.file) report('S5');
-  const found = isThere ? await readSnapshot(files, table, onDamage) : undefined;
+  const found = isThere ? await readAny(files, table, onDamage) : undefined;
   table.advance(0, listed.nextId);
   if (found === undefined) return { through: listed.through, size: 0 };
   const { through } = found;
@@ -140,6 +157,19 @@ async function recoverSnapshot(
     report('S5', `it goes through ${through}, not ${listed.through}`);
   }
   return found;
+}
+
+/** Reads a snapshot, or what can be read of it; `undefined` where its header is damaged. */
+async function readAny(
+  files: Files,
+  table: AnyTable,
+  report: Report,
+): Promise<ReadSnapshot | undefined> {
+  const intact = await readSnapshot(files, table);
+  if (intact !== undefined) return intact;
+  const { salvageSnapshot } = await import('./salvage.ts');
+  const salvaged = await salvageSnapshot(files, table, report);
+  return salvaged && { ...salvaged, size: 0 };
 }
 
 /** Replays the commits that the snapshots do not hold. */
@@ -154,32 +184,32 @@ async function replay(
   let [sequence, replayed] = [after, 0];
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
-    if (manifest === undefined) report(new StoreDamageError('J2', files, name));
+    if (manifest === undefined) report({ label: 'J2', file: name });
     const start = manifest?.after ?? sequence;
     if (index > 0 ? start !== sequence : start > sequence) {
       const detail = `it follows commit ${start}, and the last one is ${sequence}`;
-      report(new StoreDamageError('J7', files, name, 0, detail));
+      report({ label: 'J7', file: name, detail });
     }
     for await (const group of readGroups(files, journal, report)) {
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
       if (first <= after) {
-        report(new StoreDamageError('J2', files, name, offset));
+        report({ label: 'J2', file: name, offset });
       }
       replayed += commits.length;
       for (const { problem, isOfDeclaration } of replayGroup(group, tables, snapshots)) {
         const label = isOfDeclaration ? 'D1' : 'J2';
-        report(new StoreDamageError(label, files, name, offset, problem));
+        report({ label, file: name, offset, detail: problem });
       }
     }
     if (journal.torn !== undefined && index < journals.length - 1) {
-      report(new StoreDamageError('J2', files, name, journal.torn.offset));
+      report({ label: 'J2', file: name, offset: journal.torn.offset });
     }
     sequence = Math.max(sequence, journal.sequence);
   }
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
-    report(new StoreDamageError('S5', files, snapshotName(name)));
+    report({ label: 'S5', file: snapshotName(name) });
     sequence = through;
   }
   return { sequence, replayed };
