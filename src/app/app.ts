@@ -25,7 +25,7 @@ import { openData, openFeed, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
-import { loadFeatures, type CreateFeature } from './parts.ts';
+import { loadFeatures, type FeatureModule } from './parts.ts';
 import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
 
 /**
@@ -142,7 +142,7 @@ export class Application implements App {
     options: CompleteOptions,
     audit: Audit,
     observers: readonly Observer[],
-    createFeatures: readonly CreateFeature[],
+    modules: readonly FeatureModule[],
     place?: SharedPlace,
   ) {
     const { users, store } = data;
@@ -161,7 +161,7 @@ export class Application implements App {
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
-    const features = createFeatures.map((create) => create({ settings, clock, store }));
+    const features = modules.map((module) => module.createFeature({ settings, clock, store }));
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',

@@ -1,4 +1,5 @@
 import type { Endpoint, Route } from '../api/call.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import { OptionError, type Settings } from '../config/options.ts';
 import type { RequestEntry } from '../http/message.ts';
@@ -44,7 +45,11 @@ export interface FeatureContext {
   readonly store: Store;
 }
 
-export type CreateFeature = (context: FeatureContext) => Feature;
+export interface FeatureModule {
+  createFeature(context: FeatureContext): Feature;
+  /** Returns the OpenAPI document of these routes. */
+  documentOf?(routes: readonly Route[], basePath: string): JsonObject;
+}
 
 export const options: Options = {
   operations: () => import('../options/operations/listener.ts'),
@@ -52,16 +57,15 @@ export const options: Options = {
   tls: () => import('../options/tls/certificate.ts'),
 };
 
-const features: Readonly<Record<string, () => Promise<{ createFeature: CreateFeature }>>> = {
+const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
   openapi: () => import('../features/openapi/openapi.ts'),
   page: () => import('../features/page/page.ts'),
 };
 
 /** Loads the features but for those that are false in `chosen`. */
-export async function loadFeatures(chosen: object): Promise<readonly CreateFeature[]> {
+export function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> {
   const on = Object.entries(features).filter(([name]) => Reflect.get(chosen, name) !== false);
-  const loaded = await Promise.all(on.map(([, load]) => load()));
-  return loaded.map(({ createFeature }) => createFeature);
+  return Promise.all(on.map(([, load]) => load()));
 }
 
 /** Loads a part that an option asks for. @throws OptionError where the part was removed */

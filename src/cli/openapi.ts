@@ -1,5 +1,6 @@
 import { routeTable } from '../api/routes.ts';
 import { servedCollections } from '../collections/served.ts';
+import { loadFeatures } from '../app/parts.ts';
 import { options } from '../config/options.ts';
 import { declarationsOf, type Command } from './command.ts';
 
@@ -20,8 +21,9 @@ export const openApiCommand: Command = {
       requireIfMatch: read(options.requireIfMatch),
       passwordLengthMin: read(options.passwordLengthMin),
     });
-    const { documentOf } = await import('../features/openapi/openapi.ts');
-    const document = documentOf(table, read(options.basePath));
-    terminal.out(`${JSON.stringify(document, null, 2)}\n`);
+    for (const { documentOf } of await loadFeatures({ page: false })) {
+      const document = documentOf?.(table, read(options.basePath));
+      if (document !== undefined) terminal.out(`${JSON.stringify(document, null, 2)}\n`);
+    }
   },
 };
