@@ -98,6 +98,7 @@ export function openData(
   const store = openStore({
     files,
     log: place?.log,
+    atRest: settings.atRest === 'on',
     clock,
     random,
     onFailure(error) {

@@ -209,6 +209,13 @@ export const settings = {
     { inPrograms: integer('EXPONENT', 1, 20) },
   ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
+  atRest: option(
+    'at-rest',
+    'write the JSON files 5 s after a write, where they are at most ten times as large as it, ' +
+      'or leave them to checkpoints and stops, which is kinder to flash',
+    choice(['on', 'off']),
+    'on',
+  ),
 };
 export type Settings = ValuesOf<typeof settings>;
 

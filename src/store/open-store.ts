@@ -41,6 +41,6 @@ function logOf(
 ): CommitLog {
   const { files, random } = options;
   if (files === undefined) return memoryLog(random);
-  const defaults = { spareBytes: limits.spareBytes, machine: systemMachine };
+  const defaults = { spareBytes: limits.spareBytes, atRest: true, machine: systemMachine };
   return new FileLog({ ...defaults, ...options, files }, tables);
 }

@@ -228,7 +228,7 @@ describe('a store under load', () => {
 });
 
 describe('a store at rest', () => {
-  it('makes the JSON files the data 5 s after the last write, once in 30 s at most, where they are small', async () => {
+  it('makes the JSON files the data 5 s after the last write, once in 30 s at most, if worth it', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes, clock, tick } = await startStore({ files: disk });
     const rest = async (ms: number): Promise<number> => {
@@ -249,7 +249,34 @@ describe('a store at rest', () => {
     assert.equal(await rest(60_000), 2, 'nothing was written since');
     const text = 'x'.repeat(1024 * 1024);
     for (let n = 0; n < 9; n += 1) await store.write((tx) => tx.of(notes).insert({ person: 1, text }));
-    assert.equal(await rest(60_000), 2, 'larger files wait until it is worth it');
+    assert.equal(await rest(60_000), 3, 'the files were smaller than what was written');
+    await store.write((tx) => tx.of(notes).insert({ person: 1, text: text.slice(0, 900_000) }));
+    assert.equal(await rest(60_000), 3, 'the files are more than ten times as large as what was written');
+    await store.write((tx) => tx.of(notes).insert({ person: 1, text: text.slice(0, 100_000) }));
+    assert.equal(await rest(60_000), 4, 'and now they are not');
+  });
+
+  it('leaves the files as they are where nothing is written at rest, until it stops', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, pass } = await startStore({ files: disk, atRest: false });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await pass(60_000);
+    assert.equal(store.status().checkpoints, 0);
+    await store.close();
+    assert.deepEqual(JSON.parse(String(disk.content().get('people.json'))).records.length, 1);
+  });
+
+  it('writes little ahead of the first lines, and more as the journal grows', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, notes } = await startStore({ files: disk, spareBytes: 1024 * 1024 });
+    const length = (): number => disk.content().get('journal-1.jsonl')?.length ?? 0;
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    assert.ok(length() > 16 * 1024 && length() < 17 * 1024, `${length()} bytes`);
+    const text = 'x'.repeat(1000);
+    for (let n = 0; n < 300; n += 1) await store.write((tx) => tx.of(notes).insert({ person: 1, text }));
+    const ahead = length() - store.status().journalBytes;
+    assert.ok(ahead > 100_000, `${ahead} bytes`);
+    await store.close();
   });
 });
 

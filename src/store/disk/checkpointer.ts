@@ -6,6 +6,8 @@ import { noFigures } from '../log.ts';
 
 export interface CheckpointerOptions {
   readonly clock: Clock;
+  /** Whether the JSON files are made the data at rest, and not only by other checkpoints. */
+  readonly atRest: boolean;
   /** Called with what an operator should know. */
   readonly onNotice: (notice: string, level?: 'error') => void;
 }
@@ -14,6 +16,8 @@ export interface CheckpointerOptions {
 export interface Journals {
   /** The size of all of them. */
   readonly bytes: number;
+  /** The size of the groups in them: how much they grew by since the last checkpoint. */
+  readonly groupBytes: number;
   /** Sequence number of the last commit. */
   readonly sequence: number;
   /** Whether nothing can be written any more. */
@@ -27,11 +31,11 @@ export interface Journals {
 /** The shortest time between two checkpoints on a full disk (to drop what was removed) or at rest. */
 const pauseMs = 30_000;
 /**
- * The time without a write after which a checkpoint makes the JSON files the data, where the
- * files are not larger than this. Larger ones wait until they are worth it.
+ * The time without a write after which a checkpoint makes the JSON files the data, where they are
+ * at most so many times as large as what was written since the last one: flash wears off.
  */
 const restMs = 5000;
-const restBytesMax = 8 * 1024 * 1024;
+const restSizeMax = 10;
 
 /**
  * Decides when the records are written to snapshots, and writes them: when the journals outgrew
@@ -81,8 +85,9 @@ export class Checkpointer {
   /** Begins a checkpoint where it is time for one. The last group was appended at `appendedAt`. */
   beginIfDue(appendedAt: number, isFull: boolean): void {
     const now = this.#options.clock.elapsed();
-    const { bytes, sequence } = this.#journals;
-    const isAtRest = this.#bytes + bytes <= restBytesMax && now - appendedAt >= restMs;
+    const { bytes, groupBytes, sequence } = this.#journals;
+    const isSmall = this.#bytes <= restSizeMax * groupBytes;
+    const isAtRest = this.#options.atRest && isSmall && now - appendedAt >= restMs;
     const hasPaused = now - this.#beganAt >= pauseMs;
     const isWorthIt = this.through < sequence && hasPaused && (isFull || isAtRest);
     // A failure of the log is reported to its client.

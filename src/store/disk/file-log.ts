@@ -22,10 +22,12 @@ import { Room, type RoomUser } from './room.ts';
 
 export interface FileLogOptions extends LockOptions {
   /**
-   * Bytes that stay free beside what the next checkpoint needs. A quarter of them is
+   * Bytes that stay free beside what the next checkpoint needs. Up to a quarter of them is
    * written ahead of the journal's lines.
    */
   readonly spareBytes: number;
+  /** Whether the JSON files are made the data at rest, and not only by other checkpoints. */
+  readonly atRest: boolean;
 }
 
 /** How often the disk is asked for its free bytes, if it has answered by then. */
@@ -143,6 +145,11 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   get bytes(): number {
     const newest = this.#journal?.size ?? this.#foundBytes;
     return this.#older.reduce((sum, { size }) => sum + size, newest);
+  }
+
+  get groupBytes(): number {
+    const newest = this.#journal?.groupBytes ?? 0;
+    return this.#older.reduce((sum, { groupBytes }) => sum + groupBytes, newest);
   }
 
   get hasFailed(): boolean {

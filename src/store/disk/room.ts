@@ -2,6 +2,9 @@ import { storageFull, type Answer, type LogProblem } from '../log.ts';
 import type { JournalFile } from '../format/journal-file.ts';
 import type { Files } from './files.ts';
 
+/** What is first written ahead of a journal's lines. */
+const aheadBytesMin = 16 * 1024;
+
 export interface RoomOptions {
   readonly files: Files;
   /** Bytes that stay free beside what is needed. */
@@ -52,10 +55,14 @@ export class Room {
     return free >= this.#neededBytes;
   }
 
-  /** Writes ahead of a journal's lines. Returns false where there is no room. */
+  /**
+   * Writes ahead of a journal's lines: little at first, since flash wears off, and as much as the
+   * journal has when it grows. Returns false where there is no room.
+   */
   async extend(journal: JournalFile): Promise<boolean> {
     if (this.isFull) return true;
-    return (await this.isThere()) && journal.pad(this.#options.spareBytes / 4);
+    const bytes = Math.max(aheadBytesMin, journal.size);
+    return (await this.isThere()) && journal.pad(Math.min(bytes, this.#options.spareBytes / 4));
   }
 
   /** Tells an operator when the disk gets full, and when there is room again. */

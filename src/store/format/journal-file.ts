@@ -7,6 +7,8 @@ export class JournalFile {
   readonly name: string;
   /** The byte at which the next line begins. */
   size = 0;
+  /** The byte at which the first group begins. */
+  #groupsAt = 0;
   /** The CRC-32 of the last line. */
   #chain = 0;
   /** The byte at which the spaces end that were written ahead. */
@@ -30,7 +32,7 @@ export class JournalFile {
       const { bytes, chain } = encodeLine(manifestBody(manifest), 0);
       await writeAll(file, bytes, 0);
       await file.sync();
-      journal.size = bytes.length;
+      journal.size = journal.#groupsAt = bytes.length;
       journal.#chain = chain;
       return journal;
     } catch (error) {
@@ -38,6 +40,11 @@ export class JournalFile {
       await files.remove(journal.name).catch(() => undefined);
       throw error;
     }
+  }
+
+  /** The size of all groups. */
+  get groupBytes(): number {
+    return this.size - this.#groupsAt;
   }
 
   /**
