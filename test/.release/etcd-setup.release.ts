@@ -11,9 +11,40 @@ import { freePorts, noEtcd } from '../.support/cluster/real-etcd.ts';
 import { handbook, projectDirectory } from '../.support/source.ts';
 
 const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
+const json = { 'Content-Type': 'application/json' };
+const typescript = 'typescript' in process.features ? [] : ['--import', import.meta.resolve('tsx')];
+const main = join(projectDirectory, 'src', 'main.ts');
 const missing = noEtcd ?? ['etcdctl', 'openssl'].find((name) => spawnSync(name, ['version']).error !== undefined);
 
-test('a node needs only the role, the user and the certificates that the reference makes', async (t) => {
+interface Commands {
+  readonly certificates: string;
+  readonly member: string;
+  readonly users: string;
+  readonly asRoot: string;
+  readonly second: string;
+  readonly save: string;
+  readonly restore: string;
+  readonly epoch: string;
+}
+
+/** The commands of the reference; its machines are other addresses of this one's loopback. */
+function commandsFor(clientPort: number, peerPort: number): Commands {
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook) ?? [];
+  const blocks = [...section.matchAll(/```sh\n([^]*?)```/g)].map(
+    ([, block = '']) => block.replaceAll('10.0.0.', '127.0.0.').replaceAll(':2379', `:${clientPort}`)
+      .replaceAll(':2380', `:${peerPort}`));
+  assert.equal(blocks.length, 8);
+  const [certificates = '', member = '', users = '', asRoot = '', ...others] = blocks;
+  const [second = '', save = '', restore = '', epoch = ''] = others;
+  return { certificates, member, users, asRoot, second, save, restore, epoch };
+}
+
+/** A command for the first machine, as it is on another one. */
+const onMachine = (number: number, command: string): string =>
+  command.replace('--name etcd-1', `--name etcd-${number}`).replace('--data-dir etcd-1', `--data-dir etcd-${number}`)
+    .replace(/^.*--(listen|initial-advertise)-.*$/gm, (line) => line.replaceAll('127.0.0.1', `127.0.0.${number}`));
+
+test('an etcd as the reference sets it up: its roles, a second cluster, a snapshot and its restore', async (t) => {
   if (missing !== undefined) return t.skip(`${missing} is not installed here`);
   const directory = mkdtempSync(join(tmpdir(), 'cairn-etcd-setup-'));
   const running: ChildProcess[] = [];
@@ -21,52 +52,77 @@ test('a node needs only the role, the user and the certificates that the referen
     for (const child of running.reverse()) await end(child);
     rmSync(directory, { recursive: true });
   });
-  const [clientPort = 0, peerPort = 0, port = 0] = await freePorts(3);
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook) ?? [];
-  // The reference's machines are other addresses of this one's loopback.
-  const [certificates = '', member = '', users = ''] = [...section.matchAll(/```sh\n([^]*?)```/g)].map(
-    ([, block = '']) => block.replaceAll('10.0.0.', '127.0.0.').replaceAll(':2379', `:${clientPort}`)
-      .replaceAll(':2380', `:${peerPort}`));
-  run(directory, certificates);
-  for (const number of [1, 2, 3]) {
-    const command = member
-      .replace('--name etcd-1 --data-dir etcd-1', `--name etcd-${number} --data-dir etcd-${number}`)
-      .replace(/^.*--listen-.*$/gm, (line) => line.replaceAll('127.0.0.1', `127.0.0.${number}`));
-    running.push(spawn('bash', ['-c', `exec ${command}`], { cwd: directory, stdio: 'ignore' }));
-  }
-  run(directory, users);
-
-  const members = [1, 2, 3].map((number) => `https://127.0.0.${number}:${clientPort}`).join(',');
-  const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
-  const node = spawn(process.execPath, [
-    ...typescript, join(projectDirectory, 'src', 'main.ts'), 'serve', '--port', String(port),
-    '--data', join(directory, 'data'), '--cluster', members, '--cluster-user', 'cairn',
-    '--cluster-ca', join(directory, 'etcd-ca.pem'), '--cluster-cert', join(directory, 'node.pem'),
-    '--cluster-key', join(directory, 'node.key'),
-  ], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: {
-      ...process.env, CAIRN_CLUSTER_PASSWORD_FILE: join(directory, 'etcd-password'),
-      CAIRN_ADMIN_PASSWORD: administrator.password,
-    },
+  const [clientPort = 0, peerPort = 0, ...ports] = await freePorts(4);
+  const { certificates, member, users, asRoot, second, save, restore, epoch } = commandsFor(clientPort, peerPort);
+  const startMembers = (command: string): ChildProcess[] => [1, 2, 3].map((number) => {
+    const words = ['-c', `exec ${onMachine(number, command)}`];
+    const child = spawn('bash', words, { cwd: directory, stdio: 'ignore' });
+    running.push(child);
+    return child;
   });
-  running.push(node);
-  const complaints: string[] = [];
-  node.stderr?.on('data', (chunk) => complaints.push(String(chunk)));
-  const body = JSON.stringify(administrator);
-  const signIn = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body };
-  const url = `http://127.0.0.1:${port}/tokens`;
-  const signedIn = () => fetch(url, signIn).then(({ status }) => status, () => 0);
-  for (let tries = 0; (await signedIn()) !== 201; tries += 1) {
-    assert.ok(tries < 300 && node.exitCode === null, complaints.join(''));
-    await delay(100);
+  const startNode = async (port: number, name: string, password: string): Promise<ChildProcess> => {
+    const node = spawn(process.execPath, [
+      ...typescript, main, 'serve', '--port', String(port), '--log-level', 'warn', '--data', join(directory, 'data'),
+      '--cluster', [1, 2, 3].map((number) => `https://127.0.0.${number}:${clientPort}`).join(','),
+      '--cluster-user', name, '--cluster-prefix', `${name}/`, '--cluster-ca', 'etcd-ca.pem',
+      '--cluster-cert', 'node.pem', '--cluster-key', 'node.key',
+    ], {
+      cwd: directory, stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, CAIRN_CLUSTER_PASSWORD_FILE: password, CAIRN_ADMIN_PASSWORD: administrator.password },
+    });
+    running.push(node);
+    const complaints: string[] = [];
+    node.stderr?.on('data', (chunk) => complaints.push(String(chunk)));
+    for (let tries = 0; (await signIn(port)) === ''; tries += 1) {
+      assert.ok(tries < 300 && node.exitCode === null, complaints.join(''));
+      await delay(100);
+    }
+    return node;
+  };
+
+  run(directory, certificates);
+  const members = startMembers(member);
+  run(directory, users);
+  const [port = 0, otherPort = 0] = ports;
+  const node = await startNode(port, 'cairn', 'etcd-password');
+  const environment = users.split('\n').filter((line) => line.startsWith('export')).join('\n');
+  const root = `${environment}\n${asRoot}`;
+  run(directory, `${root}\n${second}`);
+  const other = await startNode(otherPort, 'cairn-test', 'test-password');
+  for (const [user, password, key] of [['cairn', 'etcd', 'cairn-test/meta'], ['cairn-test', 'test', 'cairn/meta']]) {
+    const as = `${environment}\nexport ETCDCTL_USER=${user}:$(cat ${password}-password)\netcdctl get ${key}`;
+    const denied = spawnSync('bash', ['-c', as], { cwd: directory, encoding: 'utf8' });
+    assert.match(denied.stderr, /permission denied/, 'the role is for the prefix alone');
   }
 
-  const environment = users.split('\n').filter((line) => line.startsWith('export')).join('\n');
-  const asNode = `${environment}\nexport ETCDCTL_USER=cairn:$(cat etcd-password)`;
-  const denied = spawnSync('bash', ['-c', `${asNode}\netcdctl get other/key`], { cwd: directory, encoding: 'utf8' });
-  assert.match(denied.stderr, /permission denied/, 'the role is for the prefix alone');
+  assert.equal(await addItem(port), 1);
+  run(directory, `${root}\n${save}`);
+  assert.equal(await addItem(port), 2);
+  for (const child of [node, other, ...members]) await end(child);
+  for (const number of [1, 2, 3]) run(directory, `${environment}\n${onMachine(number, restore)}`);
+  startMembers(member.replace('--data-dir etcd-1', '--data-dir etcd-1-restored'));
+  const cairn = `cairn() { '${[process.execPath, ...typescript, main].join("' '")}' "$@"; }\n`;
+  run(directory, `${root}\nuntil etcdctl endpoint health > health 2>&1; do sleep 0.2; done\n${cairn}${
+    epoch}`);
+  await startNode(port, 'cairn', 'etcd-password');
+  assert.equal(await addItem(port), 2, 'what was written after the snapshot is gone');
 });
+
+/** Signs in; the token, or nothing where the node does not serve yet. */
+async function signIn(port: number): Promise<string> {
+  const request = { method: 'POST', headers: json, body: JSON.stringify(administrator) };
+  const answer = await fetch(`http://127.0.0.1:${port}/tokens`, request).catch(() => undefined);
+  return answer?.status === 201 ? Object(await answer.json()).access_token : '';
+}
+
+/** Creates an item; returns how many there are then. */
+async function addItem(port: number): Promise<number> {
+  const [url, headers] = [`http://127.0.0.1:${port}/items`, { ...json, Authorization: `Bearer ${await signIn(port)}` }];
+  const made = await fetch(url, { method: 'POST', headers, body: '{"name":"Lamp","price":1}' });
+  assert.equal(made.status, 201);
+  const items: unknown[] = Object(await (await fetch(url, { headers })).json());
+  return items.length;
+}
 
 function run(directory: string, commands: string): void {
   const { status, stdout, stderr } = spawnSync('bash', ['-e', '-c', commands], { cwd: directory, encoding: 'utf8' });
