@@ -95,6 +95,7 @@ export class Sessions {
         'Cannot accept the session: it has ended, so sign in again',
       );
     }
+    this.#recordUse(session);
     return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
   }
 
@@ -180,18 +181,13 @@ export class Sessions {
         'Cannot list sessions of another user: the role "admin" is required',
       );
     }
-    return this.#parts.sessions
-      .members('user', userId)
-      .filter((session) => this.#staysLive(session));
+    return this.#liveOf(userId);
   }
 
   /** Whether a user has a live session from the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
     const network = networkOf(address);
-    const sessions = this.#parts.sessions.members('user', userId);
-    return sessions.some(
-      (session) => networkOf(session.address) === network && this.#staysLive(session),
-    );
+    return this.#liveOf(userId).some((session) => networkOf(session.address) === network);
   }
 
   /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */
@@ -212,43 +208,56 @@ export class Sessions {
   /** Whether the session with this id has not ended. */
   isOpen(id: number): boolean {
     const session = this.#parts.sessions.get(id);
-    return session !== undefined && this.#staysLive(session);
+    if (session === undefined || this.#isLive(session)) return session !== undefined;
+    this.#expire(session);
+    return false;
   }
 
   #isLive(session: SessionRecord): boolean {
     return isLive(session, this.#parts.clock.now());
   }
 
-  /** Whether a session is live. Removes an ended one: setting the clock back must not revive it. */
-  #staysLive(session: SessionRecord): boolean {
-    if (this.#isLive(session)) return true;
+  /** Removes a session that has ended: setting the clock back must not revive it. */
+  #expire(session: SessionRecord): void {
     this.#inBackground(session, (tx, current) => {
       if (!this.#isLive(current)) tx.of(this.#parts.sessions).remove(current.id);
     });
-    return false;
   }
 
-  /** Returns the live session of the cookie with this secret, and records the use. */
+  /** Returns the live sessions of a user, the oldest first, and removes the others. */
+  #liveOf(userId: number): SessionRecord[] {
+    const sessions = this.#parts.sessions.members('user', userId);
+    for (const session of sessions) if (!this.#isLive(session)) this.#expire(session);
+    return sessions.filter((session) => this.#isLive(session));
+  }
+
+  /** Returns the live session of the cookie with this secret. */
   #find(secret: string): SessionRecord | undefined {
-    const { sessions, clock } = this.#parts;
     const remembered = this.#hashes.get(secret);
     const hash = remembered ?? secretHash(secret);
-    const session = sessions.find('lookup', hash);
-    if (session?.kind !== 'cookie' || !this.#staysLive(session)) return undefined;
+    const session = this.#parts.sessions.find('lookup', hash);
+    if (session?.kind !== 'cookie') return undefined;
+    if (!this.#isLive(session)) {
+      this.#expire(session);
+      return undefined;
+    }
     if (remembered === undefined) {
       if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
       this.#hashes.set(secret, hash);
     }
-    // The time of the use, since the write may be delayed.
-    const now = clock.now();
-    if (lastSeenIsDue(session, now)) {
-      this.#inBackground(session, (tx, current) => {
-        // Another request at the same time may have recorded its use already.
-        if (!lastSeenIsDue(current, now)) return;
-        tx.of(sessions).replace(current.id, { ...current, lastSeenAt: now });
-      });
-    }
     return session;
+  }
+
+  /** Records that a session is used now. */
+  #recordUse(session: SessionRecord): void {
+    // The time of the use, since the write may be delayed.
+    const now = this.#parts.clock.now();
+    if (!lastSeenIsDue(session, now)) return;
+    this.#inBackground(session, (tx, current) => {
+      // Another request at the same time may have recorded its use already.
+      if (!lastSeenIsDue(current, now)) return;
+      tx.of(this.#parts.sessions).replace(current.id, { ...current, lastSeenAt: now });
+    });
   }
 
   /**

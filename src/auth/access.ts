@@ -53,38 +53,43 @@ export const localAdministrator: TokenBearer = {
  */
 export type Access = 'public' | 'optional' | 'user' | 'admin' | 'self' | 'owner' | 'session';
 
+/** Why a caller has no access. */
+const refusals = {
+  authentication_required: 'Cannot authorize the request: no credentials were sent',
+  session_required: 'Cannot authorize the request: a session cookie is required',
+  insufficient_scope: 'Cannot authorize the request: the role "admin" is required',
+  not_found: 'Cannot find the record: no record has this id',
+} as const;
+
+/** Decides whether `principal` has access. Returns `undefined` if it has, else the reason. */
+function refusalOf(
+  access: Access,
+  principal: Principal,
+  id: number,
+): keyof typeof refusals | undefined {
+  if (access === 'public' || access === 'optional') return undefined;
+  if (principal.kind === 'anonymous') return 'authentication_required';
+  if (access === 'session' && principal.kind !== 'session') return 'session_required';
+  if (principal.role === 'admin') return undefined;
+  if (access === 'admin') return 'insufficient_scope';
+  return access === 'self' && principal.userId !== id ? 'not_found' : undefined;
+}
+
+const refused = (code: keyof typeof refusals): CairnError => new CairnError(code, refusals[code]);
+
 /**
  * Checks the access of `principal` to a route. `id` is the id in the path, for `self`.
  * @throws CairnError `authentication_required`, `insufficient_scope`, `session_required`,
  *   `not_found`
  */
 export function authorize(access: Access, principal: Principal, id: number): void {
-  if (access === 'public' || access === 'optional') return;
-  const user = requireUser(principal);
-  if (access === 'session' && user.kind !== 'session') {
-    throw new CairnError(
-      'session_required',
-      'Cannot authorize the request: a session cookie is required',
-    );
-  }
-  if (user.role === 'admin') return;
-  if (access === 'admin') {
-    throw new CairnError(
-      'insufficient_scope',
-      'Cannot authorize the request: the role "admin" is required',
-    );
-  }
-  if (access === 'self' && user.userId !== id) throw notFound();
+  const code = refusalOf(access, principal, id);
+  if (code !== undefined) throw refused(code);
 }
 
 /** Whether `principal` has access to what does not depend on a record. */
 export function hasAccess(access: Access, principal: Principal): boolean {
-  try {
-    authorize(access, principal, 0);
-    return true;
-  } catch {
-    return false;
-  }
+  return refusalOf(access, principal, 0) === undefined;
 }
 
 /** Checks that `principal` may change a record of this owner. @throws CairnError `not_owner` */
@@ -94,15 +99,10 @@ export function requireOwner(access: Access, principal: Principal, ownerId: numb
 }
 
 /** Returns the error for an absent record, and for a record hidden from the caller. */
-export function notFound(): CairnError {
-  return new CairnError('not_found', 'Cannot find the record: no record has this id');
-}
+export const notFound = (): CairnError => refused('not_found');
 
 /** Returns the caller. @throws CairnError `authentication_required` if it is anonymous */
 export function requireUser(principal: Principal): User {
-  if (principal.kind !== 'anonymous') return principal;
-  throw new CairnError(
-    'authentication_required',
-    'Cannot authorize the request: no credentials were sent',
-  );
+  if (principal.kind === 'anonymous') throw refused('authentication_required');
+  return principal;
 }

@@ -61,15 +61,16 @@ export function declare(definition: CollectionDefinition): CollectionDeclaration
     access: { ...standardAccess, ...access },
     timestamps,
   };
-  declared.add(declaration);
+  Object.defineProperty(declaration, brand, { value: true });
   return declaration;
 }
 
-const declared = new WeakSet<CollectionDeclaration>();
+/** Known to every copy of this package. A copy of the declaration does not have it. */
+const brand = Symbol.for('cairn declaration');
 
 /** Whether `declare` made this declaration, so that it was checked. */
 export function isDeclared(declaration: CollectionDeclaration): boolean {
-  return declared.has(declaration);
+  return Object.hasOwn(declaration, brand);
 }
 
 export const standardAccess: CollectionAccess = {
