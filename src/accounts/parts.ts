@@ -1,7 +1,6 @@
 import type { KeyRing } from '../auth/keys.ts';
-import type { Passwords, Turn } from '../auth/passwords.ts';
+import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
-import { callerKey } from '../base/network.ts';
 import type { Clock, Random } from '../base/system.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { Store } from '../store/store.ts';
@@ -21,9 +20,4 @@ export interface AccountParts extends AccountRecords {
   readonly audit: Audit;
   /** The minimum length of a new password, in characters. */
   readonly passwordLengthMin: number;
-}
-
-/** Returns the turn of a hash for this user, or for an unknown caller at this address. */
-export function turnOf(userId: number | undefined, address = ''): Turn {
-  return { caller: callerKey(address, userId), isKnown: userId !== undefined };
 }

@@ -1,8 +1,9 @@
 import type { Passwords } from '../auth/passwords.ts';
 import type { Attempt } from '../auth/throttle.ts';
 import { CairnError } from '../base/errors.ts';
+import { callerKey } from '../base/network.ts';
 import { emailKey } from '../schema/field.ts';
-import { turnOf, type AccountParts } from './parts.ts';
+import type { AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Client, Sessions, SignedIn } from './sessions.ts';
 
@@ -103,7 +104,7 @@ export class SignIn {
     const { passwords } = this.#parts;
     if (!passwords.needsRehash(passwordHash)) return undefined;
     try {
-      return await passwords.hash(password, turnOf(userId));
+      return await passwords.hash(password, callerKey('', userId));
     } catch (error) {
       if (error instanceof CairnError) return undefined;
       throw error;

@@ -1,6 +1,7 @@
 import { localAdministrator, type Principal } from '../auth/access.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
+import { callerKey } from '../base/network.ts';
 import { found, type Target } from '../collections/resource.ts';
 import { acceptNew, draft, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
@@ -8,7 +9,7 @@ import { looksSame } from '../schema/record.ts';
 import { published, type Collection, type Reader, type Transaction } from '../store/store.ts';
 import { checkActor } from './actor.ts';
 import type { Audit } from './events.ts';
-import { turnOf, type AccountParts } from './parts.ts';
+import type { AccountParts } from './parts.ts';
 import type { UserRecord } from './records.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import { matchesPassword } from './sign-in.ts';
@@ -195,9 +196,9 @@ export class Users {
   async #hash(
     password: string | undefined,
     { userId }: Principal,
-    address?: string,
+    address = '',
   ): Promise<string | undefined> {
-    return password && this.#parts.passwords.hash(password, turnOf(userId, address));
+    return password && this.#parts.passwords.hash(password, callerKey(address, userId));
   }
 
   /** @throws CairnError `email_taken` if another user than `userId` has the address */

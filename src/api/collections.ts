@@ -172,8 +172,8 @@ export function batchEndpoints<N extends object, C>(
 function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequest | undefined {
   const key = idempotencyKeyOf(request);
   if (key === undefined) return undefined;
-  const { caller, userId } = request;
-  const turn = hasPassword ? { caller, isKnown: userId !== undefined } : undefined;
+  const { caller } = request;
+  const turn = hasPassword ? caller : undefined;
   return { caller, key, line: `${route.method} ${route.path}`, body: sent, turn };
 }
 

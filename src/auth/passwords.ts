@@ -7,9 +7,11 @@
  */
 import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
+import { Budget } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
+import { Turns } from '../base/turns.ts';
 import { normalisePassword } from './password-rules.ts';
 
 export interface PasswordOptions {
@@ -32,21 +34,6 @@ interface ScryptHash {
 
 const [saltBytes, hashBytes] = [16, 32];
 
-/** The caller that requests a hash. Callers with waiting hashes take turns. */
-export interface Turn {
-  readonly caller: string;
-  /**
-   * Whether the caller has signed in before. Part of the queue is reserved for such
-   * callers.
-   */
-  readonly isKnown: boolean;
-}
-
-interface Waiter extends Turn {
-  readonly resolve: () => void;
-  readonly reject: (error: CairnError) => void;
-}
-
 /**
  * Hashes and verifies passwords. It bounds concurrent hashes, so a process has only one.
  */
@@ -56,8 +43,9 @@ export class Passwords {
   readonly #head: string;
   /** Stands in for a missing hash: no password matches it, in the same time. */
   readonly #unmatchable: ScryptHash;
-  /** Waiting hashes by caller. The first caller is next. */
-  readonly #waiting = new Map<string, Waiter[]>();
+  /** The hashes that wait, and their places. */
+  readonly #waiting = new Turns<() => void>();
+  readonly #places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax);
   #running = 0;
   /** How long the last hash took. */
   #hashMs = 0;
@@ -74,7 +62,7 @@ export class Passwords {
    * Returns the PHC string of a new password.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
-  async hash(password: string, turn: Turn): Promise<string> {
+  async hash(password: string, turn: string): Promise<string> {
     const salt = this.#random(saltBytes);
     const hash = await this.#inTurn(turn, password, { ...this.#unmatchable, salt });
     return `${this.#head}${unpadded(salt)}$${unpadded(hash)}`;
@@ -86,7 +74,7 @@ export class Passwords {
    * the time that a wrong password takes.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
-  async verify(password: string, phc: string | undefined, turn: Turn): Promise<boolean> {
+  async verify(password: string, phc: string | undefined, turn: string): Promise<boolean> {
     const expected = parsePhc(phc ?? '') ?? this.#unmatchable;
     const hash = await this.#inTurn(turn, password, expected);
     return timingSafeEqual(hash, expected.hash) && expected !== this.#unmatchable;
@@ -102,56 +90,39 @@ export class Passwords {
     return !phc.startsWith(this.#head);
   }
 
-  async #inTurn(turn: Turn, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
+  async #inTurn(turn: string, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
     if (this.#running < limits.passwordHashesMax) this.#running += 1;
-    else await new Promise<void>((resolve, reject) => this.#enqueue({ ...turn, resolve, reject }));
+    else await this.#wait(turn);
     const startedAt = this.#clock.elapsed();
     try {
       return await scrypt(normalisePassword(password), salt, cost, hash.length);
     } finally {
       this.#hashMs = this.#clock.elapsed() - startedAt;
       // Hands the place to the next waiting hash, so that no other can take it.
-      const next = this.#dequeue();
+      const next = this.#waiting.next();
       if (next === undefined) this.#running -= 1;
-      else next.resolve();
+      else next();
     }
   }
 
   /**
-   * Adds a hash to the queue. If the queue is full, the caller with the most waiting
-   * hashes loses its last one to a caller with fewer, so that no caller can block the
-   * others.
+   * Waits until the caller has its turn. If the queue is full, the caller with the most hashes in
+   * it loses its first one to a caller with fewer, so that no caller can block the others.
    * @throws CairnError `overloaded`
    */
-  #enqueue(waiter: Waiter): void {
-    const own = this.#waiting.get(waiter.caller) ?? [];
-    const queues = [...this.#waiting.values()];
-    const strangers = queues.filter(([first]) => first?.isKnown === false);
-    const isFull = queues.flat().length >= limits.passwordQueueLengthMax;
-    const isFullOfStrangers =
-      !waiter.isKnown && strangers.flat().length >= limits.passwordQueueStrangersMax;
-    if (isFull || isFullOfStrangers) {
-      const rivals = isFullOfStrangers ? strangers : queues;
-      const longest = rivals.reduce(
-        (most, queue) => (queue.length > most.length ? queue : most),
-        own,
-      );
-      if (longest.length <= own.length + 1) throw tooManyHashes;
-      longest.pop()?.reject(tooManyHashes);
-    }
-    own.push(waiter);
-    this.#waiting.set(waiter.caller, own);
-  }
-
-  /** Removes the next hash from the queue. Callers take turns. */
-  #dequeue(): Waiter | undefined {
-    const [first] = this.#waiting;
-    if (first === undefined) return undefined;
-    const [caller, queue] = first;
-    const waiter = queue.shift();
-    this.#waiting.delete(caller);
-    if (queue.length > 0) this.#waiting.set(caller, queue);
-    return waiter;
+  #wait(turn: string): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const begin = (): void => {
+        place?.release();
+        resolve();
+      };
+      const place = this.#places.take(turn, 1, () => {
+        this.#waiting.remove(turn, begin);
+        reject(tooManyHashes);
+      });
+      if (place === undefined) throw tooManyHashes;
+      this.#waiting.add(turn, begin);
+    });
   }
 }
 

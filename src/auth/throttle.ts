@@ -1,13 +1,34 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { networkOf, siteOf } from '../base/network.ts';
+import { callerKey, networkOf, siteOf } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
-import type { Turn } from './passwords.ts';
+
+/**
+ * What is counted, with how many are admitted at once, and then one in how many seconds.
+ * From a network where the account has signed in before or has a session, only failures of the
+ * pair of account and network count: failures of others cannot lock the owner out.
+ */
+const policy = {
+  failuresOfPair: [5, 60],
+  failuresFromNetwork: [30, 10],
+  failuresFromSite: [120, 2.5],
+  failures: [600, 0.2],
+  failuresOfAccount: [30, 120],
+  /** E-mail addresses that strangers ask for. */
+  emailsFromNetwork: [30, 10],
+  emailsFromSite: [120, 2.5],
+  emails: [600, 1],
+  /** E-mail addresses that a user asks for. */
+  emailsOfUser: [30, 10],
+} as const satisfies { readonly [name: string]: readonly [burst: number, everySeconds: number] };
+
+/** Something that is counted: by which rule, and under which name. */
+type Count = readonly [rule: keyof typeof policy, key: string];
 
 /** An admitted attempt to give a password. It counts as a failure until it is settled. */
 export interface Attempt {
   /** The caller for whom the password is compared. */
-  readonly turn: Turn;
+  readonly turn: string;
   /**
    * The refusal that a stranger would have got. An attempt that fails must be answered with
    * it: otherwise the answer would tell which accounts sign in from this network.
@@ -19,41 +40,19 @@ export interface Attempt {
   readonly settle: (outcome: 'succeeded' | 'failed' | 'withdrawn') => void;
 }
 
-/** Something that is counted: by which rule, and under which name. */
-type Count = readonly [Rate, key: string];
-
 /**
  * Slows down callers that guess passwords or probe e-mail addresses. No account is locked
  * permanently, and a restart forgets everything.
  */
 export class Throttle {
   readonly #clock: Clock;
-  // Failed attempts. From a network where the account has signed in before or has a session,
-  // only the pair of account and network counts: failures of others cannot lock the owner out.
-  readonly #pair = new Rate(5, 60);
-  readonly #failures = {
-    network: new Rate(30, 10),
-    site: new Rate(120, 2.5),
-    all: new Rate(600, 0.2),
-  };
-  readonly #account = new Rate(30, 120);
-  /** Successful sign-ins by account: each costs a hash, and only the owner can cause them. */
-  readonly #signIns = new Rate(60, 5);
-  /** E-mail addresses that strangers ask for. */
-  readonly #strangersEmails = {
-    network: new Rate(30, 10),
-    site: new Rate(120, 2.5),
-    all: new Rate(600, 1),
-  };
-  /** E-mail addresses that users ask for. */
-  readonly #usersEmails = { user: new Rate(30, 10), all: new Rate(600, 1) };
+  readonly #rates = new Map<string, Rate>();
   /** Pairs that have signed in. The pair that signed in longest ago comes first. */
   readonly #known = new Set<string>();
-  /** The number of attempts of a pair that are not settled. */
-  readonly #undecided = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    for (const [rule, bounds] of Object.entries(policy)) this.#rates.set(rule, new Rate(bounds));
   }
 
   /**
@@ -62,23 +61,29 @@ export class Throttle {
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   signIn(account: string, address: string, hasSession = false): Attempt {
-    const [name, network, now] = [account.toLowerCase(), networkOf(address), this.#clock.elapsed()];
+    const name = account.toLowerCase();
+    const network = networkOf(address);
     const pair = `${name} ${network}`;
     const isKnown = hasSession || this.#known.has(pair);
-    const shared = [...countsOf(this.#failures, address), [this.#account, name]] as const;
-    refuse(this.#signIns.waitMs(name, now), 'Cannot sign in: the account has signed in too often');
-    const strangersWaitMs = longestWait(shared, now);
+    const own: Count = ['failuresOfPair', pair];
+    const shared: readonly Count[] = [
+      ['failuresOfAccount', name],
+      ['failuresFromNetwork', network],
+      ['failuresFromSite', siteOf(address)],
+      ['failures', ''],
+    ];
+    const disguise = this.#refusal(shared, tooManyFailures);
     // A known pair that failed too often is told what a stranger is told, if that is refused.
-    if (!isKnown || this.#pair.waitMs(pair, now) > 0) refuse(strangersWaitMs, tooManyFailures);
-    const settle = this.#begin(pair, isKnown ? [] : shared);
+    const refusal = this.#refusal([own], tooManyFailures);
+    if (disguise !== undefined && (!isKnown || refusal !== undefined)) throw disguise;
+    if (refusal !== undefined) throw refusal;
+    const settle = this.#begin(isKnown ? [own] : [own, ...shared]);
     return {
-      turn: { caller: isKnown ? pair : network, isKnown },
-      disguise: refusal(strangersWaitMs, tooManyFailures),
+      turn: isKnown ? pair : network,
+      disguise,
       settle: (outcome) => {
         settle(outcome);
-        if (outcome !== 'succeeded') return;
-        this.#signIns.count(name, this.#clock.elapsed());
-        this.#remember(pair);
+        if (outcome === 'succeeded') this.#remember(pair);
       },
     };
   }
@@ -89,9 +94,11 @@ export class Throttle {
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   proof(userId: number): Attempt {
-    const caller = `user ${userId}`;
-    const settle = this.#begin(caller, []);
-    return { turn: { caller, isKnown: true }, disguise: undefined, settle };
+    const turn = callerKey('', userId);
+    const own: Count = ['failuresOfPair', turn];
+    const refusal = this.#refusal([own], tooManyFailures);
+    if (refusal !== undefined) throw refusal;
+    return { turn, disguise: undefined, settle: this.#begin([own]) };
   }
 
   /**
@@ -100,37 +107,41 @@ export class Throttle {
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   countNewEmail(userId: number | undefined, address: string): void {
+    const ofStranger: readonly Count[] = [
+      ['emailsFromNetwork', networkOf(address)],
+      ['emailsFromSite', siteOf(address)],
+      ['emails', ''],
+    ];
     const counts: readonly Count[] =
-      userId === undefined
-        ? countsOf(this.#strangersEmails, address)
-        : [
-            [this.#usersEmails.user, `${userId}`],
-            [this.#usersEmails.all, ''],
-          ];
-    const now = this.#clock.elapsed();
-    const message = 'Cannot accept the e-mail address: too many addresses have been tried';
-    refuse(longestWait(counts, now), message);
-    for (const [rate, key] of counts) rate.count(key, now);
+      userId === undefined ? ofStranger : [['emailsOfUser', `${userId}`]];
+    const refusal = this.#refusal(counts, tooManyEmails);
+    if (refusal !== undefined) throw refusal;
+    for (const count of counts) this.#count(count);
   }
 
-  /** Counts an attempt of `pair` as a failure, until it is settled otherwise. */
-  #begin(pair: string, shared: readonly Count[]): Attempt['settle'] {
-    const [now, undecided] = [this.#clock.elapsed(), this.#undecided.get(pair) ?? 0];
-    const waitMs = this.#pair.waitMs(pair, now);
-    // If only undecided attempts are in the way, the caller can retry soon.
-    if (this.#pair.waitMs(pair, now, undecided) > 0) refuse(waitMs, tooManyFailures);
-    refuse(Math.min(waitMs, 1000), tooManyAtOnce);
-    const counts: Count[] = [[this.#pair, pair], ...shared];
-    for (const [rate, key] of counts) rate.count(key, now);
-    this.#undecided.set(pair, undecided + 1);
+  /** Counts an attempt as a failure of a pair and of others, until it is settled otherwise. */
+  #begin(counts: readonly [own: Count, ...shared: Count[]]): Attempt['settle'] {
+    const [[rule, pair]] = counts;
+    for (const count of counts) this.#count(count);
     return (outcome) => {
-      const others = (this.#undecided.get(pair) ?? 0) - 1;
-      if (others > 0) this.#undecided.set(pair, others);
-      else this.#undecided.delete(pair);
       if (outcome === 'failed') return;
-      for (const [rate, key] of counts) rate.takeBack(key, this.#clock.elapsed());
-      if (outcome === 'succeeded') this.#pair.forget(pair);
+      for (const [rule, key] of counts) this.#rates.get(rule)?.takeBack(key, this.#clock.elapsed());
+      if (outcome === 'succeeded') this.#rates.get(rule)?.forget(pair);
     };
+  }
+
+  #count([rule, key]: Count): void {
+    this.#rates.get(rule)?.count(key, this.#clock.elapsed());
+  }
+
+  /** Returns the error if one of these rates does not admit an event now. */
+  #refusal(counts: readonly Count[], message: string): CairnError | undefined {
+    const now = this.#clock.elapsed();
+    const waits = counts.map(([rule, key]) => this.#rates.get(rule)?.waitMs(key, now) ?? 0);
+    const waitMs = Math.max(...waits);
+    if (waitMs <= 0) return undefined;
+    const retryAfterSeconds = Math.ceil(waitMs / 1000);
+    return new CairnError('too_many_requests', message, { retryAfterSeconds });
   }
 
   #remember(pair: string): void {
@@ -142,40 +153,7 @@ export class Throttle {
 }
 
 const tooManyFailures = 'Cannot check the credentials: too many attempts have failed';
-const tooManyAtOnce =
-  'Cannot check the credentials: other attempts are being checked at this moment';
-
-/** Returns the error if `waitMs` is positive. */
-function refusal(waitMs: number, message: string): CairnError | undefined {
-  if (waitMs <= 0) return undefined;
-  const retryAfterSeconds = Math.ceil(waitMs / 1000);
-  return new CairnError('too_many_requests', message, { retryAfterSeconds });
-}
-
-/** @throws CairnError `too_many_requests` if `waitMs` is positive */
-function refuse(waitMs: number, message: string): void {
-  const error = refusal(waitMs, message);
-  if (error !== undefined) throw error;
-}
-
-/** Rates of a network, of a site, and of all callers. */
-interface SharedRates {
-  readonly network: Rate;
-  readonly site: Rate;
-  readonly all: Rate;
-}
-
-function countsOf({ network, site, all }: SharedRates, address: string): readonly Count[] {
-  return [
-    [network, networkOf(address)],
-    [site, siteOf(address)],
-    [all, ''],
-  ];
-}
-
-function longestWait(counts: readonly Count[], now: number): number {
-  return Math.max(...counts.map(([rate, key]) => rate.waitMs(key, now)));
-}
+const tooManyEmails = 'Cannot accept the e-mail address: too many addresses have been tried';
 
 /**
  * Admits `burst` events of a key at once, and then one per `everySeconds` (generic cell rate
@@ -187,14 +165,14 @@ class Rate {
   /** When all events of a key will be forgotten. The key counted longest ago comes first. */
   readonly #forgottenAt = new Map<string, number>();
 
-  constructor(burst: number, everySeconds: number) {
+  constructor([burst, everySeconds]: readonly [number, number]) {
     this.#spacingMs = everySeconds * 1000;
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
   }
 
-  /** Returns the time until the next event is admitted, as if `fewer` had been counted. */
-  waitMs(key: string, now: number, fewer = 0): number {
-    return this.#at(key, now) - fewer * this.#spacingMs - this.#toleranceMs - now;
+  /** Returns the time until the next event is admitted. */
+  waitMs(key: string, now: number): number {
+    return this.#at(key, now) - this.#toleranceMs - now;
   }
 
   count(key: string, now: number): void {

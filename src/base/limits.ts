@@ -120,13 +120,11 @@ const callers = {
    * use the same threads.
    */
   passwordHashesMax: 2,
-  /** The most password hashes that wait: about 4 s at the usual cost; beyond it 503. */
-  passwordQueueLengthMax: 32,
   /**
-   * The most waiting hashes of callers that have not signed in before. The other places
-   * are kept for those that have.
+   * The most password hashes that wait, half of them of callers that have not signed in before:
+   * about 4 s at the usual cost; beyond it 503.
    */
-  passwordQueueStrangersMax: 16,
+  passwordQueueLengthMax: 32,
   /** How long after its use a refresh token still gets the same successor. */
   refreshRepeatSecondsMax: 30,
   /** The longest time that a cookie session lives without a request. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Key, KeyRing } from '../auth/keys.ts';
-import type { Passwords, Turn } from '../auth/passwords.ts';
+import type { Passwords } from '../auth/passwords.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
@@ -23,7 +23,7 @@ export interface KeyedRequest {
   /** The body as it was sent. */
   readonly body: Buffer;
   /** Present where the body has a password: the turn of its hash. */
-  readonly turn?: Turn | undefined;
+  readonly turn?: string | undefined;
 }
 
 const keptFields = {

@@ -165,7 +165,7 @@ test('a reply is repeated after its key has retired, and refused when the key ha
   const passwords = new Passwords({ random: systemRandom, clock, scryptCost: 4 });
   const keys = new IdempotencyKeys({ store, clock, passwords, ring: () => ring });
   await store.start();
-  for (const turn of [undefined, { caller: 'one', isKnown: true }]) {
+  for (const turn of [undefined, 'user 1']) {
     const request = { caller: 'one', key: `k${turn}`, line: 'POST /things', body: Buffer.from('{}'), turn };
     const compared = await keys.compare(request);
     await store.write((tx) => keys.once(tx, compared, () => ({ status: 201, fields: [], body: '{}' })));

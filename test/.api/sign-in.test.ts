@@ -29,11 +29,11 @@ test('after 5 wrong passwords even the right one has to wait; elsewhere, and lat
   assert.equal((await login(right)).status, 200);
 });
 
-test('of six right passwords at the same time none has to wait for longer than a second', async (t) => {
+test('of six right passwords at the same time one is told to wait, and is not kept from trying again', async (t) => {
   const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
   const answers = await Promise.all(Array.from({ length: 6 }, () => login(right)));
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 429]);
-  assert.equal(answers.find(({ status }) => status === 429)?.field('retry-after'), '1');
+  assert.equal(answers.find(({ status }) => status === 429)?.field('retry-after'), '60');
   assert.equal((await login(right)).status, 200);
 });
 

@@ -7,7 +7,7 @@ import { TestClock, testRandom } from '../.support/auth/helpers.ts';
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
 const setUp = (scryptCost = 1) =>
   new Passwords({ random: testRandom('passwords'), clock: new TestClock(), scryptCost });
-const turn = { caller: 'anyone', isKnown: true };
+const turn = 'user 1';
 const codesOf = (password: string, lengthMin = 15, user = owner) =>
   passwordIssues(password, user, lengthMin).map(({ code }) => code);
 
@@ -78,8 +78,8 @@ test('hashes that are malformed or too expensive match no password', () => {
 function queue(passwords: Passwords) {
   const done: string[] = [];
   const refused: string[] = [];
-  const ask = (caller: string, isKnown = true): Promise<void> =>
-    passwords.verify('x', undefined, { caller, isKnown }).then(
+  const ask = (caller: string): Promise<void> =>
+    passwords.verify('x', undefined, caller).then(
       () => void done.push(caller),
       (error: unknown) => {
         assert.deepEqual([Object(error).code, Object(error).retryAfterSeconds], ['overloaded', 5]);
@@ -107,27 +107,38 @@ function assertBegun(ended: readonly string[], order: readonly string[]): void {
 test('two hashes run at a time, 32 wait, and one more is refused immediately', async () => {
   const passwords = setUp(10);
   const { done, refused, ask } = queue(passwords);
-  const asked = Array.from({ length: 34 }, (_, index) => ask(`${index}`));
-  await ask('one more');
-  assert.deepEqual(refused, ['one more']);
+  const asked = Array.from({ length: 34 }, (_, index) => ask(`user ${index}`));
+  await ask('user 34');
+  assert.deepEqual(refused, ['user 34']);
   await Promise.all(asked);
-  assertBegun(done, Array.from({ length: 34 }, (_, index) => `${index}`));
+  assertBegun(done, Array.from({ length: 34 }, (_, index) => `user ${index}`));
   assert.equal(await passwords.verify('x', undefined, turn), false, 'there is room again');
 });
 
-test('callers take turns, and in a full queue the caller with the most hashes loses one to the others', async () => {
+test('callers take turns, and one alone has at most half of the queue', async () => {
   const { done, refused, ask } = queue(setUp(10));
-  const asked = Array.from({ length: 34 }, (_, index) => ask(`attacker ${index % 2}`));
-  asked.push(ask('late'), ask('later'));
+  const asked = Array.from({ length: 40 }, () => ask('attacker 1'));
+  asked.push(ask('user 1'), ask('user 2'));
   await Promise.all(asked);
-  assert.deepEqual(refused.toSorted(), ['attacker 0', 'attacker 1']);
-  const attackers = ['attacker 0', 'attacker 1'];
-  assertBegun(done, [...attackers, ...attackers, 'late', 'later', ...new Array(14).fill(attackers).flat()]);
+  assert.deepEqual([refused.length, new Set(refused).size], [40 - 2 - 16, 1]);
+  assertBegun(done, [...new Array(3).fill('attacker 1'), 'user 1', 'user 2', ...new Array(15).fill('attacker 1')]);
+});
+
+test('in a full queue the caller with the most hashes loses one to the others', async () => {
+  const { done, refused, ask } = queue(setUp(10));
+  const attackers = Array.from({ length: 6 }, (_, index) => `attacker ${index}`);
+  const asked = attackers.flatMap((caller) => Array.from({ length: 34 }, () => ask(caller)));
+  const before = asked.length;
+  asked.push(ask('user 1'), ask('user 2'));
+  await Promise.all(asked);
+  assert.equal(refused.length + done.length, before + 2);
+  assert.ok(!refused.includes('user 1') && !refused.includes('user 2'));
+  assert.ok(done.length >= 33, 'hardly a place stays free');
 });
 
 test('unknown callers have half of the queue, and do not block known callers', async () => {
   const { done, refused, ask } = queue(setUp(10));
-  const strangers = Array.from({ length: 30 }, (_, index) => ask(`stranger ${index}`, false));
+  const strangers = Array.from({ length: 30 }, (_, index) => ask(`192.0.2.${index}`));
   const known = Array.from({ length: 16 }, (_, index) => ask(`known ${index}`));
   await Promise.all([...strangers, ...known]);
   assert.equal(refused.length, 30 - 2 - 16);
