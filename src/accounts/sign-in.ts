@@ -3,6 +3,7 @@ import type { Attempt } from '../auth/throttle.ts';
 import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
 import { emailKey } from '../schema/field.ts';
+import { HashCosts } from './hash-costs.ts';
 import type { AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Client, Sessions, SignedIn } from './sessions.ts';
@@ -17,10 +18,12 @@ export interface Credentials {
 export class SignIn {
   readonly #parts: AccountParts;
   readonly #sessions: Sessions;
+  readonly #costs: HashCosts;
 
   constructor(parts: AccountParts, sessions: Sessions) {
     this.#parts = parts;
     this.#sessions = sessions;
+    this.#costs = new HashCosts(parts.store, parts.users);
   }
 
   /**
@@ -85,7 +88,8 @@ export class SignIn {
       await passwords.pretend();
       throw error;
     }
-    if ((await matchesPassword(passwords, attempt, password, user)) && user !== undefined) {
+    const costs = [...this.#costs.all(), passwords.cost];
+    if ((await matchesPassword(passwords, attempt, password, user, costs)) && user !== undefined) {
       return user;
     }
     audit('login_failed', details);
@@ -122,9 +126,10 @@ export async function matchesPassword(
   { turn, settle }: Attempt,
   password: string,
   user: UserRecord | undefined,
+  costs?: Iterable<string>,
 ): Promise<boolean> {
   try {
-    const matches = await passwords.verify(password, user?.passwordHash, turn);
+    const matches = await passwords.verify(password, user?.passwordHash, turn, costs);
     settle(matches ? 'succeeded' : 'failed');
     return matches;
   } catch (error) {

@@ -47,8 +47,9 @@ export class Passwords {
   readonly #waiting = new Turns<() => void>();
   readonly #places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax);
   #running = 0;
-  /** How long the last hash took. */
+  /** How long the last hash took, and the hashes of the last comparison. */
   #hashMs = 0;
+  #verifyMs = 0;
 
   constructor({ random, clock, scryptCost }: PasswordOptions) {
     const cost = { exponent: scryptCost, r: 8, p: 3 };
@@ -65,24 +66,45 @@ export class Passwords {
   async hash(password: string, turn: string): Promise<string> {
     const salt = this.#random(saltBytes);
     const hash = await this.#inTurn(turn, password, { ...this.#unmatchable, salt });
+    this.#verifyMs ||= this.#hashMs;
     return `${this.#head}${unpadded(salt)}$${unpadded(hash)}`;
   }
 
   /**
-   * Whether `phc` is a hash of `password`. The time depends only on the cost. Without a
-   * valid hash (an unknown user, a user without a password) the result is false, after
-   * the time that a wrong password takes.
+   * Whether `phc` is a hash of `password`. Without a valid hash (an unknown user, a user without
+   * a password) the result is false. It makes one hash at each of `costs` and at
+   * that of `phc`; so with the costs of all users, its time tells nothing of this one.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
-  async verify(password: string, phc: string | undefined, turn: string): Promise<boolean> {
-    const expected = parsePhc(phc ?? '') ?? this.#unmatchable;
-    const hash = await this.#inTurn(turn, password, expected);
-    return timingSafeEqual(hash, expected.hash) && expected !== this.#unmatchable;
+  async verify(
+    password: string,
+    phc: string | undefined,
+    turn: string,
+    costs: Iterable<string> = [],
+  ): Promise<boolean> {
+    const own = parsePhc(phc ?? '');
+    const ownCost = costOf(phc);
+    let matches = false;
+    let tookMs = 0;
+    for (const cost of new Set([...costs, ownCost ?? this.#head].toSorted())) {
+      const isOwn = own !== undefined && cost === ownCost;
+      const expected = isOwn ? own : { ...this.#unmatchable, cost: parseCost(cost) };
+      const hash = await this.#inTurn(turn, password, expected);
+      tookMs += this.#hashMs;
+      if (isOwn) matches = timingSafeEqual(hash, own.hash);
+    }
+    this.#verifyMs = tookMs;
+    return matches;
   }
 
   /** Takes the time of `verify`, without its work. */
   async pretend(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, this.#hashMs));
+    await new Promise((resolve) => setTimeout(resolve, this.#verifyMs));
+  }
+
+  /** The configured cost, as `costOf` returns it. */
+  get cost(): string {
+    return this.#head;
   }
 
   /** Whether `phc` has a different cost than the configured one. */
@@ -159,6 +181,19 @@ const phcForm = new RegExp(
   String.raw`^\$scrypt\$ln=([1-9]|1\d|20),r=([1-9]|[12]\d|3[0-2]),p=([1-9]|1[0-6])` +
     String.raw`\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$`,
 );
+
+/** Returns the head of a valid PHC string, which names its cost; `undefined` for any other text. */
+export function costOf(phc = ''): string | undefined {
+  return parsePhc(phc) && phc.slice(0, phc.lastIndexOf('$', phc.lastIndexOf('$') - 1) + 1);
+}
+
+/** Parses the head of a PHC string. */
+function parseCost(head: string): ScryptHash['cost'] {
+  const [exponent = 0, r = 0, p = 0] = Array.from(head.matchAll(/=(\d+)/g), ([, text]) =>
+    Number(text),
+  );
+  return { exponent, r, p };
+}
 
 /** Parses a PHC string; `undefined` for other functions and parameters out of bounds. */
 export function parsePhc(text: string): ScryptHash | undefined {

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { passwordIssues } from '../../src/auth/password-rules.ts';
-import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
+import { HashCosts } from '../../src/accounts/hash-costs.ts';
+import { accountRecords, type UserRecord } from '../../src/accounts/records.ts';
+import { costOf, parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
+import { systemClock } from '../../src/base/system.ts';
+import { openStore } from '../../src/store/open-store.ts';
 import { TestClock, testRandom } from '../.support/auth/helpers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
@@ -230,6 +234,44 @@ test('an issue points to the password and does not quote it', () => {
   const [issue] = passwordIssues('hunter2', owner, 15);
   assert.equal(issue?.pointer, '/password');
   assert.doesNotMatch(JSON.stringify(issue), /hunter2/);
+});
+
+test('a comparison makes one hash at each cost, of known users as of unknown ones', async () => {
+  let time = 0;
+  const clock = { now: () => 0, elapsed: () => (time += 1) };
+  const [low, high] = [1, 2].map((scryptCost) => new Passwords({ random: testRandom('x'), clock, scryptCost }));
+  assert.ok(low !== undefined && high !== undefined);
+  const [old, fresh] = [await low.hash('a password', turn), await high.hash('a password', turn)];
+  const costs = [low.cost, high.cost];
+  for (const phc of [old, fresh, undefined, 'no hash']) {
+    for (const password of ['a password', 'another password']) {
+      const before = time;
+      const isRight = password === 'a password' && (phc === old || phc === fresh);
+      assert.equal(await high.verify(password, phc, turn, costs), isRight, `${password} for ${phc}`);
+      // The clock is asked before and after each hash.
+      assert.equal(time - before, 2 * 2, `${password} for ${phc}`);
+    }
+  }
+});
+
+test('the costs of all stored hashes are counted, and forgotten with the last one', async () => {
+  const store = openStore({ clock: systemClock, random: testRandom('costs') });
+  const { users } = accountRecords(store);
+  await store.start();
+  const low = await setUp(1).hash('a password', turn);
+  const high = await setUp(2).hash('a password', turn);
+  const add = (name: string, passwordHash?: string): Promise<UserRecord> =>
+    store.write((tx) => tx.of(users).insert({ name, email: `${name}@x`, role: 'member', passwordHash }));
+  const [first] = [await add('a', low), await add('b', high), await add('c')];
+  const costs = new HashCosts(store, users);
+  const all = (): (string | undefined)[] => [...costs.all()].toSorted();
+  assert.deepEqual(all(), [costOf(low), costOf(high)]);
+  const second = await add('d', low);
+  await store.write((tx) => tx.of(users).replace(first.id, { ...first, passwordHash: high }));
+  assert.deepEqual(all(), [costOf(low), costOf(high)]);
+  await store.write((tx) => tx.of(users).remove(second.id));
+  assert.deepEqual(all(), [costOf(high)]);
+  await store.close();
 });
 
 test('pretending takes as long as the last hash', async (t) => {
