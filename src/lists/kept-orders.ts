@@ -126,7 +126,7 @@ class KeptOrder {
 
   /** Sorts the records, and then makes up for their changes meanwhile. */
   async make(pause: YieldToEventLoop): Promise<void> {
-    const all = stepsThrough(wholeOf(this.#records.view().blocks), true, stepLength);
+    const all = stepsThrough(wholeOf(this.#records.view().blocks), 'forwards', stepLength);
     for (const block of sorted(all, this.#compare)) {
       this.#sorted.append(block);
       await pause();

@@ -14,7 +14,14 @@ import {
   type Compare,
   type SortTerm,
 } from './order.ts';
-import { blockLengthMax, placeOf, stepsThrough, wholeOf, type Stretch } from './sorted-blocks.ts';
+import {
+  blockLengthMax,
+  placeOf,
+  stepsThrough,
+  wholeOf,
+  type Direction,
+  type Stretch,
+} from './sorted-blocks.ts';
 
 /** The records to list. They have the fields of `shape`. */
 export interface ListSource extends ListSubject {
@@ -149,6 +156,27 @@ function referringRecords(
   return undefined;
 }
 
+/** How a list is read in an order whose first field ascends. */
+interface Reading {
+  readonly direction: Direction;
+  /** What a record compares with the place of the cursor at least, to be behind it. */
+  readonly behind: 0 | 1;
+}
+
+/**
+ * A page after a record does not contain it; one that ends with a record does, and is read from
+ * its end. Where the query descends, all is reversed. Without a place, lists are read as `after`.
+ */
+// prettier-ignore
+const readings = {
+  after: {
+    ascending: { direction: 'forwards', behind: 1 }, descending: { direction: 'backwards', behind: 0 },
+  },
+  until: {
+    ascending: { direction: 'backwards', behind: 1 }, descending: { direction: 'forwards', behind: 0 },
+  },
+} as const satisfies Record<string, Record<string, Reading>>;
+
 /** The records that a query selects at this moment, and the way to them. */
 class Selection {
   readonly #size: number;
@@ -157,8 +185,8 @@ class Selection {
   readonly #testsPerStep: number;
   /** An order whose first field ascends: that of the query, or its reverse. */
   readonly #compare: Compare;
-  /** Whether the records are read in that order, and not from its end. */
-  readonly #isForward: boolean;
+  /** Whether the records are read in that order, or from its end. */
+  readonly #direction: Direction;
   /** All records, in that order if it is kept. */
   readonly #blocks: readonly Block[];
   readonly #isOrdered: boolean;
@@ -183,15 +211,14 @@ class Selection {
     this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
-    // A page with `until` is read from its end.
-    this.#isForward = isDescending === (until !== undefined);
+    const { direction, behind }: Reading =
+      readings[until === undefined ? 'after' : 'until'][isDescending ? 'descending' : 'ascending'];
+    this.#direction = direction;
     this.#blocks = referring ?? kept ?? records.view().blocks;
     this.#isOrdered = isById || kept !== undefined;
     this.#range = rangeOf(shape, filters, name);
     const place = until === 'end' ? undefined : (until ?? after);
-    // A page contains the record at which it ends, but not the one after which it starts.
-    const least = this.#isForward === (until === undefined) ? 1 : 0;
-    this.#isPast = place && ((record) => compare(record, place) >= least);
+    this.#isPast = place && ((record) => compare(record, place) >= behind);
   }
 
   /** Whether no record is read that the list does not show. */
@@ -203,7 +230,9 @@ class Selection {
   *count(): Generator<void, number> {
     if (this.#passes === undefined) return this.#size;
     let count = 0;
-    for (const block of this.#passing(stepsThrough(this.#between(), true, this.#testsPerStep))) {
+    for (const block of this.#passing(
+      stepsThrough(this.#between(), 'forwards', this.#testsPerStep),
+    )) {
       count += block.length;
       yield;
     }
@@ -212,16 +241,17 @@ class Selection {
 
   /** Yields the records of the list in the order of the query: all, or at least `wanted`. */
   *inOrder(wanted: number): Generator<Block> {
-    const [isPast, isForward] = [this.#isPast, this.#isForward];
+    const isPast = this.#isPast;
+    const isForward = this.#direction === 'forwards';
     if (this.#isOrdered) {
       const stretch = isForward ? this.#between(isPast) : this.#between(undefined, isPast);
       const length = this.isFoundAtOnce ? Math.min(wanted, blockLengthMax) : this.#testsPerStep;
-      return yield* this.#passing(stepsThrough(stretch, isForward, length));
+      return yield* this.#passing(stepsThrough(stretch, this.#direction, length));
     }
     const compare: Compare = isForward ? this.#compare : (a, b) => this.#compare(b, a);
     const isInside: Test = (record) => isPast === undefined || isPast(record) === isForward;
     const all = wholeOf(wanted === Infinity ? this.#blocks : scattered(this.#blocks));
-    const candidates = this.#passing(stepsThrough(all, true, this.#testsPerStep), isInside);
+    const candidates = this.#passing(stepsThrough(all, 'forwards', this.#testsPerStep), isInside);
     yield* wanted === Infinity
       ? sorted(candidates, compare)
       : firstInOrder(candidates, wanted, compare);

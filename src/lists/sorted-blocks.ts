@@ -31,12 +31,15 @@ export function wholeOf(blocks: readonly Block[]): Stretch {
   return { blocks, start: { block: 0, index: 0 }, end: { block: blocks.length, index: 0 } };
 }
 
-/** Yields the records of a stretch, forwards or backwards, `length` of them in a step. */
+export type Direction = 'forwards' | 'backwards';
+
+/** Yields the records of a stretch, `length` of them in a step. */
 export function* stepsThrough(
   { blocks, start, end }: Stretch,
-  isForward: boolean,
+  direction: Direction,
   length: number,
 ): Generator<Block> {
+  const isForward = direction === 'forwards';
   const count = end.block - start.block + 1;
   for (let nth = 0; nth < count; nth += 1) {
     const number = isForward ? start.block + nth : end.block - nth;

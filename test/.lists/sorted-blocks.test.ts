@@ -40,10 +40,10 @@ test('a stretch is read in steps, forwards and backwards', () => {
     const wanted = blocks.flat().slice(low, Math.max(low, high));
     const length = 1 + random.below(25);
     const stretch = { blocks, start: from(low), end: from(high) };
-    const forwards = [...stepsThrough(stretch, true, length)];
+    const forwards = [...stepsThrough(stretch, 'forwards', length)];
     assert.deepEqual(forwards.flat(), wanted);
-    assert.deepEqual([...stepsThrough(stretch, false, length)].flat(), wanted.toReversed());
+    assert.deepEqual([...stepsThrough(stretch, 'backwards', length)].flat(), wanted.toReversed());
     assert.ok(forwards.every((step) => step.length > 0 && step.length <= length));
-    assert.deepEqual([...stepsThrough(wholeOf(blocks), true, length)].flat(), blocks.flat());
+    assert.deepEqual([...stepsThrough(wholeOf(blocks), 'forwards', length)].flat(), blocks.flat());
   }
 });
