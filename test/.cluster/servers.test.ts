@@ -110,6 +110,12 @@ test('a create with an Idempotency-Key that is repeated on another server is don
   const again = await ask(two, 'POST', '/items', token, { name: 'Lamp', price: 1 });
   assert.deepEqual([first.status, again.status, again.body], [201, 201, first.body]);
   assert.equal(again.fields.get('idempotency-replayed'), 'true');
+
+  // The reply is sent to etcd with the records, so a body with a key has half the room.
+  const large = { name: 'x'.repeat(600 * 1024), price: 1 };
+  assert.equal((await ask(one, 'POST', '/items', token, large)).status, 413);
+  const { 'idempotency-key': _, ...keyless } = token;
+  assert.equal((await ask(one, 'POST', '/items', keyless, large)).status, 422);
 });
 
 /** A listener of the change feed: what it was sent, as `event collection id`, and the id of the last event. */
