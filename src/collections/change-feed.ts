@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { hasAccess, type Access, type Principal } from '../auth/access.ts';
+import { Budget } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { Shares } from '../base/shares.ts';
 import type { Clock } from '../base/system.ts';
+import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import { sizeOf, type Write } from '../schema/record.ts';
 import type { RecordChange, Store, StoredRecord } from '../store/store.ts';
 
@@ -91,7 +92,9 @@ export class ChangeFeed {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #sources: ReadonlyMap<string, Source>;
-  readonly #shares = new Shares(limits.listenersMax, limits.listenersPerCallerMax);
+  readonly #streams = new Budget(limits.listenersMax, limits.listenersPerCallerMax);
+  /** Callers take turns where streams catch up: each piece takes a part of a millisecond. */
+  readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
   /** The latest events by position, which counts them from the start. */
   readonly #events = new Map<number, Event>();
@@ -120,6 +123,7 @@ export class ChangeFeed {
   constructor(store: Store, clock: Clock, sources: readonly Source[]) {
     this.#store = store;
     this.#clock = clock;
+    this.#yieldToEventLoop = createSlices(clock);
     this.#sequence = store.sequence;
     this.#forgotten = this.#sequence;
     this.#sources = new Map(sources.map((source) => [source.name, source]));
@@ -138,7 +142,8 @@ export class ChangeFeed {
   follow(request: FeedRequest): AsyncIterable<string> {
     const { caller, signal } = request;
     const followed = this.#followedBy(request);
-    if (!this.#shares.take(caller, 1)) {
+    const place = this.#streams.take(caller, 1);
+    if (place === undefined) {
       const message = 'Cannot follow the changes: too many listeners';
       throw new CairnError('overloaded', message, { retryAfterSeconds: 10 });
     }
@@ -146,7 +151,8 @@ export class ChangeFeed {
     this.#listeners.add(listener);
     if (!this.#isClosed) this.#startHeartbeats();
     const leave = (): void => {
-      if (this.#listeners.delete(listener)) this.#shares.give(caller, 1);
+      this.#listeners.delete(listener);
+      place.release();
       listener.wake();
     };
     // Also needed because a response that is never sent is not read to its end.
@@ -189,7 +195,7 @@ export class ChangeFeed {
   }
 
   async *#stream(
-    { since, signal, isAdmitted }: FeedRequest,
+    { caller, since, signal, isAdmitted }: FeedRequest,
     followed: ReadonlySet<Source>,
     listener: Listener,
     leave: () => void,
@@ -203,6 +209,7 @@ export class ChangeFeed {
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
       const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
+      if (position < this.#horizon) await this.#yieldToEventLoop(caller);
       while (!signal.aborted && !this.#isClosed && isAdmitted()) {
         if (position < this.#first) {
           this.#dropped += 1;
@@ -214,6 +221,7 @@ export class ChangeFeed {
         passed = piece.passed ?? passed;
         if (text !== '') {
           yield text;
+          if (position < this.#horizon) await this.#yieldToEventLoop(caller);
         } else if (heartbeats !== this.#heartbeats) {
           heartbeats = this.#heartbeats;
           // A caller that none of the changes concern gets their id, to resume from it.
