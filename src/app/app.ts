@@ -250,7 +250,6 @@ export class Application implements App {
     this.#server.isDraining = true;
     if (this.#state === 'starting') this.#enter('closed');
     this.#feed.close();
-    this.#lists.close();
     await this.#server.drain();
     this.#enter('closed');
     const isBusy = (): boolean =>

@@ -34,7 +34,7 @@ export class Holding {
  *   are callers of their own.
  * - Callers that have not signed in hold at most half of all, since anybody can have many
  *   addresses; a single holding may be larger, too.
- * - Where there is no room for a caller within its share, the site that holds the most loses its
+ * - Where all is used up, the site that holds the most loses its
  *   oldest holding, as long as it still holds no less than the caller: slow readers could keep
  *   theirs for hours.
  */
@@ -81,7 +81,7 @@ export class Budget {
     const own = holding.amount;
     if (more > 0 && !this.#isInShare(caller, more, own)) return false;
     while (more > 0 && !this.#isLeft(caller, more, own))
-      if (!this.#makeRoom(caller, more)) return false;
+      if (!this.#isUsedUp(caller, more) || !this.#makeRoom(caller, more)) return false;
     holding.amount = amount;
     this.#sum += more;
     if (isStranger(caller)) this.#heldByStrangers += more;
@@ -101,6 +101,12 @@ export class Budget {
   #isLeft(caller: string, more: number, own: number): boolean {
     if (isStranger(caller) && this.#isBeyondHalf(more, own)) return false;
     return this.heldBy(siteOfCaller(caller)) - own + more <= this.#total - this.#sum;
+  }
+
+  /** Whether it takes another's holding to have so much more. */
+  #isUsedUp(caller: string, more: number): boolean {
+    if (this.#sum + more > this.#total) return true;
+    return isStranger(caller) && this.#isBeyondHalf(more, 0);
   }
 
   #isBeyondHalf(more: number, own: number): boolean {

@@ -156,10 +156,6 @@ const lists = {
   listsMax: 32,
   /** The most lists without a limit that are being made or sent for one caller; beyond it 503. */
   listsPerCallerMax: 8,
-  /** The most pages that are being searched for one caller; beyond it they wait. */
-  searchedPagesPerCallerMax: 8,
-  /** The most pages of one caller that wait to be searched for; beyond it 503. */
-  waitingPagesPerCallerMax: 512,
   /** The most records of a page. */
   pageRecordsMax: 1000,
   /** The most orders in which the records of one collection are kept. */
