@@ -5,18 +5,10 @@ import { Sessions } from '../accounts/sessions.ts';
 import { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { Users } from '../accounts/users.ts';
-import {
-  KeyRingError,
-  keyRingOfSecret,
-  newKeyRing,
-  parseKeyRing,
-  serialiseKeyRing,
-  type KeyRing,
-} from '../auth/keys.ts';
 import { Passwords } from '../auth/passwords.ts';
 import { Throttle } from '../auth/throttle.ts';
-import { invariant, reasonOf } from '../base/errors.ts';
-import type { Clock, Random } from '../base/system.ts';
+import { reasonOf } from '../base/errors.ts';
+import type { Clock } from '../base/system.ts';
 import { ChangeFeed } from '../collections/change-feed.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
@@ -25,10 +17,10 @@ import { CollectionResource } from '../collections/resource.ts';
 import { Writes } from '../collections/writes.ts';
 import { representationWriter } from '../schema/record.ts';
 import { logError } from '../log/log.ts';
-import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
 import type { Writer } from '../store/writer.ts';
+import { Keys } from './key-file.ts';
 import type { CompleteOptions } from './options.ts';
 import type { SharedPlace } from './shared-place.ts';
 
@@ -43,43 +35,6 @@ export interface Data {
   readonly signIn: SignIn;
   /** All collections except users. `items` comes first, if it is served. */
   readonly collections: readonly CollectionResource[];
-}
-
-/** The key ring that an app signs and verifies with. */
-export interface Keys {
-  /** The ring that was loaded last. */
-  ring(): KeyRing;
-  /**
-   * Loads the ring from the secret or the key file. Without either, makes a ring and
-   * writes the file; in memory, a ring that was made before stays.
-   * @throws KeyRingError for a secret or a file that cannot be used; the former ring
-   *   stays in use
-   */
-  load(): Promise<void>;
-  /** Called with each ring and the one before it, before anything else runs. */
-  onRing: (ring: KeyRing, former: KeyRing | undefined) => void;
-}
-
-/**
- * The file of the key ring, in the data directory. Its secrets sign every token, so its
- * mode is 0600.
- */
-export const keyFile = 'keys.json';
-
-/**
- * Reads the ring from its file; `undefined` if there is none.
- * @throws KeyRingError that says what to do
- */
-export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
-  const content = await readWhole(files, keyFile);
-  try {
-    return content && parseKeyRing(content);
-  } catch (error) {
-    if (!(error instanceof KeyRingError)) throw error;
-    throw new KeyRingError(
-      `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`,
-    );
-  }
 }
 
 /**
@@ -107,7 +62,7 @@ export function openData(
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
-  const keys = createKeys(files, options.secret, clock, random, place);
+  const keys = new Keys({ directory, files, secret: options.secret, clock, random, place });
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
@@ -150,39 +105,4 @@ export function openFeed({ store, users, collections }: Data, clock: Clock): Cha
     { name: users.records.name, access: 'admin', write: representationWriter(userFields) },
     ...declared,
   ]);
-}
-
-function createKeys(
-  files: Files | undefined,
-  secret: string | undefined,
-  clock: Clock,
-  random: Random,
-  place?: SharedPlace,
-): Keys {
-  // A secret that cannot be used is refused before a store is made.
-  const configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
-  let ring: KeyRing | undefined;
-  const use = (next: KeyRing): void => {
-    const former = ring;
-    ring = next;
-    keys.onRing(next, former);
-  };
-  const keys: Keys = {
-    ring() {
-      invariant(ring !== undefined, 'the key ring is loaded before the first request');
-      return ring;
-    },
-    async load() {
-      if (place !== undefined) return place.loadKeys();
-      const found = configured ?? (files === undefined ? ring : await readKeyRing(files));
-      const loaded = found ?? newKeyRing(random, clock.now());
-      if (found === undefined && files !== undefined) {
-        await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(loaded)));
-      }
-      use(loaded);
-    },
-    onRing: () => undefined,
-  };
-  if (place !== undefined) place.onRing = use;
-  return keys;
 }

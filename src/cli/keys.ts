@@ -1,6 +1,6 @@
 import { rotateKeyRing, serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { keyFile, readKeyRing } from '../app/data.ts';
+import { keyFile, readKeyRing } from '../app/key-file.ts';
 import { OptionError } from '../config/options.ts';
 import {
   errorCode,

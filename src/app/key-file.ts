@@ -1,0 +1,126 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  KeyRingError,
+  keyRingOfSecret,
+  newKeyRing,
+  parseKeyRing,
+  serialiseKeyRing,
+  type KeyRing,
+} from '../auth/keys.ts';
+import { invariant } from '../base/errors.ts';
+import type { Clock, Random } from '../base/system.ts';
+import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
+import type { SharedPlace } from './shared-place.ts';
+
+/**
+ * The file of the key ring, in the data directory. Its secrets sign every token, so its
+ * mode is 0600.
+ */
+export const keyFile = 'keys.json';
+
+/** Where an app gets its keys. */
+export interface KeyOptions {
+  /** The data directory, and its files. Absent: the data is in memory, or in a shared place. */
+  readonly directory: string | undefined;
+  readonly files: Files | undefined;
+  /** The only key. Absent: keys are in the key file, or in a shared place. */
+  readonly secret: string | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly place: SharedPlace | undefined;
+}
+
+/** The key ring that an app signs and verifies with. */
+export class Keys {
+  /** Called with each ring and the one before it, before anything else runs. */
+  onRing: (ring: KeyRing, former: KeyRing | undefined) => void = () => undefined;
+  readonly #options: KeyOptions;
+  readonly #configured: KeyRing | undefined;
+  #ring: KeyRing | undefined;
+
+  /** @throws KeyRingError for a secret that cannot be used */
+  constructor(options: KeyOptions) {
+    const { secret, clock, place } = options;
+    this.#options = options;
+    this.#configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
+    if (place !== undefined) place.onRing = (ring) => this.#use(ring);
+  }
+
+  /** Returns the ring that was loaded last. */
+  readonly ring = (): KeyRing => {
+    invariant(this.#ring !== undefined, 'the key ring is loaded before the first request');
+    return this.#ring;
+  };
+
+  /**
+   * Loads the ring from the secret or the key file. Without either, makes a ring and
+   * writes the file; in memory, a ring that was made before stays.
+   * @throws KeyRingError for a file that cannot be used; the former ring stays in use
+   */
+  async load(): Promise<void> {
+    const { directory, files, clock, random, place } = this.#options;
+    if (place !== undefined) return place.loadKeys();
+    if (this.#configured !== undefined) return this.#use(this.#configured);
+    if (directory !== undefined) refuseOpenKeys(directory);
+    const found = files === undefined ? this.#ring : await readKeyRing(files);
+    const ring = found ?? newKeyRing(random, clock.now());
+    if (found === undefined && files !== undefined) {
+      await replaceFile(files, keyFile, Buffer.from(serialiseKeyRing(ring)));
+    }
+    this.#use(ring);
+  }
+
+  #use(ring: KeyRing): void {
+    const former = this.#ring;
+    this.#ring = ring;
+    this.onRing(ring, former);
+  }
+}
+
+/**
+ * Reads the ring from its file; `undefined` if there is none.
+ * @throws KeyRingError that says what to do
+ */
+export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
+  const content = await readWhole(files, keyFile);
+  try {
+    return content && parseKeyRing(content);
+  } catch (error) {
+    if (!(error instanceof KeyRingError)) throw error;
+    throw new KeyRingError(
+      `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`,
+    );
+  }
+}
+
+/**
+ * Refuses keys that others can read, and so sign tokens with, or can replace by their own.
+ * @throws KeyRingError with the command that mends it
+ */
+function refuseOpenKeys(directory: string): void {
+  const file = join(directory, keyFile);
+  refuseAccess(file, 0o6, 'read or change', (who) => `chmod ${who}= ${file}`);
+  refuseAccess(directory, 0o2, `replace ${keyFile} in`, (who) => `chmod ${who}-w ${directory}`);
+}
+
+/** Refuses access of these bits, for others and for a group to which this process does not belong. */
+function refuseAccess(
+  path: string,
+  bits: number,
+  harm: string,
+  remedy: (who: string) => string,
+): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  // Windows has no such groups.
+  if (stats === undefined || process.getgroups === undefined) return;
+  const isOwnGroup = [process.getegid?.(), ...process.getgroups()].includes(stats.gid);
+  const group = !isOwnGroup && (stats.mode & (bits << 3)) !== 0 ? 'g' : '';
+  const others = (stats.mode & bits) !== 0 ? 'o' : '';
+  if (group + others === '') return;
+  const mode = (stats.mode & 0o777).toString(8).padStart(4, '0');
+  throw new KeyRingError(
+    `Cannot use the keys: other users can ${harm} ${path} (mode ${mode}), and so sign tokens; ` +
+      `run ${remedy(group + others)}`,
+  );
+}
