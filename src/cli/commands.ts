@@ -129,7 +129,8 @@ function parseWords({ name, options }: Command, words: readonly string[]) {
     allowPositionals: true,
     tokens: true,
   });
-  const [flags, operands] = [new Map<string, string>(), new Array<string>()];
+  const flags = new Map<string, string>();
+  const operands: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'positional') operands.push(token.value);
     if (token.kind !== 'option') continue;

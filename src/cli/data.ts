@@ -171,7 +171,8 @@ async function repair(call: Call): Promise<ExitCode> {
   const { repairStore } = await import('../options/offline/offline.ts');
   const { problemsOf } = await import('../options/offline/problems.ts');
   const { terminal } = call;
-  const [source, target] = [dataDirectory(call), targetOf(call)];
+  const source = dataDirectory(call);
+  const target = targetOf(call);
   const tables = tablesOf(source, await declarationsOf(call.read(options.collections)));
   const found = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, {
     ...offlineOptions(terminal),

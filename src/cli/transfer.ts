@@ -31,7 +31,7 @@ export const transferCommands: readonly Command[] = [
     summary: 'Prints a declaration that fits a file such as json-server has, for --collections',
     operands: ['FILE'],
     options: [],
-    run: declare,
+    run: printDeclaration,
   },
   {
     name: 'import',
@@ -48,7 +48,7 @@ export const transferCommands: readonly Command[] = [
   },
 ];
 
-async function declare({ terminal, operands: [file = ''] }: Call): Promise<65 | void> {
+async function printDeclaration({ terminal, operands: [file = ''] }: Call): Promise<65 | void> {
   const { declareFile } = await import('../options/transfer/declare.ts');
   const { json, mistakes } = declareFile(file, takenNames());
   terminal.out(json);

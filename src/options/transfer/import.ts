@@ -76,7 +76,8 @@ export function checkMembers(
       mistakes.add(`${name}: it must be an array of records`, pointerTo(name));
     } else arrivals.push(arrivalOf(resource, value, mistakes));
   }
-  let [count, bytes] = [0, 0];
+  let count = 0;
+  let bytes = 0;
   for (const { resource, records, ids, highest, ...arrival } of arrivals) {
     count += records.length;
     bytes += arrival.bytes;

@@ -181,7 +181,8 @@ async function replay(
   snapshots: ReadonlyMap<string, Snapshot>,
   report: Report,
 ): Promise<{ sequence: number; replayed: number }> {
-  let [sequence, replayed] = [after, 0];
+  let sequence = after;
+  let replayed = 0;
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
     if (manifest === undefined) report({ label: 'J2', file: name });
