@@ -59,17 +59,6 @@ export const accountRoutes = {
   removeSession: { operationId: 'removeSession', method: 'DELETE', path: '/sessions/{id}', access: 'user' },
 } as const;
 
-/** The changes of all collections. */
-export const feedRoutes = {
-  changes: {
-    operationId: 'changes',
-    method: 'GET',
-    path: '/changes',
-    access: 'user',
-    query: 'read',
-  },
-} as const;
-
 /** The state of the server. */
 // prettier-ignore
 export const healthRoutes = {
@@ -193,7 +182,6 @@ export function routeTable(
     }),
     signInRoutes,
     accountRoutes,
-    feedRoutes,
     healthRoutes,
   ];
   return tables.flatMap((table) => Object.values<Route>({ ...table }));

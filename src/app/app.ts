@@ -11,7 +11,6 @@ import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, parseTrustedProxies } from '../base/network.ts';
-import type { ChangeFeed } from '../collections/change-feed.ts';
 import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
@@ -21,11 +20,11 @@ import { logError, type Observer } from '../log/log.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
-import { openData, openFeed, type Data } from './data.ts';
+import { openData, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
 import { programCollection, type ProgramCollection } from './program-collection.ts';
 import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
-import { loadFeatures, type FeatureModule } from './parts.ts';
+import { loadFeatures, type Feature, type FeatureModule } from './parts.ts';
 import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
 
 /**
@@ -126,7 +125,7 @@ export class Application implements App {
   readonly #options: CompleteOptions;
   readonly #audit: Audit;
   readonly #tokens: Tokens;
-  readonly #feed: ChangeFeed;
+  readonly #features: readonly Feature[];
   readonly #lists: ListPool;
   readonly #pipeline: Handle;
   readonly #server: HttpServer;
@@ -156,12 +155,13 @@ export class Application implements App {
     this.#audit = audit;
     this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     data.keys.onRing = (ring, former) => this.#useKeys(ring, former);
-    this.#feed = openFeed(data, clock);
     this.#lists = new ListPool(clock);
     const unready = (): Unready | undefined => this.unready();
-    const services = { ...data, feed: this.#feed, tokens: this.#tokens, unready };
+    const services = { ...data, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
-    const features = modules.map((module) => module.createFeature({ settings, clock, store }));
+    const context = { settings, clock, store, data, tokens: this.#tokens };
+    const features = modules.map((module) => module.createFeature(context));
+    this.#features = features;
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
@@ -249,7 +249,7 @@ export class Application implements App {
     const deadline = clock.elapsed() + limits.drainTimeoutMs;
     this.#server.isDraining = true;
     if (this.#state === 'starting') this.#enter('closed');
-    this.#feed.close();
+    for (const feature of this.#features) feature.close?.();
     await this.#server.drain();
     this.#enter('closed');
     const isBusy = (): boolean =>
@@ -271,7 +271,9 @@ export class Application implements App {
 
   load(): Load {
     const { unanswered, connections, refused } = this.#server;
-    return { inFlight: unanswered + this.#injected, connections, refused, ...this.#feed.status };
+    const own = { inFlight: unanswered + this.#injected, connections, refused };
+    const none: Load = { ...own, listeners: 0, dropped: 0 };
+    return this.#features.reduce((sum, { load }) => ({ ...sum, ...load?.() }), none);
   }
 
   reloadKeys(): Promise<void> {

@@ -3,19 +3,15 @@ import type { AccountParts } from '../accounts/parts.ts';
 import { accountRecords, type AccountRecords } from '../accounts/records.ts';
 import { Sessions } from '../accounts/sessions.ts';
 import { SignIn } from '../accounts/sign-in.ts';
-import { userFields } from '../accounts/user-fields.ts';
 import { Users } from '../accounts/users.ts';
 import { Passwords } from '../auth/passwords.ts';
 import { Throttle } from '../auth/throttle.ts';
 import { reasonOf } from '../base/errors.ts';
-import type { Clock } from '../base/system.ts';
-import { ChangeFeed } from '../collections/change-feed.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { Registry } from '../collections/registry.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { Writes } from '../collections/writes.ts';
-import { representationWriter } from '../schema/record.ts';
 import { logError } from '../log/log.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -92,17 +88,4 @@ export function openData(
     signIn: new SignIn(parts, sessions),
     collections: registry.all.map((declared) => new CollectionResource(declared, clock)),
   };
-}
-
-/** Returns the feed of the changes of all collections. */
-export function openFeed({ store, users, collections }: Data, clock: Clock): ChangeFeed {
-  const declared = collections.map(({ declaration: { name, fields, access } }) => ({
-    name,
-    access: access.list,
-    write: representationWriter(fields),
-  }));
-  return new ChangeFeed(store, clock, [
-    { name: users.records.name, access: 'admin', write: representationWriter(userFields) },
-    ...declared,
-  ]);
 }

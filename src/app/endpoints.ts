@@ -4,7 +4,6 @@ import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
 import type { Endpoint } from '../api/call.ts';
 import { declaredCollection, usersCollection } from '../api/routes.ts';
 import { accountEndpoints, type AccountServices } from '../api/account.ts';
-import { feedEndpoints, type FeedServices } from '../api/feed.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
 import { invariant } from '../base/errors.ts';
@@ -17,7 +16,7 @@ import type { Feature } from './parts.ts';
 
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
-  services: Data & SignInServices & AccountServices & FeedServices & Omit<HealthServices, 'status'>,
+  services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'>,
   listPool: ListPool,
   complete: CompleteOptions,
   features: readonly Feature[],
@@ -47,11 +46,12 @@ export function endpointsOf(
     }),
     ...signInEndpoints(services),
     ...accountEndpoints(services),
-    ...feedEndpoints(services),
     ...healthEndpoints({ ...services, status: statusOf(store, features, complete) }),
   ];
-  const routes = endpoints.map(({ route }) => route);
-  return [...endpoints, ...features.flatMap((feature) => feature.endpoints(routes))];
+  for (const feature of features) {
+    endpoints.push(...feature.endpoints(endpoints.map(({ route }) => route)));
+  }
+  return endpoints;
 }
 
 /** Returns a function that writes the status of the server and its store. */

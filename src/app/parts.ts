@@ -1,12 +1,14 @@
 import type { Endpoint, Route } from '../api/call.ts';
+import type { Tokens } from '../auth/tokens.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import { OptionError, type Settings } from '../config/options.ts';
 import type { RequestEntry } from '../http/message.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
-import type { Operated } from '../log/operated.ts';
+import type { Load, Operated } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
+import type { Data } from './data.ts';
 
 /**
  * What a server can do without: options, which a flag asks for, and features, which are on.
@@ -30,12 +32,16 @@ export interface Operations {
 
 /** A feature of one app. */
 export interface Feature {
-  /** Its endpoints. `others` are the routes of the app without features. */
+  /** Its endpoints. `others` are the routes of the app and of the features before it. */
   endpoints(others: readonly Route[]): readonly Endpoint[];
   /** Called with each request that was answered. */
   readonly onAnswered?: (entry: RequestEntry) => void;
   /** Returns what it adds to `/status`. */
   readonly status?: () => object;
+  /** Returns what it adds to the load of the app. */
+  readonly load?: () => Partial<Load>;
+  /** Called when the app stops. */
+  readonly close?: () => void;
 }
 
 /** What a feature is made of. */
@@ -43,9 +49,13 @@ export interface FeatureContext {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly store: Store;
+  readonly data: Data;
+  readonly tokens: Tokens;
 }
 
 export interface FeatureModule {
+  /** The routes that the OpenAPI document has. */
+  readonly routes?: { readonly [operation: string]: Route };
   createFeature(context: FeatureContext): Feature;
   /** Returns the OpenAPI document of these routes. */
   documentOf?(routes: readonly Route[], basePath: string): JsonObject;
@@ -58,6 +68,7 @@ export const options: Options = {
 };
 
 const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
+  feed: () => import('../features/feed/feed.ts'),
   openapi: () => import('../features/openapi/openapi.ts'),
   page: () => import('../features/page/page.ts'),
 };

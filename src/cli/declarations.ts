@@ -9,7 +9,7 @@ import { errorCode } from '../store/disk/files.ts';
 
 /** The names that no collection can have, because the API has paths that begin with them. */
 export function takenNames(): string[] {
-  return ['page', ...routeTable([]).map(({ path }) => path.split('/')[1] ?? '')];
+  return ['changes', 'page', ...routeTable([]).map(({ path }) => path.split('/')[1] ?? '')];
 }
 
 /**

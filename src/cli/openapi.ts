@@ -21,8 +21,10 @@ export const openApiCommand: Command = {
       requireIfMatch: read(options.requireIfMatch),
       passwordLengthMin: read(options.passwordLengthMin),
     });
-    for (const { documentOf } of await loadFeatures({ page: false })) {
-      const document = documentOf?.(table, read(options.basePath));
+    const features = await loadFeatures({ page: false });
+    const all = [...table, ...features.flatMap(({ routes = {} }) => Object.values(routes))];
+    for (const { documentOf } of features) {
+      const document = documentOf?.(all, read(options.basePath));
       if (document !== undefined) terminal.out(`${JSON.stringify(document, null, 2)}\n`);
     }
   },

@@ -1,14 +1,17 @@
-import type { FeedStatus } from '../collections/change-feed.ts';
 import type { Store } from '../store/store.ts';
 import type { Log } from './log.ts';
 
 /** What an app is busy with. */
-export interface Load extends FeedStatus {
+export interface Load {
   /** Requests that wait for a disk, a hash or the like. */
   readonly inFlight: number;
   readonly connections: number;
   /** Connections refused so far because a limit was reached. */
   readonly refused: number;
+  /** Callers that follow the change feed. */
+  readonly listeners: number;
+  /** Those so far that were disconnected because they read too slowly. */
+  readonly dropped: number;
 }
 
 /** A server, as an operator looks at it. */

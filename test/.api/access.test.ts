@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 
-import { routeTable } from '../../src/api/routes.ts';
-import { openApiRoutes } from '../../src/features/openapi/openapi.ts';
 import type { Route } from '../../src/api/call.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
+import { allRoutes } from '../.support/routes.ts';
 import { handbook } from '../.support/source.ts';
 import { cookieIn, openTestApp } from '../.support/app.ts';
 
@@ -137,7 +136,7 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
   const app = await openTestApp(t, { secret, registration });
   let number = 0;
   const lines: string[] = [];
-  for (const route of [...routeTable([items], { registration }), ...Object.values(openApiRoutes)]) {
+  for (const route of allRoutes([items], { registration })) {
     const { operationId = '' } = route;
     if (only !== undefined && operationId !== only) continue;
     const cells = await row(app, operationId, route, () => (number += 1));

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 import { limits } from '../../src/base/limits.ts';
-import { positionAfter } from '../../src/collections/change-feed.ts';
+import { positionAfter } from '../../src/features/feed/change-feed.ts';
 import type { Change } from '../../src/collections/hooks.ts';
 import { createApp, defineCollection, type App } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';

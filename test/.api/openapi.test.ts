@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { problems } from '../../src/base/errors.ts';
-import { routeTable } from '../../src/api/routes.ts';
 import { statusesOf } from '../../src/features/openapi/document.ts';
-import { documentOf, openApiRoutes } from '../../src/features/openapi/openapi.ts';
+import { documentOf } from '../../src/features/openapi/openapi.ts';
 import { describe } from '../../src/features/openapi/summaries.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
@@ -12,11 +11,12 @@ import { settings, valuesOf } from '../../src/config/options.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { openTestApp } from '../.support/app.ts';
+import { allRoutes } from '../.support/routes.ts';
 import { resolve, violations } from '../.support/json-schema.ts';
 
-const table = routeTable(undefined, valuesOf(settings, (option) => option.default));
+const table = allRoutes(undefined, valuesOf(settings, (option) => option.default));
 const document = documentOf(table, '');
-const routes = describe([...table, ...Object.values(openApiRoutes)]);
+const routes = describe(table);
 
 /** Every object in the document, with the way to it. */
 function* objects(value: JsonValue, way: string): Generator<[way: string, object: JsonObject]> {
@@ -40,11 +40,11 @@ test('the document that is served is the one that the command prints', async (t)
 
 test('every row of the route table is an operation, by an id of its own', () => {
   const ids = all.flatMap(([, { operationId }]) => (operationId === undefined ? [] : [String(operationId)]));
-  assert.deepEqual(ids.sort(), [...table.map(({ operationId }) => operationId), 'describe'].sort());
+  assert.deepEqual(ids.sort(), table.map(({ operationId }) => operationId).sort());
 });
 
 test('no collection can have the name of a schema that is in every document', () => {
-  const { components } = documentOf(routeTable([]), '');
+  const { components } = documentOf(allRoutes([]), '');
   const titles = Object.keys(Object(components).schemas);
   assert.ok(titles.includes('Minute'));
   for (const title of titles) {

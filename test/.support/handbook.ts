@@ -6,8 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exitMeanings } from '../../src/base/errors.ts';
-import { routeTable } from '../../src/api/routes.ts';
-import { openApiRoutes } from '../../src/features/openapi/openapi.ts';
+import { allRoutes } from './routes.ts';
 import { describe } from '../../src/features/openapi/summaries.ts';
 import { limits } from '../../src/base/limits.ts';
 import { allCommands } from '../../src/cli/commands.ts';
@@ -41,7 +40,7 @@ const mostUsed = [
   'corsOrigins',
 ] as const;
 const commands = await allCommands();
-const routes = [...routeTable(), ...Object.values(openApiRoutes)];
+const routes = allRoutes();
 
 /** Makes the lines of each block. */
 const blocks: Readonly<Record<string, () => readonly string[]>> = {

@@ -9,7 +9,7 @@ import { openApi } from './document.ts';
  * The feature that describes the API: the OpenAPI document, at `/openapi.json`.
  */
 
-export const openApiRoutes = {
+export const routes = {
   describe: {
     operationId: 'describe',
     method: 'GET',
@@ -28,9 +28,11 @@ export function createFeature({ settings }: { readonly settings: { readonly base
 
 function endpointsOf(others: readonly Route[], basePath: string): Endpoint[] {
   let content: FixedContent | undefined;
-  return bind(openApiRoutes, {
+  return bind(routes, {
     describe({ request }) {
-      content ??= new FixedContent(Buffer.from(JSON.stringify(documentOf(others, basePath))));
+      content ??= new FixedContent(
+        Buffer.from(JSON.stringify(documentOf([...others, ...Object.values(routes)], basePath))),
+      );
       const { body, tag, fields } = content.for(request);
       const vary = ['Vary', 'Accept-Encoding'];
       if (isUnchanged(request, tag)) return notModified(tag, vary);
@@ -39,7 +41,7 @@ function endpointsOf(others: readonly Route[], basePath: string): Endpoint[] {
   });
 }
 
-/** Returns the document of a server that has these routes, and that of the document. */
-export function documentOf(others: readonly Route[], basePath: string): JsonObject {
-  return openApi([...others, ...Object.values(openApiRoutes)], version, basePath);
+/** Returns the document of a server that has these routes. */
+export function documentOf(all: readonly Route[], basePath: string): JsonObject {
+  return openApi(all, version, basePath);
 }

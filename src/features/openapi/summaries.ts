@@ -4,7 +4,6 @@ import { subjectOf } from '../../api/embedding.ts';
 import {
   capitalized,
   type accountRoutes,
-  type feedRoutes,
   type healthRoutes,
   type signInRoutes,
 } from '../../api/routes.ts';
@@ -137,7 +136,7 @@ const signInDescriptions = (
 /** Describes the server itself, and the changes of all collections. */
 // prettier-ignore
 const serverDescriptions: {
-  readonly [id in keyof typeof feedRoutes | keyof typeof healthRoutes | 'describe']: Description;
+  readonly [id in keyof typeof healthRoutes | 'changes' | 'describe']: Description;
 } = {
   changes: {
     summary: 'Follow the changes of all collections that you may list',

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { hasAccess, type Access, type Principal } from '../auth/access.ts';
-import { Budget } from '../base/budget.ts';
-import { CairnError } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
-import type { Clock } from '../base/system.ts';
-import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
-import { sizeOf, type Write } from '../schema/record.ts';
-import type { RecordChange, Store, StoredRecord } from '../store/store.ts';
+import { hasAccess, type Access, type Principal } from '../../auth/access.ts';
+import { Budget } from '../../base/budget.ts';
+import { CairnError } from '../../base/errors.ts';
+import { limits } from '../../base/limits.ts';
+import type { Clock } from '../../base/system.ts';
+import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
+import { sizeOf, type Write } from '../../schema/record.ts';
+import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection whose changes the feed reports. */
 export interface Source {
@@ -33,13 +33,6 @@ export interface FeedRequest {
   readonly collections: readonly string[] | undefined;
   /** Whether the caller still has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
-}
-
-/** Figures for the metrics. */
-export interface FeedStatus {
-  readonly listeners: number;
-  /** Listeners so far that were disconnected because they read too slowly. */
-  readonly dropped: number;
 }
 
 /** One reported change. */
@@ -130,7 +123,8 @@ export class ChangeFeed {
     store.onPublished((changes) => this.#remember(changes));
   }
 
-  get status(): FeedStatus {
+  /** Figures for the metrics. */
+  get load(): { readonly listeners: number; readonly dropped: number } {
     return { listeners: this.#listeners.size, dropped: this.#dropped };
   }
 

@@ -1,0 +1,96 @@
+import { localAdministrator, requireUser } from '../../auth/access.ts';
+import type { Tokens } from '../../auth/tokens.ts';
+import type { AccountRecords } from '../../accounts/records.ts';
+import type { Sessions } from '../../accounts/sessions.ts';
+import type { Clock } from '../../base/system.ts';
+import type { CollectionDeclaration } from '../../collections/declaration.ts';
+import { parseQuery } from '../../http/query.ts';
+import { onlyParameter } from '../../lists/filters.ts';
+import { representationWriter } from '../../schema/record.ts';
+import type { Store } from '../../store/store.ts';
+import { userFields } from '../../accounts/user-fields.ts';
+import { ChangeFeed } from './change-feed.ts';
+import { bearerToken } from '../../api/authenticate.ts';
+import { bind, type Call, type Endpoint, type Route } from '../../api/call.ts';
+import { eventStream } from '../../api/replies.ts';
+
+/** What the change feed needs of the app. */
+interface FeedContext {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly tokens: Tokens;
+  readonly data: {
+    readonly records: AccountRecords;
+    readonly sessions: Sessions;
+    readonly collections: readonly { readonly declaration: CollectionDeclaration }[];
+  };
+}
+
+export const routes = {
+  changes: {
+    operationId: 'changes',
+    method: 'GET',
+    path: '/changes',
+    access: 'user',
+    query: 'read',
+  },
+} as const satisfies { readonly [operation: string]: Route };
+
+/** The feed of the changes of all collections, at `/changes`. */
+export function createFeature(context: FeedContext) {
+  const { store, clock, data } = context;
+  const declared = data.collections.map(({ declaration: { name, fields, access } }) => ({
+    name,
+    access: access.list,
+    write: representationWriter(fields),
+  }));
+  const feed = new ChangeFeed(store, clock, [
+    { name: data.records.users.name, access: 'admin', write: representationWriter(userFields) },
+    ...declared,
+  ]);
+  return {
+    endpoints: (): Endpoint[] => feedEndpoints(feed, context),
+    load: () => feed.load,
+    close: () => feed.close(),
+  };
+}
+
+function feedEndpoints(feed: ChangeFeed, context: FeedContext): Endpoint[] {
+  return bind(routes, {
+    changes(call) {
+      const { request, principal } = call;
+      const { caller, signal, fields } = request;
+      const query = new Map(parseQuery(call.query));
+      const collections = query.get('collection')?.join().split(',');
+      query.delete('collection');
+      const asked = onlyParameter(query, 'since');
+      const since = fields.get('last-event-id') ?? asked;
+      const isAdmitted = admission(call, context);
+      const follower = { principal, caller, signal, collections, since, isAdmitted };
+      return eventStream(feed.follow(follower));
+    },
+  });
+}
+
+/**
+ * Returns a check of whether the caller is still allowed to follow the changes. It does
+ * not count as a use of the session.
+ */
+function admission(
+  { request, principal }: Call,
+  { tokens, data: { records, sessions } }: FeedContext,
+): () => boolean {
+  const { userId, role } = requireUser(principal);
+  const authorization = request.fields.get('authorization') ?? '';
+  return () => {
+    if (principal === localAdministrator) return true;
+    // The role of a token may be older than the token's first use here.
+    if (records.users.get(userId)?.role !== role) return false;
+    if (principal.kind === 'session') return sessions.isOpen(principal.sessionId);
+    try {
+      return tokens.verify(bearerToken(authorization)).userId === userId;
+    } catch {
+      return false;
+    }
+  };
+}
