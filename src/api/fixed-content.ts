@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { Request } from '../http/message.ts';
+import type { Reply, Request } from '../http/message.ts';
+import { isUnchanged } from './replies.ts';
 
 /** One form of a content: its bytes, its entity tag, and the fields that describe it. */
-export interface EncodedContent {
+interface EncodedContent {
   readonly body: Buffer;
   readonly tag: string;
   readonly fields: readonly string[];
@@ -24,8 +25,15 @@ export class FixedContent {
     this.#plain = { body: content, tag: tagOf(content), fields: [] };
   }
 
-  /** Returns the form for a caller. The reply varies by `Accept-Encoding`. */
-  for({ fields }: Request): EncodedContent {
+  /** Answers with the form that a caller accepts, or 304. `more` are fields of both. */
+  answer(request: Request, type: string, more: readonly string[]): Reply {
+    const { body, tag, fields } = this.#formFor(request);
+    const shared = ['Vary', 'Accept-Encoding', ...more, ...fields, 'ETag', tag];
+    if (isUnchanged(request, tag)) return { status: 304, fields: shared, body: undefined };
+    return { status: 200, fields: ['Content-Type', type, ...shared], body };
+  }
+
+  #formFor({ fields }: Request): EncodedContent {
     if (!gzipAccepted.test(fields.get('accept-encoding') ?? '')) return this.#plain;
     return (this.#zipped ??= zipped(this.#plain.body));
   }

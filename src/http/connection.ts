@@ -7,7 +7,7 @@ import { CairnError } from '../base/errors.ts';
 import { plainAddress } from '../base/network.ts';
 import type { Caller } from './caller.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
-import { corsFields } from './cors.ts';
+import { withCors } from './cors.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
 import { isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Shared } from './server-options.ts';
@@ -259,8 +259,7 @@ export class Connection {
     const { options, isDraining } = this.#shared;
     const { allowedOrigins, onError } = options;
     if (isDraining || mustEnd(exchange, bytes === undefined)) this.#state = 'closing';
-    const all = [...fields, 'X-Request-Id', exchange.id];
-    all.push(...corsFields(exchange.fields, allowedOrigins));
+    const all = [...withCors(fields, exchange.fields, allowedOrigins), 'X-Request-Id', exchange.id];
     if (exchange.encrypted) all.push(...strictTransport);
     if (this.#state === 'closing') all.push('Connection', 'close');
     if (bytes !== undefined && status !== 204 && status !== 304)

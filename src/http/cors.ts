@@ -12,20 +12,23 @@ const accepted = [
 ].join(', ');
 
 /**
- * Returns the fields, names and values in turn, that let a page of an allowed origin read
- * the reply (Fetch §3.3). A browser's cookies are never allowed. If any origin is
- * allowed, `Vary` names `Origin` in every reply.
+ * Returns the fields of a reply, names and values in turn, with those that let a page of an
+ * allowed origin read it (Fetch §3.3). A browser's cookies are never allowed. If any origin is
+ * allowed, the one `Vary` of every reply names `Origin`.
  */
-export function corsFields(
-  fields: Fields,
+export function withCors(
+  reply: readonly string[],
+  request: Fields,
   allowedOrigins: ReadonlySet<string> | undefined,
 ): readonly string[] {
-  if (!allowedOrigins?.size) return [];
-  const origin = fields.get('origin');
-  if (origin === undefined || !allowedOrigins.has(origin)) return ['Vary', 'Origin'];
+  if (!allowedOrigins?.size) return reply;
+  const at = reply.indexOf('Vary') + 1;
+  const varying =
+    at === 0 ? [...reply, 'Vary', 'Origin'] : reply.with(at, `${reply[at] ?? ''}, Origin`);
+  const origin = request.get('origin');
+  if (origin === undefined || !allowedOrigins.has(origin)) return varying;
   return [
-    'Vary',
-    'Origin',
+    ...varying,
     'Access-Control-Allow-Origin',
     origin,
     'Access-Control-Expose-Headers',
@@ -35,7 +38,7 @@ export function corsFields(
 
 /**
  * Returns what the reply to OPTIONS carries for a CORS preflight (Fetch §4.8) of an allowed
- * origin, beside `corsFields`. `allow` is the value of the `Allow` field.
+ * origin, beside `withCors`. `allow` is the value of the `Allow` field.
  */
 export function preflightFields(
   fields: Fields,

@@ -1,5 +1,5 @@
 import { callerKey } from '../base/network.ts';
-import { corsFields } from './cors.ts';
+import { withCors } from './cors.ts';
 import { bodyTooLarge, problemOf } from './exchange.ts';
 import { Fields } from './fields.ts';
 import { checkHead } from './head.ts';
@@ -55,9 +55,8 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   const sent =
     typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
   const fields = new Fields([
-    ...reply.fields,
+    ...withCors(reply.fields, request.fields, allowedOrigins),
     ...['X-Request-Id', request.id],
-    ...corsFields(request.fields, allowedOrigins),
   ]);
   return { status, fields, body: request.method === 'HEAD' ? '' : sent };
 }

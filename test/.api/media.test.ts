@@ -51,6 +51,18 @@ test('RFC 9110 §12.4.1: whatever Accept says, an API without a choice answers i
   }
 });
 
+test('every reply names in one field what it varies by', async (t) => {
+  const { app, cookie } = await openTestApp(t, { corsOrigins: ['https://app.example'], withoutPort: true });
+  const fields = { cookie: await cookie('admin'), host: 'localhost' };
+  for (const [target, by] of [
+    ['/', 'Accept-Encoding, Origin'], ['/openapi.json', 'Accept-Encoding, Origin'], ['/livez', 'Origin'],
+    ['/items', 'Authorization, Cookie, Prefer, Origin'], ['/nothing', 'Origin'],
+  ]) {
+    const { raw } = (await app.inject({ target: target ?? '', fields })).fields;
+    assert.deepEqual(raw.flatMap((name, at) => (name === 'Vary' ? [raw[at + 1]] : [])), [by], target);
+  }
+});
+
 test('a record that is sent back as it was read is accepted', async (t) => {
   const { as } = await openTestApp(t);
   const member = await as('member');

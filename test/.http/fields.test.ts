@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { checkContentType } from '../../src/http/content-type.ts';
 import { callerKey, isNetwork, parseTrustedProxies, plainAddress } from '../../src/base/network.ts';
-import { corsFields } from '../../src/http/cors.ts';
+import { withCors } from '../../src/http/cors.ts';
 import { isCrossSite } from '../../src/http/cross-site.ts';
 import { Fields, readCookies, serializeCookie } from '../../src/http/fields.ts';
 import { parseQuery } from '../../src/http/query.ts';
@@ -124,10 +124,10 @@ test('the cross-site rule', () => {
 test('CORS answers allowed origins only, and never allows credentials', () => {
   const allowed = new Set(['https://app.example']);
   const names = (raw: readonly string[]): string[] => raw.filter((_, index) => index % 2 === 0);
-  assert.deepEqual(corsFields(fields({ Origin: 'https://app.example' }), new Set()), []);
-  assert.deepEqual(corsFields(fields({ Origin: 'https://evil.example' }), allowed), ['Vary', 'Origin']);
-  assert.deepEqual(corsFields(fields({}), allowed), ['Vary', 'Origin']);
-  assert.deepEqual(names(corsFields(fields({ Origin: 'https://app.example' }), allowed)), [
+  assert.deepEqual(withCors(['A', 'b'], fields({ Origin: 'https://app.example' }), new Set()), ['A', 'b']);
+  assert.deepEqual(withCors([], fields({ Origin: 'https://evil.example' }), allowed), ['Vary', 'Origin']);
+  assert.deepEqual(withCors(['Vary', 'Cookie'], fields({}), allowed), ['Vary', 'Cookie, Origin']);
+  assert.deepEqual(names(withCors(['Vary', 'Cookie'], fields({ Origin: 'https://app.example' }), allowed)), [
     'Vary',
     'Access-Control-Allow-Origin',
     'Access-Control-Expose-Headers',

@@ -1,8 +1,8 @@
 import { bind, type Endpoint, type Route } from '../../api/call.ts';
-import { isUnchanged, notModified, shown } from '../../api/replies.ts';
 import { FixedContent } from '../../api/fixed-content.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
+import { apiFields } from '../../http/message.ts';
 import { openApi } from './document.ts';
 
 /**
@@ -33,10 +33,10 @@ function endpointsOf(others: readonly Route[], basePath: string): Endpoint[] {
       content ??= new FixedContent(
         Buffer.from(JSON.stringify(documentOf([...others, ...Object.values(routes)], basePath))),
       );
-      const { body, tag, fields } = content.for(request);
-      const vary = ['Vary', 'Accept-Encoding'];
-      if (isUnchanged(request, tag)) return notModified(tag, vary);
-      return shown(200, tag, body, [...fields, ...vary]);
+      return content.answer(request, 'application/json', [
+        ...['Cache-Control', 'private, no-cache'],
+        ...apiFields,
+      ]);
     },
   });
 }

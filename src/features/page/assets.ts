@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { FixedContent } from '../../api/fixed-content.ts';
-import { isUnchanged } from '../../api/replies.ts';
 import type { Endpoint } from '../../api/call.ts';
 
 /**
@@ -37,14 +36,8 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
     return {
       route: { method: 'GET', path, access: 'public', query: 'ignored' },
       handle({ request }) {
-        const { body, tag, fields } = (file ??= load(name, isOpen)).for(request);
-        const shared = [...fixedFields, ...fields, 'ETag', tag];
-        if (isUnchanged(request, tag)) return { status: 304, fields: shared, body: undefined };
-        return {
-          status: 200,
-          fields: ['Content-Type', types[extname(name)] ?? '', ...shared],
-          body,
-        };
+        file ??= load(name, isOpen);
+        return file.answer(request, types[extname(name)] ?? '', fixedFields);
       },
     };
   });
@@ -52,7 +45,7 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
 
 // prettier-ignore
 const fixedFields = [
-  'Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding',
+  'Cache-Control', 'no-cache',
   'Content-Security-Policy', contentSecurityPolicy,
   'X-Content-Type-Options', 'nosniff', 'Referrer-Policy', 'no-referrer',
   'Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin',
