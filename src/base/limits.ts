@@ -1,3 +1,5 @@
+import { invariant } from './errors.ts';
+
 /**
  * The bounds of what callers and files can make the server accept, keep or wait for. Each
  * name has its unit. Options (`src/config/options.ts`) set further bounds. A number that
@@ -276,6 +278,33 @@ export const limits = {
   ...feed,
   ...store,
 } as const;
+
+/** Returns the relations between bounds that do not hold. The start asserts that all do. */
+export function contradictionsIn(bounds: Limits): string[] {
+  // prettier-ignore
+  const relations: readonly (readonly [what: string, low: number, high: number])[] = [
+    ['what waits leaves room for kept orders', bounds.waitingHeapShareMax, 1 / 4 - bounds.keptOrdersHeapShareMax],
+    ['a caller has at most half of what waits', bounds.waitingPerCallerShareMax, 1 / 2],
+    ['half in flight is for others', bounds.requestsInFlightPerCallerMax, bounds.requestsInFlightMax / 2],
+    ['a network has at most half of the connections', bounds.connectionsPerAddressMax, bounds.connectionsMax / 2],
+    ['a caller has at most half of the lists', bounds.listsPerCallerMax, bounds.listsMax / 2],
+    ['a caller has at most half of the streams', bounds.listenersPerCallerMax, bounds.listenersMax / 2],
+    ['each request in flight can wait for the disk', bounds.requestsInFlightMax, bounds.waitingTransactionsMax],
+    ['a body holds a batch of small records', bounds.elementsMax * 5, bounds.jsonValuesMax],
+    ['a page holds what one request creates', bounds.elementsMax, bounds.pageRecordsMax],
+    ['a body without sign-in is within that of a user', bounds.anonymousBodyBytesMax, bounds.bodyBytesMax],
+    ['a body that does not count is small', bounds.uncountedBodyBytesMax, bounds.anonymousBodyBytesMax],
+    ['no key of a request outlasts a retired one', bounds.keySecondsMax, bounds.accessTokenLifetimeSecondsMax],
+    ['a token of its own is within all', bounds.accessTokenSeconds, bounds.accessTokenLifetimeSecondsMax],
+    ['a used cookie lives longer', bounds.cookieIdleSecondsMax, bounds.cookieLifetimeSecondsMax],
+    ['a refresh token that is used lives longer', bounds.refreshIdleSecondsMax, bounds.refreshLifetimeSecondsMax],
+    ['a request arrives within the time of its fields and body', bounds.headersTimeoutMs, bounds.requestTimeoutMs],
+    ['a slow reader is cut off before a stop is', bounds.slowReaderTimeoutMs, bounds.drainTimeoutMs],
+  ];
+  return relations.filter(([, low, high]) => low > high).map(([what]) => what);
+}
+
+invariant(contradictionsIn(limits).length === 0, `limits: ${contradictionsIn(limits).join('; ')}`);
 
 /** The type of these bounds, for tests that use other values. */
 export type Limits = Record<keyof typeof limits, number>;
