@@ -192,10 +192,16 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
   assert.deepEqual(others, []);
   assert.match(readFileSync(join(root, 'backup', copy, 'items.json'), 'utf8'), /"Lamp"/);
 
+  // As with `--env-file /etc/cairn/env -v /etc/cairn:/etc/cairn:ro`.
+  mkdirSync(join(root, 'etc', 'cairn'));
+  const notes = { name: 'notes', singular: 'note', fields: { text: { kind: 'text' } }, access: { list: 'public' } };
+  writeFileSync(join(root, 'etc', 'cairn', 'collections.json'), JSON.stringify({ collections: [notes] }));
+
   // What Kubernetes does for `fsGroup` to a volume: its files are their group's, too.
   const opened = spawnSync('chmod', ['-R', 'g+rwX,g+s', join(root, 'data')]);
   assert.equal(opened.status, 0);
-  const variables = instruction('ENV').replace('3001', '0').split(' ');
-  const serving = startIn(t, '/data', variables, ofThisNode(JSON.parse(instruction('CMD')) as string[]));
+  const given = `${instruction('ENV').replace('3001', '0')} CAIRN_COLLECTIONS=/etc/cairn/collections.json`;
+  const serving = startIn(t, '/data', given.split(' '), ofThisNode(JSON.parse(instruction('CMD')) as string[]));
   assert.equal(await live(serving, '/data', 'SIGTERM'), 4);
+  assert.ok(readdirSync(join(root, 'data')).includes('notes.json'), 'it has read its collections');
 });

@@ -166,4 +166,6 @@ test('a write in a row costs the flash some pages, whatever the size of the stor
   const [none, many] = await Promise.all([cost(0), cost(100_000)]);
   t.diagnostic(`${Math.round(none)} bytes a record, ${Math.round(many)} beside 100,000 others`);
   assert.ok(many < 1.5 * none + 65_536, `${many} is much more than ${none}`);
+  const seldom = await measureWear({ main, textLength: 100, records: 100_000, words: [], pauseMs: 40_000, writes: 1 });
+  assert.ok(seldom < 65_536, `a write each 40 s writes ${seldom} bytes`);
 });

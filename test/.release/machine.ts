@@ -45,11 +45,11 @@ export class Machine {
     const machine = new Machine(temporaryDirectory(t), await freePorts(2));
     t.after(() => machine.type('systemctl stop cairn'));
     const { root, data } = machine;
-    const folders = ['bin', 'etc', 'var/lib/cairn', 'var/lib/cairn-backup', 'opt/cairn'];
+    const folders = ['bin', 'etc/cairn', 'var/lib/cairn', 'var/lib/cairn-backup', 'opt/cairn'];
     for (const path of folders) mkdirSync(join(root, path), { recursive: true });
     chmodSync(data, 0o700);
     const [port, opsPort] = machine.#ports;
-    writeFileSync(join(root, 'etc', 'cairn.env'), 'CAIRN_SCRYPT_COST=14\n');
+    writeFileSync(join(root, 'etc', 'cairn', 'env'), 'CAIRN_SCRYPT_COST=14\n');
     const serve = `${program} serve --port ${port} --ops-port ${opsPort} --log json --data ${data}`;
     const first = `CAIRN_ADMIN_PASSWORD='${administrator.password}'`;
     machine.#program('systemctl', `
@@ -58,7 +58,7 @@ export class Machine {
         kill $(cat pid); while kill -0 $(cat pid); do sleep 0.02; done; rm pid
       } 2> /dev/null
       start() {
-        set -a; . etc/cairn.env; before=$(wc -c < log)
+        set -a; . etc/cairn/env; before=$(wc -c < log)
         ${first} setsid ${serve} >> log 2>&1 & echo $! > pid
         while kill -0 $! 2> /dev/null && ! tail -c +$before log | grep -q 'Cairn serves'; do sleep 0.02; done
       }
@@ -66,7 +66,7 @@ export class Machine {
       case $1 in stop) stop;; start) start;; restart) stop; start;; esac`);
     machine.#program('journalctl', 'case "$*" in *"-u cairn"*"-n "*) tail -n 5000 log;; esac');
     machine.#program('systemd-run', `
-      set -a; . etc/cairn.env
+      set -a; . etc/cairn/env
       for word in "$@"; do
         case $word in --setenv=*) export "\${word#--setenv=}";; esac
         shift
