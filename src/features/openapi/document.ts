@@ -4,16 +4,17 @@ import type { Route } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../api/replies.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { version } from '../../base/version.ts';
 import { manySchema, objectSchema, resourceSchema } from '../../schema/json-schema.ts';
 import { idSchema } from './schemas.ts';
 import { describe, type DescribedRoute } from './summaries.ts';
 
 /**
- * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0), which is
- * derived from the route table. Object schemas with a `title` become components of that name.
+ * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0) of a server that has
+ * these routes. Object schemas with a `title` become components of that name.
  * All problems with the same status share one response.
  */
-export function openApi(routes: readonly Route[], version: string, basePath = ''): JsonObject {
+export function openApi(routes: readonly Route[], basePath: string): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
   const problemResponses: { [name: string]: JsonValue } = {};
   for (const route of describe(routes)) {
@@ -138,9 +139,9 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
     conditional,
     requireIfMatch = false,
     method,
-    prefer,
-    retriable,
+    reply,
   } = route;
+  const isConditional = conditional === true;
   const header = (name: string, description: string, more: JsonObject = {}): JsonObject => ({
     name,
     in: 'header',
@@ -150,32 +151,22 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
     ...more,
   });
   const statusIfSame = method === 'GET' ? 304 : 412;
-  return [
-    ...(path.includes('{id}')
-      ? [{ name: 'id', in: 'path', required: true, schema: idSchema }]
-      : []),
+  const all = [
+    path.includes('{id}') && { name: 'id', in: 'path', required: true, schema: idSchema },
     ...parameters.map(({ name, description, schema }) => {
       const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
       return { name, in: 'query', description, schema, ...commaSeparated };
     }),
-    ...(conditional === true
-      ? [
-          header('If-None-Match', `If this ETag is current, you get ${statusIfSame}.`),
-          header('If-Match', 'If this ETag is not current, you get 412.', {
-            required: requireIfMatch,
-          }),
-        ]
-      : []),
-    ...(access === 'public' ? [] : [header(sessionUserField, sessionUsers)]),
-    ...(retriable
-      ? [
-          header('Idempotency-Key', retries, {
-            schema: { ...text, pattern: idempotencyKeyPattern },
-          }),
-        ]
-      : []),
-    ...(prefer === undefined ? [] : [header('Prefer', `\`${prefer}\` is supported (RFC 7240).`)]),
+    isConditional && header('If-None-Match', `If this ETag is current, you get ${statusIfSame}.`),
+    isConditional &&
+      header('If-Match', 'If this ETag is not current, you get 412.', { required: requireIfMatch }),
+    access !== 'public' && header(sessionUserField, sessionUsers),
+    reply.headers?.includes('Idempotency-Replayed') === true &&
+      header('Idempotency-Key', retries, { schema: { ...text, pattern: idempotencyKeyPattern } }),
+    reply.headers?.includes('Preference-Applied') === true &&
+      header('Prefer', '`count=exact` is supported (RFC 7240).'),
   ];
+  return all.filter(isJsonObject);
 }
 
 const sessionUsers =
@@ -230,7 +221,7 @@ const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
  * and its own.
  */
 export function statusesOf(route: DescribedRoute): number[] {
-  const { access, method, path, body, conditional, requireIfMatch, pages, refusals = [] } = route;
+  const { access, method, path, body, conditional, requireIfMatch, pages, of } = route;
   const writes = method !== 'GET';
   // Other sites may call where no cookie counts.
   const isGuarded = writes && (access !== 'public' || pages !== undefined);
@@ -240,11 +231,13 @@ export function statusesOf(route: DescribedRoute): number[] {
     [path.includes('{id}'), 404],
     [writes || conditional === true, 412],
     [body !== undefined, 413, 415, 422],
+    // A hook may refuse it.
+    [of?.operation === 'remove', 422],
     [requireIfMatch === true, 428],
     [writes, 507],
   ];
   const own = implied.flatMap(([holds, ...statuses]) => (holds ? statuses : []));
-  return [...new Set([...everywhere, ...own, ...refusals])].sort((a, b) => a - b);
+  return [...new Set([...everywhere, ...own, ...(route.refusals ?? [])])].sort((a, b) => a - b);
 }
 
 /** Returns the shared response of a status, with the codes that it can have. */

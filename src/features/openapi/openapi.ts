@@ -1,7 +1,5 @@
 import { bind, type Endpoint, type Route } from '../../api/call.ts';
 import { FixedContent } from '../../api/fixed-content.ts';
-import type { JsonObject } from '../../base/json.ts';
-import { version } from '../../base/version.ts';
 import { apiFields } from '../../http/message.ts';
 import { openApi } from './document.ts';
 
@@ -22,26 +20,20 @@ export const routes = {
 /** Describes all other routes. */
 export function createFeature({ settings }: { readonly settings: { readonly basePath: string } }) {
   return {
-    endpoints: (others: readonly Route[]): Endpoint[] => endpointsOf(others, settings.basePath),
+    endpoints(others: readonly Route[]): Endpoint[] {
+      let content: FixedContent | undefined;
+      return bind(routes, {
+        describe({ request }) {
+          const all = [...others, ...Object.values(routes)];
+          content ??= new FixedContent(
+            Buffer.from(JSON.stringify(documentOf(all, settings.basePath))),
+          );
+          const fields = ['Cache-Control', 'private, no-cache', ...apiFields];
+          return content.answer(request, 'application/json', fields);
+        },
+      });
+    },
   };
 }
 
-function endpointsOf(others: readonly Route[], basePath: string): Endpoint[] {
-  let content: FixedContent | undefined;
-  return bind(routes, {
-    describe({ request }) {
-      content ??= new FixedContent(
-        Buffer.from(JSON.stringify(documentOf([...others, ...Object.values(routes)], basePath))),
-      );
-      return content.answer(request, 'application/json', [
-        ...['Cache-Control', 'private, no-cache'],
-        ...apiFields,
-      ]);
-    },
-  });
-}
-
-/** Returns the document of a server that has these routes. */
-export function documentOf(all: readonly Route[], basePath: string): JsonObject {
-  return openApi(all, version, basePath);
-}
+export const documentOf = openApi;

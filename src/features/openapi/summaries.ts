@@ -31,10 +31,6 @@ export interface Description {
   readonly titles?: readonly string[];
   readonly parameters?: readonly QueryParameter[];
   readonly reply: ReplyDescription;
-  /** The supported preference (RFC 7240). */
-  readonly prefer?: string;
-  /** Whether `Idempotency-Key` is supported. */
-  readonly retriable?: boolean;
   /** Further statuses of refusals, which do not follow from the row (`statusesOf`). */
   readonly refusals?: readonly number[];
 }
@@ -61,25 +57,22 @@ export interface DescribedRoute extends Route, Description {
 export function describe(routes: readonly Route[]): DescribedRoute[] {
   const collections = [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))];
   const hasItems = collections.some(({ fields }) => fields === items.fields);
-  const services = { 'sign-in': signInDescriptions(hasItems), server: serverDescriptions };
+  const services = new Map<string, Description>(
+    Object.entries({ ...signInDescriptions(hasItems), ...serverDescriptions }),
+  );
   return routes.flatMap((route) => {
-    const { operationId, of } = route;
+    const { operationId, method, of } = route;
     if (operationId === undefined) return [];
     if (of !== undefined) {
       const { collection, operation } = of;
-      const refusals = refusalsOf(collection, collections);
-      const description = operations[operation](collection, refusals);
-      return [{ ...route, operationId, tag: collection.name, ...description }];
+      const refusals = method === 'GET' ? [] : refusalsOf(collection, collections);
+      const description = operations[operation](collection);
+      return [{ ...route, operationId, tag: collection.name, refusals, ...description }];
     }
-    return Object.entries(services).flatMap(([tag, table]: [string, Descriptions]) => {
-      const description = table[operationId];
-      return description === undefined ? [] : [{ ...route, operationId, tag, ...description }];
-    });
+    const tag = operationId in serverDescriptions ? 'server' : 'sign-in';
+    const description = services.get(operationId);
+    return description === undefined ? [] : [{ ...route, operationId, tag, ...description }];
   });
-}
-
-interface Descriptions {
-  readonly [operationId: string]: Description;
 }
 
 /** Describes signing in and the caller's own account, of a server with or without items. */
@@ -183,53 +176,42 @@ const serverDescriptions: {
 const listHeaders = ['ETag', 'Link', 'X-Total-Count', 'Preference-Applied'];
 const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
 
-/** Describes each operation on a collection. `refusals` are statuses of refused writes. */
+/** Describes each operation on a collection. */
 // prettier-ignore
-const operations: {
-  readonly [operation in Operation]: (of: RoutedCollection, refusals: readonly number[]) => Description;
-} = {
+const operations: { readonly [operation in Operation]: (of: RoutedCollection) => Description } = {
   list: (of) => ({
     summary: `List ${of.name}`,
     parameters: describeList(subjectOf(of)),
-    prefer: 'count=exact',
     reply: content(200, `The ${of.name}.`, { type: 'array', items: readSchemaOf(of) }, ...listHeaders),
   }),
-  create: (of, refusals) => ({
+  create: (of) => ({
     summary: `Create a new ${of.singular}`,
     titles: [`New${capitalized(of.singular)}`],
     reply: content(201, `The new ${of.singular}.`, recordSchema(of), ...newHeaders),
-    retriable: true,
-    refusals,
   }),
-  createMany: (of, refusals) => ({
+  createMany: (of) => ({
     summary: `Create many ${of.name} at once, all or none`,
     titles: [`New${capitalized(of.singular)}`],
     reply: content(201, `The new ${of.name}, in order.`, manySchema(recordSchema(of)), 'Idempotency-Replayed'),
-    retriable: true,
-    refusals,
   }),
   read: (of) => ({
     summary: `Read the ${of.singular} with this id`,
     parameters: describeRecord(subjectOf(of)),
     reply: content(200, `The ${of.singular}.`, readSchemaOf(of), 'ETag'),
   }),
-  replace: (of, refusals) => ({
+  replace: (of) => ({
     summary: `Replace the ${of.singular} with this id`,
     titles: [`${capitalized(of.singular)}Replacement`],
     reply: changeReply(of),
-    refusals,
   }),
-  patch: (of, refusals) => ({
+  patch: (of) => ({
     summary: `Change some fields of the ${of.singular} with this id`,
     titles: [`${capitalized(of.singular)}Patch`],
     reply: changeReply(of),
-    refusals,
   }),
-  remove: (of, refusals) => ({
+  remove: (of) => ({
     summary: `Delete the ${of.singular} with this id`,
     reply: { status: 204, description: `The ${of.singular} was deleted.` },
-    // A hook may refuse it (422).
-    refusals: [422, ...refusals],
   }),
 };
 
@@ -252,12 +234,10 @@ function changeReply(collection: RoutedCollection): ReplyDescription {
   return content(200, `The changed ${singular}.`, recordSchema(collection), 'ETag', ...more);
 }
 
-const isEmbedding = ({ embeddables = [] }: RoutedCollection): boolean => embeddables.length > 0;
-
 /** Returns the schema of a record as it is read, in which others may be embedded. */
 function readSchemaOf(collection: RoutedCollection): JsonObject {
   const { singular, fields, embeddables = [] } = collection;
-  const title = capitalized(singular) + (isEmbedding(collection) ? 'WithEmbedded' : '');
+  const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {
     const record = resourceSchema(capitalized(of.singular), of.fields);
     const many = { type: 'array', items: record, maxItems: limits.embeddedMax };
