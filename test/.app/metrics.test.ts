@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestEntry } from '../../src/http/message.ts';
 import { createApp } from '../../src/app/app.ts';
-import { startOperations } from '../../src/options/operations/listener.ts';
+import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { exposition, Metrics } from '../../src/options/operations/metrics.ts';
 import { RawClient } from '../.support/http/raw.ts';
@@ -66,11 +66,11 @@ test('the delay of the event loop is a histogram that only grows', async () => {
 test('on loopback the operations listener is asked by a loopback name, elsewhere by any', async (t) => {
   const app = await createApp();
   t.after(() => app.close());
-  const operations = { app, metrics: new Metrics(), log: silentLog, directory: '.' };
   const statusFor = async (listening: string, head: string): Promise<number> => {
-    const server = await startOperations(operations, 0, listening);
-    const { status } = await new RawClient(server.port).send(`GET /livez ${head}Connection: close\r\n\r\n`).reply();
-    await server.drain();
+    const operations = new Operations();
+    const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, listening);
+    const { status } = await new RawClient(port).send(`GET /livez ${head}Connection: close\r\n\r\n`).reply();
+    await operations.drain();
     return status;
   };
   for (const host of ['localhost', '127.0.0.1:3001', '[::1]:3001']) {
@@ -88,12 +88,11 @@ test('promtool finds nothing to object to', async (t) => {
   if (isLockedRun || lint('').error !== undefined) return t.skip('promtool is not to be had here');
   const app = await createApp();
   t.after(() => app.close());
-  const metrics = new Metrics();
-  metrics.request(entry);
-  const operations = { app, metrics, log: silentLog, directory: '.' };
-  const server = await startOperations(operations, 0, '127.0.0.1');
-  t.after(() => server.drain());
-  const page = await (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text();
+  const operations = new Operations();
+  operations.observer.request(entry);
+  const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, '127.0.0.1');
+  t.after(() => operations.drain());
+  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const { status, stdout, stderr } = lint(page);
   assert.deepEqual([status, stdout, stderr], [0, '', '']);
 });

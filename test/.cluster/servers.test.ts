@@ -3,14 +3,13 @@ import { test, type TestContext } from 'node:test';
 
 import { createApp, type App } from '../../src/app/app.ts';
 import { joinCluster } from '../../src/options/cluster/node.ts';
-import { startOperations } from '../../src/options/operations/listener.ts';
+import { Operations } from '../../src/options/operations/listener.ts';
 import { completeOptions, type AppOptions } from '../../src/app/options.ts';
 import { newKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { Metrics } from '../../src/options/operations/metrics.ts';
 import type { PlainReply } from '../../src/http/inject.ts';
 import { noLeader, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';
@@ -317,9 +316,10 @@ test('an embedder is told that a server has to be started again', async (t) => {
 test('the metrics show the state of the node', async (t) => {
   const etcd = await startEtcd(t);
   const app = await startServer(t, etcd);
-  const server = await startOperations({ app, metrics: new Metrics(), log: silentLog, directory: '.' }, 0, '127.0.0.1');
-  t.after(() => server.drain(0));
-  const page = await (await fetch(`http://127.0.0.1:${server.port}/metrics`)).text();
+  const operations = new Operations();
+  const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, '127.0.0.1');
+  t.after(() => operations.drain(0));
+  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const counters = ['lost_appends_total 0', 'reruns_total 0', 'unknown_appends_total 0'];
   for (const name of counters) {
     assert.ok(page.includes(`\ncairn_cluster_${name}\n`), name);

@@ -10,33 +10,11 @@ import { hostOf } from '../../http/head.ts';
 import { apiFields, type Handle, type Reply } from '../../http/message.ts';
 import { createRequestIds } from '../../http/request-ids.ts';
 import { HttpServer } from '../../http/server.ts';
-import type { Observer } from '../../log/log.ts';
 import type { Operated } from '../../log/operated.ts';
 import { exposition, Metrics, type Family, type Sample } from './metrics.ts';
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
 const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
-
-/** Metrics, and the operations listener that shows them. */
-export class Operations {
-  readonly #metrics = new Metrics();
-  #listener: OperationsListener | undefined;
-
-  /** Counts. */
-  get observer(): Observer {
-    return this.#metrics;
-  }
-
-  /** Listens, and returns the port. @throws the errors of binding */
-  async listen(operated: Operated, port: number, host: string): Promise<number> {
-    this.#listener = await startOperations({ ...operated, metrics: this.#metrics }, port, host);
-    return this.#listener.port;
-  }
-
-  async drain(): Promise<void> {
-    await this.#listener?.drain();
-  }
-}
 
 /** The sources of what the operations listener shows. */
 interface Sources extends Operated {
@@ -44,34 +22,33 @@ interface Sources extends Operated {
 }
 
 /**
- * Starts the operations listener: `/livez`, `/readyz` and `/metrics`. It authenticates
- * nobody, so only operators should reach it. On loopback it answers only for a `Host`
- * that is a loopback name, because other sites can point their own names to this machine.
- * @throws the errors of binding
+ * Metrics, and the operations listener that shows them: `/livez`, `/readyz` and `/metrics`. It
+ * authenticates nobody, so only operators should reach it. On loopback it answers only for a
+ * `Host` that is a loopback name, because other sites can point their own names to this machine.
  */
-export async function startOperations(
-  sources: Sources,
-  port: number,
-  host: string,
-): Promise<OperationsListener> {
-  const server = new HttpServer({
-    handle: operationsHandle(sources, isLoopback(host)),
-    problemReply,
-    proxies: parseTrustedProxies([]),
-    clock: systemClock,
-    nextId: createRequestIds(systemRandom),
-  });
-  return {
-    port: await server.listen({ port, host }),
-    drain: (timeoutMs) => server.drain(timeoutMs),
-  };
-}
+export class Operations {
+  /** Counts. */
+  readonly observer = new Metrics();
+  #server: HttpServer | undefined;
 
-/** The operations listener. */
-export interface OperationsListener {
-  readonly port: number;
+  /** Listens, and returns the port. @throws the errors of binding */
+  async listen(operated: Operated, port: number, host: string): Promise<number> {
+    const server = new HttpServer({
+      handle: operationsHandle({ ...operated, metrics: this.observer }, isLoopback(host)),
+      problemReply,
+      proxies: parseTrustedProxies([]),
+      clock: systemClock,
+      nextId: createRequestIds(systemRandom),
+    });
+    const bound = await server.listen({ port, host });
+    this.#server = server;
+    return bound;
+  }
+
   /** Does what `HttpServer.drain` does. */
-  drain(timeoutMs?: number): Promise<number>;
+  async drain(timeoutMs?: number): Promise<void> {
+    await this.#server?.drain(timeoutMs);
+  }
 }
 
 function operationsHandle(sources: Sources, isLocal: boolean): Handle {
