@@ -56,7 +56,7 @@ function answer(request: Request, match: Known, options: PipelineOptions): Reply
   if (!options.required) checkLocal(request);
   if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);
   const { route } = match.value;
-  request.route = route.path;
+  request.matched(route.path);
 
   const id = parseId(match.parameter);
   const principal = admit(route, request, id, options);
@@ -108,7 +108,7 @@ function bodyBytesMax({ request, principal }: Call, { isShared }: PipelineOption
 /** Authenticates the caller, and authorizes it for the route. @throws CairnError */
 function admit(route: Route, request: Request, id: number, options: PipelineOptions): Principal {
   const principal = authenticate(route, request, options);
-  request.userId = principal.userId;
+  request.authenticated(principal.userId);
   authorize(route.access, principal, id);
   return principal;
 }

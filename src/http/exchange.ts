@@ -137,6 +137,14 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.encrypted = encrypted;
   }
 
+  matched(route: string): void {
+    this.route = route;
+  }
+
+  authenticated(userId: number | undefined): void {
+    this.userId = userId;
+  }
+
   checkShare(): void {
     const { exchanges, options } = this.#shared;
     // No caller can have used up its share of so few.

@@ -69,8 +69,7 @@ class InjectedRequest implements Request {
   readonly fields: Fields;
   readonly signal: AbortSignal;
   target: string;
-  route: string | undefined;
-  userId: number | undefined;
+  caller: string;
   readonly #content: Buffer;
 
   constructor(plain: PlainRequest, { nextId, basePath = '' }: InjectOptions) {
@@ -85,12 +84,9 @@ class InjectedRequest implements Request {
     this.target = target;
     this.basePath = basePath;
     this.address = address;
+    this.caller = callerKey(address, undefined);
     this.fields = new Fields([...named].flat());
     this.signal = signal ?? new AbortController().signal;
-  }
-
-  get caller(): string {
-    return callerKey(this.address, this.userId);
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {
@@ -98,7 +94,14 @@ class InjectedRequest implements Request {
     return this.#content;
   }
 
-  /** An embedder's own requests count in no share. */
+  /** No log has an embedder's own requests. */
+  matched(): void {}
+
+  authenticated(userId: number | undefined): void {
+    this.caller = callerKey(this.address, userId);
+  }
+
+  /** They count in no share. */
   checkShare(): void {}
 }
 

@@ -27,10 +27,7 @@ export interface Request {
   readonly fields: Fields;
   /** The caller's address, after `--trust-proxy`. IPv4-mapped IPv6 is shown as IPv4. */
   readonly address: string;
-  /**
-   * The key of the caller's share of each pool: the user if `userId` is set, else the
-   * network.
-   */
+  /** The key of the caller's share of each pool: the user if one is known, else the network. */
   readonly caller: string;
   /**
    * Aborted when the reply is no longer needed: the caller has closed the connection, or
@@ -46,16 +43,16 @@ export interface Request {
    *   the caller closed the connection
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
+  /** Receives the pattern of the route, such as `/items/{id}`, for the log. */
+  matched(route: string): void;
+  /** Receives the user who calls, for the log and for the caller's share. */
+  authenticated(userId: number | undefined): void;
   /**
    * Called when the caller is known, before the request waits for anything.
    * @throws CairnError `overloaded` if the caller has as many requests in flight as its
    *   share allows
    */
   checkShare(): void;
-  /** The pattern of the route, such as `/items/{id}`. Set by the handler, for the log. */
-  route?: string | undefined;
-  /** The id of the user who calls. Set by the handler. */
-  userId?: number | undefined;
 }
 
 /**

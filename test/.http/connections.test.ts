@@ -661,7 +661,7 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   const { wait, open } = gatedHandler();
   /** Each user has one, since a single one gets no more than half of all. */
   const ofUser: Handle = (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     return wait(request);
   };
   const routes = { 'GET /wait': ofUser, 'GET /livez': () => text('alive') };
@@ -754,7 +754,7 @@ test('a caller has a share of the requests in flight, and others are answered be
   const { wait, open } = gatedHandler();
   /** Waits for the user that the query names, with or without content. */
   const known: Handle = async (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     request.checkShare();
     if (request.method === 'POST') await request.receiveBody(10);
     return wait(request);
@@ -801,11 +801,11 @@ test('replies that wait for slow readers count in the share of their caller', as
     }
   }
   const big: Handle = (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     return text('y'.repeat(size));
   };
   const stream: Handle = async (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     const body = endless();
     await body.next();
     return { ...text(''), body };
@@ -849,7 +849,7 @@ test('the pieces of a stream count before the next one is made, with the record 
     }
   }
   const page: Handle = (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     return { ...text(''), body: pages() };
   };
   // A caller has a share of four streams: each piece, the record in it, and a slice of 64 KiB.
@@ -896,7 +896,7 @@ test('where others wait for all of the memory, the one with the most loses its o
   // More than the buffers of the system take.
   const size = 8 * 1024 * 1024;
   const big: Handle = (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     return text('y'.repeat(size));
   };
   // Each reply is there as a text and as its bytes.
@@ -926,7 +926,7 @@ test('large bodies are read one in a turn of the loop, however many have arrived
   let [turn, nowMs, arrived] = [0, 0, 0];
   const turns: number[] = [];
   const receive: Handle = async (request) => {
-    request.userId = Number(request.target.split('?')[1]);
+    request.authenticated(Number(request.target.split('?')[1]));
     if ((arrived += 1) === 5) open();
     await allArrived;
     await request.receiveBody(100_000);
@@ -989,7 +989,7 @@ test('a slow body does not count as in flight either where something was waited 
 /** Takes large bodies; the user who sends one is named by the query. */
 const upload: Handle = async (request) => {
   const [, user] = request.target.split('?');
-  if (user !== undefined) request.userId = Number(user);
+  if (user !== undefined) request.authenticated(Number(user));
   return text(String((await request.receiveBody(100_000)).length));
 };
 

@@ -26,7 +26,7 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
     }),
   );
   return (request) => {
-    request.route = request.target;
+    request.matched(request.target);
     const match = router.match(request.method, request.target);
     if (match.kind === 'found') return match.value(request);
     if (match.kind === 'not-found') throw new CairnError('not_found', 'Cannot find it: there is none');
