@@ -1,4 +1,4 @@
-import { localAdministrator, type Principal } from '../auth/access.ts';
+import type { Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import type { Reader } from '../store/store.ts';
 import type { AccountRecords } from './records.ts';
@@ -14,7 +14,7 @@ export function checkActor(
   principal: Principal,
   { users, sessions }: AccountRecords,
 ): void {
-  if (principal.kind === 'anonymous' || principal === localAdministrator) return;
+  if (principal.kind === 'anonymous' || principal.kind === 'local') return;
   const user = reader.of(users).get(principal.userId);
   const isCurrent =
     principal.kind === 'session'

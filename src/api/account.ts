@@ -1,4 +1,4 @@
-import { localAdministrator, requireUser } from '../auth/access.ts';
+import { requireUser } from '../auth/access.ts';
 import { dashboardWriter } from '../accounts/dashboard.ts';
 import type { AccountRecords } from '../accounts/records.ts';
 import type { Sessions } from '../accounts/sessions.ts';
@@ -34,7 +34,7 @@ export function accountEndpoints({
   return bind(accountRoutes, {
     me({ request, principal }) {
       const { userId } = requireUser(principal);
-      if (principal === localAdministrator) throw nobodySignsIn;
+      if (principal.kind === 'local') throw nobodySignsIn;
       const user = found(records.users.get(userId));
       const tag = entityTag(store.epoch, user.revision);
       const location = ['Content-Location', `${request.basePath}/users/${userId}`];

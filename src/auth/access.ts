@@ -23,22 +23,17 @@ export interface SessionHolder {
   readonly sessionId: number;
 }
 
-/** An authenticated caller. */
-export type User = TokenBearer | SessionHolder;
+/** The caller of commands, and of all requests with `auth=none`. No user has its id. */
+export const localAdministrator = { kind: 'local', userId: 0, role: 'admin' } as const;
+
+/** A caller with a role. */
+export type User = TokenBearer | SessionHolder | typeof localAdministrator;
 
 /** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;
 
 /** The caller of a request. */
 export type Principal = User | typeof anonymous;
-
-/** The caller of commands, and of all requests with `auth=none`. No user or token has its id. */
-export const localAdministrator: TokenBearer = {
-  kind: 'bearer',
-  userId: 0,
-  role: 'admin',
-  issuedAt: 0,
-};
 
 /**
  * The access to a route.
