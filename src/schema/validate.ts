@@ -204,25 +204,26 @@ export function atElement<T>(index: number, work: () => T): T {
 }
 
 /**
- * Returns a parser of records from a file. For a record that does not fit `shape` it
- * returns the problem, worded to follow the record's name, and `undefined` where only
- * `isSound` fails. It checks types and not rules, which may have been different when the
- * record was written, and fills in missing fields that have a default.
+ * Returns a parser of records from a file. For a record that does not fit `shape` or is not
+ * sound, it returns the problem, worded to follow the record's name. It checks types and not
+ * rules, which may have been different when the record was written, and fills in missing fields
+ * that have a default.
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,
   isSound: (record: Input<S>) => boolean = () => true,
-): <R extends JsonObject>(record: R) => (R & Input<S>) | string | undefined {
+): <R extends JsonObject>(record: R) => (R & Input<S>) | string {
   const fields = readableFields(shape).map(
     ([name, field]) => [name, field, kindOf(field)] as const,
   );
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );
-  return <R extends JsonObject>(record: R) => {
+  return <R extends JsonObject>(stored: R) => {
+    let record = stored;
     for (const [name, former] of renamed) {
       if (Object.hasOwn(record, name) || !Object.hasOwn(record, former)) continue;
-      Object.assign(record, { [name]: record[former] });
+      record = { ...record, [name]: record[former] };
       Reflect.deleteProperty(record, former);
     }
     // Every start runs this for every record. An inherited member is never a scalar.
@@ -230,7 +231,7 @@ export function storedRecordParser<S extends Shape>(
       if (kind.hasType(record[name], field)) continue;
       if (Object.hasOwn(record, name))
         return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
-      if (field.default !== undefined) Object.assign(record, { [name]: field.default });
+      if (field.default !== undefined) record = { ...record, [name]: field.default };
       else if (field.readOnly)
         return `has no "${name}", which the server sets: add it by hand, as other records have it`;
       else if (!field.optional)
@@ -238,9 +239,11 @@ export function storedRecordParser<S extends Shape>(
     }
     // The loop has checked each field.
     const typed = record as R & Input<S>;
-    return isSound(typed) ? typed : undefined;
+    return isSound(typed) ? typed : unsound;
   };
 }
+
+const unsound = 'has values that the server never writes together: correct it by hand';
 
 function withoutMinusZero(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutMinusZero);

@@ -22,11 +22,8 @@ export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 export interface TableDefinition<R extends StoredRecord> {
   /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
   readonly name: string;
-  /**
-   * Turns a stored record into a typed one. Returns the reason, or `undefined`, where it
-   * does not fit the declaration.
-   */
-  readonly parse: (record: JsonObject & StoredRecord) => R | string | undefined;
+  /** Returns a stored record with its type, or the reason why it does not fit the declaration. */
+  readonly parse: (record: JsonObject & StoredRecord) => R | string;
   /**
    * Unique indexes by name. Each returns the key, or `undefined` where a record takes no
    * part.

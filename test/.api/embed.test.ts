@@ -203,7 +203,7 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
 async function blog(random: Generator) {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size, 1) });
   const made = new Map(collections.map(({ name, fields }) => [
-    name, store.collection<Entry>({ name, parse: () => undefined, groups: referenceIndexes(fields) }),
+    name, store.collection<Entry>({ name, parse: () => 'is none', groups: referenceIndexes(fields) }),
   ]));
   const recordsOf: RecordsOf = (name) => made.get(name) ?? assert.fail();
   const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => made.get(name) ?? assert.fail());

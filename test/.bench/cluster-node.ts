@@ -44,7 +44,7 @@ const store = openStore({ clock, random, ...place, onFailure: (error) => console
 const things = store.collection<Thing>({
   name: 'things',
   parse: ({ name, at, ...rest }) =>
-    typeof name === 'string' && typeof at === 'number' ? { ...rest, name, at } : undefined,
+    typeof name === 'string' && typeof at === 'number' ? { ...rest, name, at } : 'is none',
 });
 const lags: number[] = [];
 let isMeasured = false;

@@ -12,7 +12,7 @@ interface Item extends StoredRecord {
 /** Makes a data directory with `count` items. */
 export async function fillItems(directory: string, count: number): Promise<void> {
   const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
-  const items = store.collection<Item>({ name: 'items', parse: () => undefined });
+  const items = store.collection<Item>({ name: 'items', parse: () => 'is none' });
   await store.start();
   let state = 1;
   const below = (bound: number): number => {

@@ -58,7 +58,7 @@ export interface World {
 
 export async function world(use: string, size: number, random = generator(use)): Promise<World> {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: bytes(random) });
-  const things = store.collection<Thing>({ name: 'things', parse: () => undefined });
+  const things = store.collection<Thing>({ name: 'things', parse: () => 'is none' });
   await store.start();
   await store.write((transaction) => {
     for (let count = 0; count < size; count += 1) transaction.of(things).insert(thing(random));

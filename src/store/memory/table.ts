@@ -26,9 +26,10 @@ export interface TableChange extends RecordChange {
 /** Why a table does not take a record, as the end of a sentence. */
 export interface Misfit {
   readonly problem: string;
-  /** Present where the declaration may be wrong instead of the record. */
-  readonly isOfDeclaration?: true;
-  /** The record and what is wrong with it, where it is known: others may lack the same. */
+  /**
+   * The record, and what is wrong with it: others may lack the same. Present where the
+   * declaration may be wrong instead of the record.
+   */
   readonly cause?: MisfitCause;
 }
 
@@ -250,11 +251,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     }
     const { id } = stored;
     const record = this.#definition.parse(stored);
-    if (typeof record !== 'object') {
-      const problem = `it does not fit the declaration of ${this.name}`;
-      if (record === undefined) return { problem, isOfDeclaration: true };
-      const cause = { id, reason: record };
-      return { problem: `${problem}: record ${id} ${record}`, isOfDeclaration: true, cause };
+    if (typeof record === 'string') {
+      const problem = `it does not fit the declaration of ${this.name}: record ${id} ${record}`;
+      return { problem, cause: { id, reason: record } };
     }
     this.#publish(id, record);
     this.advance(0, id + 1);

@@ -198,8 +198,8 @@ async function replay(
         report({ label: 'J2', file: name, offset });
       }
       replayed += commits.length;
-      for (const { problem, isOfDeclaration } of replayGroup(group, tables, snapshots)) {
-        const label = isOfDeclaration ? 'D1' : 'J2';
+      for (const { problem, cause } of replayGroup(group, tables, snapshots)) {
+        const label = cause === undefined ? 'J2' : 'D1';
         report({ label, file: name, offset, detail: problem });
       }
     }

@@ -34,10 +34,10 @@ export async function salvageSnapshot(
   const name = snapshotName(table.name);
   let isLossy = false;
   let isIntact = false;
-  const lose = (offset: number, { problem, isOfDeclaration, cause }: Misfit): void => {
+  const lose = (offset: number, { problem, cause }: Misfit): void => {
     isLossy = true;
     const place = { file: name, offset, detail: problem };
-    if (isOfDeclaration && isIntact) report({ label: 'D1', ...place, misfit: cause });
+    if (cause !== undefined && isIntact) report({ label: 'D1', ...place, misfit: cause });
     else report({ label: 'S1', ...place });
   };
   const found = await readEntries(files, name, lose);

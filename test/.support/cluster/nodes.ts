@@ -73,7 +73,7 @@ export function makeNode(members: readonly string[], options: NodeOptions = {}):
   const things = store.collection<Thing>({
     name: collection,
     parse: ({ name, by = '', ...rest }) =>
-      typeof name === 'string' && typeof by === 'string' ? { ...rest, name, ...(by !== '' && { by }) } : undefined,
+      typeof name === 'string' && typeof by === 'string' ? { ...rest, name, ...(by !== '' && { by }) } : 'is none',
     unique: { name: ({ name }) => name },
   });
   const node: Node = {

@@ -28,7 +28,7 @@ export const people: TableDefinition<Person> = {
     typeof email === 'string' &&
     typeof role === 'string'
       ? { id, revision, name, email, role }
-      : undefined,
+      : 'is none',
   unique: { email: ({ email }) => email.toLowerCase() },
   groups: { role: ({ role }) => role },
 };
@@ -38,7 +38,7 @@ export const notes: TableDefinition<Note> = {
   parse: ({ id, revision, person, text }: JsonObject) =>
     typeof id === 'number' && typeof revision === 'number' && typeof person === 'number' && typeof text === 'string'
       ? { id, revision, person, text }
-      : undefined,
+      : 'is none',
   groups: { person: ({ person }) => person },
 };
 
