@@ -13,6 +13,7 @@ import { userCommands } from '../../src/cli/user.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
+import { isLockedRun } from '../.support/locked.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
 /** A directory with a file of records, its declaration, and a store. */
@@ -341,7 +342,9 @@ test('a file that is not there is a wrong operand', async (t) => {
   assert.match(err, /^Cannot read .*db\.json\.gone: there is no such file\n$/);
 });
 
-test('what is no regular file is a wrong operand, and is not waited for', async (t) => {
+test('what is no regular file is a wrong operand, and is not waited for', {
+  skip: isLockedRun && 'another program makes the file',
+}, async (t) => {
   const place = new Place(t, {});
   await promisify(execFile)('mkfifo', [`${place.file}.fifo`]);
   for (const words of [['declare', `${place.file}.fifo`], ['import', `${place.file}.fifo`, '--data', place.data]]) {

@@ -21,12 +21,15 @@ const startsServers = [
 const outside: Readonly<Record<string, string>> = {
   'test/.store/editions.test.ts': 'runs commands that write in other directories',
   'test/.store/heap.test.ts': 'starts a process with little memory, without a server',
+  'test/.app/key-file.test.ts': 'changes modes, which a locked run may not',
   'test/.api/full-disk.test.ts': 'mounts a file system of its own',
   'test/.project/architecture.test.ts': 'reads the source: nothing is served',
   'test/.cluster/alerts.test.ts': 'starts promtool, without a server',
   'test/.project/bench.test.ts': 'starts the bench, without a server',
   'test/.project/suite.test.ts': 'reads the tests: nothing is served',
   'test/.project/handbook.test.ts': 'reads the source: nothing is served',
+  'test/.project/loaded.test.ts': 'asks for coverage, which is written outside of the data',
+  'test/.project/parts.test.ts': 'builds the source without a part of it',
   'test/.web/assets.test.ts': 'reads the source: the page is served in test/.api/pages.test.ts',
   'test/.http/tls.test.ts': 'makes certificates by another program: TLS is served in test/.cli/serve.test.ts',
 };
