@@ -58,7 +58,7 @@ export function openData(
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
-  const keys = new Keys({ directory, files, secret: options.secret, clock, random, place });
+  const keys = new Keys({ files, secret: options.secret, clock, random, place });
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });

@@ -21,8 +21,7 @@ export const keyFile = 'keys.json';
 
 /** Where an app gets its keys. */
 export interface KeyOptions {
-  /** The data directory, and its files. Absent: the data is in memory, or in a shared place. */
-  readonly directory: string | undefined;
+  /** The files of the data directory. Absent: the data is in memory, or in a shared place. */
   readonly files: Files | undefined;
   /** The only key. Absent: keys are in the key file, or in a shared place. */
   readonly secret: string | undefined;
@@ -59,10 +58,9 @@ export class Keys {
    * @throws KeyRingError for a file that cannot be used; the former ring stays in use
    */
   async load(): Promise<void> {
-    const { directory, files, clock, random, place } = this.#options;
+    const { files, clock, random, place } = this.#options;
     if (place !== undefined) return place.loadKeys();
     if (this.#configured !== undefined) return this.#use(this.#configured);
-    if (directory !== undefined) refuseOpenKeys(directory);
     const found = files === undefined ? this.#ring : await readKeyRing(files);
     const ring = found ?? newKeyRing(random, clock.now());
     if (found === undefined && files !== undefined) {
@@ -79,29 +77,29 @@ export class Keys {
 }
 
 /**
- * Reads the ring from its file; `undefined` if there is none.
+ * Reads the ring from its file; `undefined` if there is none. Refuses keys that others can read,
+ * and so sign tokens with, or can replace by their own.
  * @throws KeyRingError that says what to do
  */
 export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
+  const { directory } = files;
+  const file = join(directory, keyFile);
   const content = await readWhole(files, keyFile);
+  const ring = content && ringIn(content);
+  refuseAccess(file, 0o6, 'read or change', (who) => `chmod ${who}= ${file}`);
+  refuseAccess(directory, 0o2, `replace ${keyFile} in`, (who) => `chmod ${who}-w ${directory}`);
+  return ring;
+}
+
+function ringIn(content: Buffer): KeyRing {
   try {
-    return content && parseKeyRing(content);
+    return parseKeyRing(content);
   } catch (error) {
     if (!(error instanceof KeyRingError)) throw error;
     throw new KeyRingError(
       `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`,
     );
   }
-}
-
-/**
- * Refuses keys that others can read, and so sign tokens with, or can replace by their own.
- * @throws KeyRingError with the command that mends it
- */
-function refuseOpenKeys(directory: string): void {
-  const file = join(directory, keyFile);
-  refuseAccess(file, 0o6, 'read or change', (who) => `chmod ${who}= ${file}`);
-  refuseAccess(directory, 0o2, `replace ${keyFile} in`, (who) => `chmod ${who}-w ${directory}`);
 }
 
 /** Refuses access of these bits, for others and for a group to which this process does not belong. */

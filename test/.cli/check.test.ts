@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp } from '../../src/app/app.ts';
@@ -8,6 +8,7 @@ import { dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations, type Declarations } from '../../src/collections/declaration-file.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
+import { isLockedRun } from '../.support/locked.ts';
 
 /** "cairn check" says what a start would say, so nobody has to try one to find out. */
 const books = (pages: object): string =>
@@ -38,6 +39,7 @@ const edit = (name: string, change: (text: string) => string) => (directory: str
 const journalOf = (directory: string): string =>
   readdirSync(directory).find((name) => name.startsWith('journal-')) ?? '';
 
+const canChangeModes = !isLockedRun && process.getuid !== undefined;
 const troubles: Readonly<Record<string, (directory: string) => void>> = {
   'a flipped letter in a snapshot': edit('users.json', (text) => text.replace('ada@', 'adb@')),
   'a snapshot that was cut short': (directory) => truncateSync(join(directory, 'users.json'), 100),
@@ -47,6 +49,10 @@ const troubles: Readonly<Record<string, (directory: string) => void>> = {
   'a flipped letter in the journal': (directory) =>
     edit(journalOf(directory), (text) => text.replace('"Emma"', '"Enma"'))(directory),
   'keys that are none': (directory) => writeFileSync(join(directory, 'keys.json'), '{}'),
+  ...(canChangeModes && {
+    'keys that others can change': (directory: string) => chmodSync(join(directory, 'keys.json'), 0o666),
+    'keys that others can replace': (directory: string) => chmodSync(directory, 0o777),
+  }),
   'nothing': () => undefined,
 };
 
