@@ -45,14 +45,17 @@ const ownName = /^(lock|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\.\w+)*$/
 /** Checks the file system and the permissions of a data directory that exists. */
 export function checkDirectory(directory: string): Finding[] {
   const names = ['.', ...readdirSync(directory).filter((name) => ownName.test(name))];
+  const groups = [process.getegid?.(), ...(process.getgroups?.() ?? [])];
   const open = names.flatMap((name) => {
     // A running server may have removed the file since.
-    const { mode = 0 } = statSync(join(directory, name), { throwIfNoEntry: false }) ?? {};
+    const { mode = 0, gid } = statSync(join(directory, name), { throwIfNoEntry: false }) ?? {};
     const isOpen = process.platform !== 'win32' && (mode & 0o077) !== 0;
-    return isOpen ? [{ name, octal: (mode & 0o777).toString(8).padStart(4, '0') }] : [];
+    // A start accepts its own group, to which Kubernetes gives a volume.
+    const isHarmful = name !== '.' && (mode & (groups.includes(gid) ? 0o007 : 0o077)) !== 0;
+    return isOpen ? [{ name, isHarmful, octal: (mode & 0o777).toString(8).padStart(4, '0') }] : [];
   });
   // An open directory whose files are closed shows names and sizes only.
-  const level = open.every(({ name }) => name === '.') ? warning : failure;
+  const level = open.some(({ isHarmful }) => isHarmful) ? failure : warning;
   const findings = open.map(({ name, octal }) => {
     const what = name === '.' ? 'The data directory' : name;
     return level(
