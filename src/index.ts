@@ -3,11 +3,11 @@
  * types, which use those of `@types/node`.
  */
 /// <reference types="node" preserve="true" />
-export { createApp } from './app/app.ts';
-export type { App } from './app/app.ts';
+export { createApp } from './programs/app.ts';
+export type { App } from './programs/app.ts';
 export type { Load } from './log/operated.ts';
 export type { Administrator } from './app/administrator.ts';
-export type { AppOptions } from './app/options.ts';
+export type { AppOptions } from './programs/options.ts';
 export type { Unready } from './api/health.ts';
 
 export { defineCollection } from './collections/define.ts';
@@ -17,8 +17,8 @@ export type {
   CollectionDefinition,
 } from './collections/declaration.ts';
 export type { Field, Shape } from './schema/field.ts';
-export type { ProgramCollection } from './app/program-collection.ts';
-export type { Change, Hooks, Read } from './collections/hooks.ts';
+export type { ProgramCollection } from './programs/collection.ts';
+export type { Change, Hooks, Read } from './programs/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 
 export { createLog } from './log/log.ts';
@@ -36,7 +36,7 @@ export { StoreDamageError } from './store/format/damage.ts';
 export type { Clock, Random } from './base/system.ts';
 export type { JsonObject, JsonValue, Scalar } from './base/json.ts';
 export type { Fields } from './http/fields.ts';
-export type { PlainReply, PlainRequest } from './http/inject.ts';
+export type { PlainReply, PlainRequest } from './programs/inject.ts';
 export type { RequestEntry } from './http/message.ts';
 export type { ListenOptions, TlsTexts } from './http/server.ts';
 export type { UserRecord } from './accounts/records.ts';

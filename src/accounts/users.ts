@@ -55,7 +55,6 @@ export class Users {
 
   constructor(parts: AccountParts, sessions: Sessions) {
     this.records = parts.users;
-    parts.writes.shapes.set(parts.users.name, userFields);
     this.#parts = parts;
     this.#sessions = sessions;
   }

@@ -1,7 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Audit } from '../accounts/events.ts';
-import type { Users } from '../accounts/users.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { healthRoutes } from '../api/routes.ts';
@@ -11,83 +9,31 @@ import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, parseTrustedProxies } from '../base/network.ts';
-import { inject, type PlainReply, type PlainRequest } from '../http/inject.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
-import { ListPool } from '../lists/list-pool.ts';
 import { logError, type Observer } from '../log/log.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
-import { programCollection, type ProgramCollection } from './program-collection.ts';
-import { completeOptions, type AppOptions, type CompleteOptions } from './options.ts';
+import type { CompleteOptions } from './options.ts';
 import { loadFeatures, type Feature, type FeatureModule } from './parts.ts';
 import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
 
 /**
- * An application. It listens on ports of its own, answers for an existing server, or
- * answers requests without a port.
- */
-export interface App {
-  /** Listens on a port of its own, and returns the port. @throws the errors of binding */
-  listen(options: ListenOptions): Promise<number>;
-  /** Answers for an existing `node:http` server: `createServer(app.handler)`. */
-  readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Answers without a port. */
-  readonly inject: (request: PlainRequest) => Promise<PlainReply>;
-  /**
-   * Stops listening, answers the requests in flight, writes snapshots and releases the
-   * directory. Afterwards every path except `/livez` answers 503.
-   */
-  readonly close: () => Promise<void>;
-  /** The same as `close`, for `await using`. */
-  readonly [Symbol.asyncDispose]: () => Promise<void>;
-
-  /** The users, to be read or changed without a request. */
-  readonly users: Users;
-  /** A declared collection, in the same way. @throws RangeError if there is none of this name */
-  collection(name: string): ProgramCollection;
-  /** The store, for its status. */
-  readonly store: Store;
-  /** Why the app should get no requests now; `undefined` if it should. */
-  unready(): Unready | undefined;
-  /** What the app is busy with. */
-  load(): Load;
-
-  /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
-  reloadKeys(): Promise<void>;
-  /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
-  renewTls(tls: TlsTexts): void;
-  /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
-  readonly certificate: string | undefined;
-}
-
-/**
- * Opens the store and puts the application together.
+ * Opens the store and puts the application together. Requests wait until `begin` is called,
+ * so that ports are bound before anything is made that cannot be undone. `others` observe the
+ * app in addition to the log.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
- *   OptionError for an option that is unknown or not allowed; InvariantError for a
- *   collection that contradicts itself or another one; CairnError `validation_failed` for
- *   an administrator that breaks a rule
- */
-export async function createApp(options: AppOptions = {}): Promise<App> {
-  const app = await openApp(options);
-  await app.begin();
-  return app;
-}
-
-/**
- * Does what `createApp` does, except for the administrator. Requests wait until `begin`
- * is called, so that ports are bound before anything is made that cannot be undone.
- * `others` observe the app in addition to the log.
+ *   OptionError for a part that was removed; InvariantError for a collection that contradicts
+ *   itself or another one; CairnError `validation_failed` for an administrator that breaks a rule
  */
 export async function openApp(
-  options: AppOptions,
+  complete: CompleteOptions,
   others: readonly Observer[] = [],
 ): Promise<Application> {
-  const complete = completeOptions(options);
   const { administrator, log } = complete;
   const observers = [log, ...others];
   const audit: Audit = (event, details) => {
@@ -117,20 +63,18 @@ export async function openApp(
 }
 
 /** An app on a store that has been opened. */
-export class Application implements App {
-  readonly users: Users;
+export class Application {
+  readonly data: Data;
   readonly store: Store;
+  /** Answers requests of its own ports, of an existing server, and those without a port. */
+  readonly server: HttpServer;
+  /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
   certificate: string | undefined;
-  readonly #data: Data;
   readonly #options: CompleteOptions;
   readonly #audit: Audit;
   readonly #tokens: Tokens;
   readonly #features: readonly Feature[];
-  readonly #lists: ListPool;
   readonly #pipeline: Handle;
-  readonly #server: HttpServer;
-  /** Requests in flight without a port. They count against no limit of the listeners. */
-  #injected = 0;
   #state: 'starting' | 'open' | 'closed' = 'starting';
   #started: () => void = () => undefined;
   readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));
@@ -144,18 +88,16 @@ export class Application implements App {
     modules: readonly FeatureModule[],
     place?: SharedPlace,
   ) {
-    const { users, store } = data;
+    const { store } = data;
     const { settings, clock, random, log } = options;
     const onError = (error: unknown, { id }: Request): void =>
       logError(log, 'A request met an error', error, id);
-    this.users = users;
+    this.data = data;
     this.store = store;
-    this.#data = data;
     this.#options = options;
     this.#audit = audit;
     this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     data.keys.onRing = (ring, former) => this.#useKeys(ring, former);
-    this.#lists = new ListPool(clock);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, tokens: this.#tokens, unready };
     const allowedOrigins = new Set(settings.corsOrigins);
@@ -167,10 +109,10 @@ export class Application implements App {
       required: settings.auth === 'required',
       allowedOrigins,
       isShared: place !== undefined,
-      endpoints: endpointsOf(services, this.#lists, options, features),
+      endpoints: endpointsOf(services, options, features),
     });
     this.#pipeline = place?.onlyCurrent(pipeline, store) ?? pipeline;
-    this.#server = new HttpServer({
+    this.server = new HttpServer({
       clock,
       nextId: createRequestIds(random),
       basePath: settings.basePath,
@@ -195,7 +137,7 @@ export class Application implements App {
   async begin(): Promise<void> {
     const { administrator } = this.#options;
     try {
-      if (administrator !== undefined) await makeAdministrator(this.users, administrator);
+      if (administrator !== undefined) await makeAdministrator(this.data.users, administrator);
       this.#enter('open');
     } catch (error) {
       await this.close();
@@ -218,66 +160,48 @@ export class Application implements App {
     this.#started();
   }
 
+  /** Listens on a port of its own, and returns the port. @throws the errors of binding */
   async listen({ port, host, tls }: ListenOptions): Promise<number> {
     const isAllowed = this.#options.settings.auth !== 'none' || isLoopback(host);
     invariant(isAllowed, 'without authentication an app listens on loopback only');
-    const bound = await this.#server.listen({ port, host, tls });
+    const bound = await this.server.listen({ port, host, tls });
     this.certificate = tls?.cert;
     invariant(this.#closed === undefined, 'an app that is closed does not listen');
     return bound;
   }
 
-  readonly handler = (incoming: IncomingMessage, outgoing: ServerResponse): void =>
-    this.#server.receive(incoming, outgoing);
-
-  readonly inject = async (request: PlainRequest): Promise<PlainReply> => {
-    this.#injected += 1;
-    try {
-      return await inject(this.#server.options, request);
-    } finally {
-      this.#injected -= 1;
-    }
-  };
-
+  /** Answers the requests in flight, writes snapshots and releases the directory. */
   readonly close = (): Promise<void> =>
     (this.#closed ??= this.#drain().then(() => this.store.close()));
-
-  readonly [Symbol.asyncDispose] = this.close;
 
   async #drain(): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.elapsed() + limits.drainTimeoutMs;
-    this.#server.isDraining = true;
+    this.server.isDraining = true;
     if (this.#state === 'starting') this.#enter('closed');
     for (const feature of this.#features) feature.close?.();
-    await this.#server.drain();
+    await this.server.drain();
     this.#enter('closed');
-    const isBusy = (): boolean =>
-      this.#injected + this.#server.unanswered + this.#server.sending > 0;
+    const isBusy = (): boolean => this.server.unanswered + this.server.sending > 0;
     while (isBusy() && clock.elapsed() < deadline) await sleep(10);
   }
 
-  collection(name: string): ProgramCollection {
-    const found = this.#data.collections.find(({ declaration }) => declaration.name === name);
-    if (found !== undefined) return programCollection(found, this.#data.writes);
-    const names = this.#data.collections.map(({ declaration }) => declaration.name).join(', ');
-    throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
-  }
-
+  /** Why the app should get no requests now; `undefined` if it should. */
   unready(): Unready | undefined {
     if (this.#closed !== undefined) return 'draining';
     return unreadyStates[this.store.state];
   }
 
+  /** What the app is busy with. */
   load(): Load {
-    const { unanswered, connections, refused } = this.#server;
-    const own = { inFlight: unanswered + this.#injected, connections, refused };
-    const none: Load = { ...own, listeners: 0, dropped: 0 };
+    const { unanswered, connections, refused } = this.server;
+    const none = { inFlight: unanswered, connections, refused, listeners: 0, dropped: 0 };
     return this.#features.reduce((sum, { load }) => ({ ...sum, ...load?.() }), none);
   }
 
+  /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
   reloadKeys(): Promise<void> {
-    return this.#data.keys.load();
+    return this.data.keys.load();
   }
 
   #useKeys(ring: KeyRing, former: KeyRing | undefined): void {
@@ -286,8 +210,9 @@ export class Application implements App {
     if (kid !== former?.keys[0].kid) this.#audit('keys_rotated', { kid });
   }
 
+  /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
   renewTls(tls: TlsTexts): void {
-    this.#server.renewTls(tls);
+    this.server.renewTls(tls);
     this.certificate = tls.cert;
   }
 }

@@ -12,7 +12,6 @@ import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { Registry } from '../collections/registry.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { Writes } from '../collections/writes.ts';
-import { logError } from '../log/log.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
 import type { Writer } from '../store/writer.ts';
@@ -43,7 +42,7 @@ export function openData(
   audit: Audit = () => undefined,
   place?: SharedPlace,
 ): Data {
-  const { settings, directory, hooks, clock, random, log } = options;
+  const { settings, directory, clock, random, log } = options;
   const declarations = servedCollections(options);
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
@@ -59,12 +58,11 @@ export function openData(
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
   const keys = new Keys({ files, secret: options.secret, clock, random, place });
-  const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
   const records = accountRecords(store);
   const registry = new Registry(store, declarations);
-  const writes = new Writes({ store, hooks, registry, idempotencyKeys, onError });
+  const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
     ...records,
     ...settings,

@@ -8,7 +8,7 @@ import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
 import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
-import type { ListPool } from '../lists/list-pool.ts';
+import { ListPool } from '../lists/list-pool.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
@@ -17,7 +17,6 @@ import type { Feature } from './parts.ts';
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
   services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'>,
-  listPool: ListPool,
   complete: CompleteOptions,
   features: readonly Feature[],
 ): Endpoint[] {
@@ -27,7 +26,7 @@ export function endpointsOf(
     ...settings,
     writes,
     epoch: () => store.epoch,
-    listPool,
+    listPool: new ListPool(complete.clock),
     recordsOf(name: string) {
       const found = collections.find(({ declaration }) => declaration.name === name);
       invariant(found !== undefined, `the collection ${name} is declared`);

@@ -5,7 +5,7 @@ import { reasonOf, type ExitCode } from '../base/errors.ts';
 import { readSecret } from '../config/read.ts';
 import { openData } from '../app/data.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
-import { completeOptions } from '../app/options.ts';
+import { defaultOptions } from '../app/options.ts';
 import { OptionError, options } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -129,7 +129,7 @@ async function checkCluster(
   declared?: Partial<Declarations>,
 ): Promise<ExitCode> {
   const { failure, ok, warning } = await import('../options/offline/findings.ts');
-  const { store } = openData(completeOptions(declared ?? {}), undefined, cluster.node);
+  const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster.node);
   await store.start();
   const { collections, sequence } = store.status();
   const room = await cluster.testRoom().then(

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
+import { defaultOptions } from '../app/options.ts';
 import { loadOption, options as parts, type Operations } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
@@ -93,7 +94,7 @@ async function start(
   const place = cluster
     ? (await import('../options/cluster/tools.ts')).openTools(cluster, secret)
     : passwordFileIn(directory);
-  const observers: Observer[] = [passwordWatcher(place, () => app.users)];
+  const observers: Observer[] = [passwordWatcher(place, () => app.data.users)];
   const operations =
     opsPort === undefined
       ? undefined
@@ -101,7 +102,8 @@ async function start(
   if (operations !== undefined) observers.push(operations.observer);
   const app = await openApp(
     {
-      ...config.settings,
+      ...defaultOptions,
+      settings: config.settings,
       ...(await declarationsOf(config.collections)),
       directory: cluster === undefined ? directory : undefined,
       page: config.page === 'on',

@@ -1,5 +1,5 @@
 import { openData } from '../app/data.ts';
-import { completeOptions } from '../app/options.ts';
+import { defaultOptions } from '../app/options.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { Writer } from '../store/writer.ts';
@@ -8,7 +8,7 @@ type TablesOf = Writer['freshTables'];
 
 /** Returns what makes the empty tables of a server that has the declared collections. */
 export function tablesOf(directory: string, declarations: Partial<Declarations> = {}): TablesOf {
-  return openData(completeOptions({ directory, ...declarations })).store.freshTables;
+  return openData({ ...defaultOptions, directory, ...declarations }).store.freshTables;
 }
 
 /** Names the collections that are stored and that no declaration covers. */

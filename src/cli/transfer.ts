@@ -1,5 +1,5 @@
 import { openData, type Data } from '../app/data.ts';
-import { completeOptions } from '../app/options.ts';
+import { defaultOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { clusterOptions, flagOnly, option, OptionError, options, text } from '../config/options.ts';
@@ -70,7 +70,7 @@ async function importFile(call: Call): Promise<void> {
   const message = (_level: string, line: string): void => terminal.err(`${line}\n`);
   const directory = call.read(options.directory);
   const log = { ...silentLog, message };
-  const data = openData(completeOptions({ directory, ...declarations, log }));
+  const data = openData({ ...defaultOptions, directory, ...declarations, log });
   const members = readMembers(file);
   if (!(await data.store.exists())) {
     // A mistake makes no store. Without one, no user can be the owner.

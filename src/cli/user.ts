@@ -5,7 +5,7 @@ import { text as readAll } from 'node:stream/consumers';
 import type { UserRecord } from '../accounts/records.ts';
 import type { Users } from '../accounts/users.ts';
 import { openData, type Data } from '../app/data.ts';
-import { completeOptions } from '../app/options.ts';
+import { defaultOptions } from '../app/options.ts';
 import { localAdministrator, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
@@ -165,13 +165,17 @@ async function withUsers(
   // The next start does not report again what the store reports now, such as a torn write.
   const message: Log['message'] = (_level, text, { reason } = {}) =>
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
-  const complete = completeOptions({
+  const complete = {
+    ...defaultOptions,
     directory,
     items: false,
-    passwordLengthMin: read(options.passwordLengthMin),
-    scryptCost: read(options.scryptCost),
+    settings: {
+      ...defaultOptions.settings,
+      passwordLengthMin: read(options.passwordLengthMin),
+      scryptCost: read(options.scryptCost),
+    },
     log: { ...silentLog, message },
-  });
+  };
   const data = openData(complete, undefined, cluster?.node);
   const { store, users } = data;
   if (cluster === undefined && !(await store.exists())) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log/log.ts';
 import type { SessionRecord } from '../../src/accounts/records.ts';

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 
 import { limits } from '../../src/base/limits.ts';
 import { positionAfter } from '../../src/features/feed/change-feed.ts';
-import type { Change } from '../../src/collections/hooks.ts';
+import type { Change } from '../../src/programs/hooks.ts';
 import { createApp, defineCollection, type App } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import type { Change } from '../../src/collections/hooks.ts';
+import type { Change } from '../../src/programs/hooks.ts';
 import { openTestApp, type Answer, type Ask } from '../.support/app.ts';
 
 const lamp = { name: 'Lamp', price: 1 };

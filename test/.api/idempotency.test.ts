@@ -7,7 +7,7 @@ import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemRandom } from '../../src/base/system.ts';
-import type { Change } from '../../src/collections/hooks.ts';
+import type { Change } from '../../src/programs/hooks.ts';
 import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
 import { defineCollection } from '../../src/index.ts';
 import { openStore } from '../../src/store/open-store.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { CairnError, type Issue } from '../../src/base/errors.ts';
-import type { Change } from '../../src/collections/hooks.ts';
+import type { Change } from '../../src/programs/hooks.ts';
 import { openTestApp } from '../.support/app.ts';
 
 const lamps = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `Lamp ${index}`, price: index }));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import type { Change, Read } from '../../src/collections/hooks.ts';
+import type { Change, Read } from '../../src/programs/hooks.ts';
 import { createApp, defineCollection, type Shape } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';

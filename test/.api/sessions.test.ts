@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { TestClock, testRandom } from '../.support/auth/helpers.ts';
 import { RawClient } from '../.support/http/raw.ts';

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, statSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { isLockedRun } from '../.support/locked.ts';
 

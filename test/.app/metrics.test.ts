@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestEntry } from '../../src/http/message.ts';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { exposition, Metrics } from '../../src/options/operations/metrics.ts';

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { fillItems } from './fill.ts';
 
 const lists: readonly [what: string, target: string][] = [

@@ -9,9 +9,9 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { openData, type Data } from '../../src/app/data.ts';
-import { completeOptions } from '../../src/app/options.ts';
+import { completeOptions } from '../../src/programs/options.ts';
 import type { CollectionResource } from '../../src/collections/resource.ts';
 import type { LoadResult } from './load.ts';
 import { ask, email, load, password, residentMiB, secret } from './processes.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { FatalError } from '../../src/base/errors.ts';
 import { dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations, type Declarations } from '../../src/collections/declaration-file.ts';

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { dataCommands } from '../../src/cli/data.ts';

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { createApp, type App } from '../../src/app/app.ts';
+import { createApp, type App } from '../../src/programs/app.ts';
 import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';

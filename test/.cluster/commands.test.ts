@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
-import { createApp, type App } from '../../src/app/app.ts';
+import { createApp, type App } from '../../src/programs/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import type { Shape } from '../../src/schema/field.ts';

@@ -13,7 +13,7 @@ import { parseTrustedProxies } from '../../src/base/network.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import type { HttpServerOptions } from '../../src/http/server-options.ts';
 import { HttpServer } from '../../src/http/server.ts';
-import { inject } from '../../src/http/inject.ts';
+import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
 import { createHandle, startListener, text, type Listener } from '../.support/http/listener.ts';

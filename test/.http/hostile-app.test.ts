@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { after, before, test } from 'node:test';
 
-import { createApp, type App } from '../../src/app/app.ts';
+import { createApp, type App } from '../../src/programs/app.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { createLog } from '../../src/log/log.ts';

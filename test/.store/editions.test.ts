@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp, type App } from '../../src/app/app.ts';
+import { createApp, type App } from '../../src/programs/app.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { dataCommands } from '../../src/cli/data.ts';
 import { defineCollection } from '../../src/collections/define.ts';

@@ -21,7 +21,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { readLines, replaceFile } from '../../src/store/disk/files.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { isLockedRun } from '../.support/locked.ts';

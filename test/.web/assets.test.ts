@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/app/app.ts';
+import { createApp } from '../../src/programs/app.ts';
 import { contentSecurityPolicy, pageEndpoints } from '../../src/features/page/assets.ts';
 import { projectDirectory } from '../.support/source.ts';
 

@@ -107,8 +107,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
   const idempotencyKeys = keysOn(store, clock);
   const registry = new Registry(store, names.map((name) =>
     defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })));
-  const onError = (error: unknown): never => assert.fail(String(error));
-  const writes = new Writes({ store, hooks: {}, registry, idempotencyKeys, onError });
+  const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(registry.all.map((each) =>
     [each.declaration.name, new CollectionResource(each, clock)]));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);

@@ -1,10 +1,10 @@
 import { callerKey } from '../base/network.ts';
-import { withCors } from './cors.ts';
-import { bodyTooLarge, problemOf } from './exchange.ts';
-import { Fields } from './fields.ts';
-import { checkHead } from './head.ts';
-import type { Reply, Request, StreamedBody } from './message.ts';
-import type { HttpServerOptions } from './server-options.ts';
+import { withCors } from '../http/cors.ts';
+import { bodyTooLarge, problemOf } from '../http/exchange.ts';
+import { Fields } from '../http/fields.ts';
+import { checkHead } from '../http/head.ts';
+import type { Reply, Request, StreamedBody } from '../http/message.ts';
+import type { HttpServerOptions } from '../http/server-options.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {

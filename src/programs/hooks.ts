@@ -1,6 +1,12 @@
+import { userFields } from '../accounts/user-fields.ts';
 import type { Principal } from '../auth/access.ts';
-import { CairnError, InvariantError, type ErrorCode } from '../base/errors.ts';
+import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
+import type { Declared, Registry } from '../collections/registry.ts';
+import type { Observe } from '../collections/writes.ts';
+import type { Shape } from '../schema/field.ts';
+import { representationOf } from '../schema/record.ts';
+import type { RecordChange, Transaction } from '../store/store.ts';
 
 /** One write to a collection, with the record as callers see it. */
 export interface Change {
@@ -40,8 +46,73 @@ export interface Hooks {
   readonly afterWrite?: ((change: Change) => void | Promise<void>) | undefined;
 }
 
+/**
+ * Returns the observer that calls `hooks` with the changes of declared collections and of users.
+ * `onError` receives the errors of `afterWrite`.
+ */
+export function observerOf(
+  hooks: Hooks,
+  registry: Registry,
+  onError: (error: unknown) => void,
+): Observe {
+  const shapes = new Map<string, Shape>([['users', userFields]]);
+  for (const { declaration } of registry.all) shapes.set(declaration.name, declaration.fields);
+  return (tx, principal) => {
+    const read = readerOf(tx, registry);
+    tx.onChange((written) => {
+      const shape = shapes.get(written.collection.name);
+      if (shape === undefined) return;
+      const change = changeOf(written, shape, principal);
+      runBeforeWrite(hooks, change, read);
+      tx.onCommit(() => {
+        Promise.resolve(change)
+          .then((change) => hooks.afterWrite?.(change))
+          .catch(onError);
+      });
+    });
+  };
+}
+
+function changeOf(
+  { collection, id, before, record: after }: RecordChange,
+  shape: Shape,
+  principal: Principal,
+): Change {
+  const written = before === undefined ? 'create' : 'update';
+  return {
+    collection: collection.name,
+    operation: after === undefined ? 'remove' : written,
+    id,
+    principal,
+    before: before && representationOf(shape, before),
+    after: after && representationOf(shape, after),
+  };
+}
+
+/** Returns what a hook reads. */
+function readerOf(tx: Transaction, registry: Registry): Read {
+  const of = (name: string): Declared => {
+    const declared = registry.get(name);
+    invariant(declared !== undefined, `there is no collection "${name}" to read`);
+    return declared;
+  };
+  return {
+    get(name, id) {
+      const { records, declaration } = of(name);
+      const record = tx.of(records).get(id);
+      return record && representationOf(declaration.fields, record);
+    },
+    members(name, field, id) {
+      const { records, declaration } = of(name);
+      return Array.from(tx.of(records).referring(field, id), (record) =>
+        representationOf(declaration.fields, record),
+      );
+    },
+  };
+}
+
 /** Runs `beforeWrite`. @throws the error that refuses the write */
-export function runBeforeWrite(hooks: Hooks, change: Change, read: Read): void {
+function runBeforeWrite(hooks: Hooks, change: Change, read: Read): void {
   let returned: unknown;
   try {
     returned = hooks.beforeWrite?.(change, read);
