@@ -199,7 +199,7 @@ function waitForStop(): {
   const fail = (error: unknown): void => {
     stop([
       error instanceof FatalError ? error.exitCode : 74,
-      'the store can write nothing any more',
+      'the store can write nothing any more (see src/README.md#does-not-start)',
     ]);
   };
   return { stopped, fail };

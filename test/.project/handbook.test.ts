@@ -113,7 +113,9 @@ test('every line that ends a process ends in the address of its screen, but for 
     assert.ok(failureOf(error)[1].endsWith(` (see src/README.md#${screen})`), failureOf(error)[1]);
     assert.ok(anchorsOf('src/README.md').includes(screen), screen);
   }
-  assert.ok(projectText('src/main.ts').includes('(see src/README.md#does-not-start)'));
+  for (const path of ['src/main.ts', 'src/cli/serve.ts']) {
+    assert.ok(projectText(path).includes('(see src/README.md#does-not-start)'), path);
+  }
   for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
 
