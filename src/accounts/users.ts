@@ -3,7 +3,7 @@ import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { callerKey } from '../base/network.ts';
 import { found, type Target } from '../collections/resource.ts';
-import { acceptNew, draft, validationFailed, type Draft } from '../schema/validate.ts';
+import { creation, draft, validateBody, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import { published, type Collection, type Reader, type Transaction } from '../store/store.ts';
@@ -65,7 +65,8 @@ export class Users {
 
   /** Validates a body that creates a user. @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
-    return acceptNew(newUserRules(this.#parts.passwordLengthMin), body, principal);
+    const rules = newUserRules(this.#parts.passwordLengthMin);
+    return validateBody(rules, body, creation, principal);
   }
 
   /** Returns the change that `body`, a merge patch, describes. */

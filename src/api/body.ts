@@ -1,8 +1,9 @@
 import type { Principal } from '../auth/access.ts';
 import { isJsonObject, type JsonValue } from '../base/json.ts';
 import {
-  acceptNew,
+  creation,
   draft,
+  validateBody,
   validateElements,
   type BodyRules,
   type Draft,
@@ -30,7 +31,7 @@ export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<Input<S>> 
   return {
     mediaTypes: json,
     shapes: [rules.shape],
-    validate: (sent, principal) => acceptNew(rules, sent, principal),
+    validate: (sent, principal) => validateBody(rules, sent, creation, principal),
   };
 }
 

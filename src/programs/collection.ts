@@ -2,7 +2,7 @@ import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import type { Writes } from '../collections/writes.ts';
 import { localTarget, type CollectionResource } from '../collections/resource.ts';
-import { acceptNew, draft } from '../schema/validate.ts';
+import { creation, draft, validateBody } from '../schema/validate.ts';
 import { representationOf } from '../schema/record.ts';
 import type { Transaction } from '../store/store.ts';
 
@@ -38,7 +38,7 @@ export function programCollection(resource: CollectionResource, writes: Writes):
     },
     list: () => records.view().blocks.flat().map(shown),
     async create(record) {
-      const input = acceptNew(rules, record, localAdministrator);
+      const input = validateBody(rules, record, creation, localAdministrator);
       return shown(await write((tx) => resource.create(tx, localAdministrator, input)));
     },
     async change(id, patch) {

@@ -32,20 +32,12 @@ export interface BodyRules<S extends Shape> {
  * merge patch for it (PATCH, RFC 7396). Only the members of `stored` that the shape shows
  * are part of the resource.
  */
-export type Mode =
-  { readonly kind: 'create' } | { readonly kind: 'replace' | 'patch'; readonly stored: object };
-
-/**
- * Validates a body that creates a record.
- * @throws CairnError `validation_failed` with every issue
- */
-export function acceptNew<S extends Shape>(
-  { shape, furtherIssues }: BodyRules<S>,
-  body: JsonValue,
-  sender: Sender,
-): Input<S> {
-  return validateBody(shape, body, { kind: 'create' }, (sent) => furtherIssues?.(sent, {}, sender));
+export interface Mode {
+  readonly kind: 'create' | 'replace' | 'patch';
+  readonly stored: object;
 }
+
+export const creation: Mode = { kind: 'create', stored: {} };
 
 /**
  * A body that replaces (PUT) or patches (PATCH) a record. Its content is only available
@@ -65,15 +57,11 @@ export interface Draft<T> {
 /** Returns the draft of a body. */
 export function draft<S extends Shape>(
   kind: 'replace' | 'patch',
-  { shape, furtherIssues }: BodyRules<S>,
+  rules: BodyRules<S>,
   body: JsonValue,
   sender: Sender,
 ): Draft<Input<S>> {
-  return {
-    kind,
-    against: (stored) =>
-      validateBody(shape, body, { kind, stored }, (sent) => furtherIssues?.(sent, stored, sender)),
-  };
+  return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
 }
 
 /** Bounds the response to a hostile body: nobody reads more issues than this. */
@@ -83,18 +71,18 @@ const issuesMax = 100;
  * Returns all writable fields of the resource that `body` results in: defaults are filled
  * in, a patch is merged, an absent optional field is left out, and -0 becomes 0. A value
  * that equals the stored one is not checked again, because its rule may be newer.
- * `furtherIssues` finds issues beyond the rules of the shape; those for a field that
- * already has an issue are dropped.
+ * Further issues for a field that already has one are dropped.
  * @throws CairnError `validation_failed` with every issue
  */
 export function validateBody<S extends Shape>(
-  shape: S,
+  { shape, furtherIssues }: BodyRules<S>,
   body: JsonValue,
   mode: Mode,
-  furtherIssues: (body: JsonObject) => readonly Issue[] | undefined = () => [],
+  sender: Sender,
 ): Input<S> {
-  const stored = mode.kind === 'create' ? {} : representationOf(shape, mode.stored);
-  const document = mode.kind === 'patch' ? mergePatch(stored, body) : body;
+  const { kind } = mode;
+  const stored = kind === 'create' ? {} : representationOf(shape, mode.stored);
+  const document = kind === 'patch' ? mergePatch(stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
@@ -107,7 +95,7 @@ export function validateBody<S extends Shape>(
   for (const name in shape) {
     const field: Field | undefined = shape[name];
     if (field === undefined) continue;
-    const before = mode.kind === 'create' ? field.default : member(stored, name);
+    const before = kind === 'create' ? field.default : member(stored, name);
     // A write-only field is not part of the stored resource: null in a patch cannot
     // remove it.
     const sent = member(field.writeOnly ? body : document, name);
@@ -119,7 +107,7 @@ export function validateBody<S extends Shape>(
     }
     // An absent field with a default keeps its value, except in a patch, which removed
     // it.
-    const isKept = sent === undefined && field.default !== undefined && mode.kind !== 'patch';
+    const isKept = sent === undefined && field.default !== undefined && kind !== 'patch';
     const next = isKept ? before : sent;
     if (next === undefined) {
       if (!field.optional) report(name, 'required', 'must be given');
@@ -137,7 +125,7 @@ export function validateBody<S extends Shape>(
       report(name, 'unknown_field', 'must be left out: there is no such field');
     }
   }
-  const further = furtherIssues(body) ?? [];
+  const further = furtherIssues?.(body, mode.stored, sender) ?? [];
   issues.push(
     ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
   );

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
-import { storedRecordParser, validateBody } from '../../src/schema/validate.ts';
+import { creation as create, storedRecordParser, validateBody } from '../../src/schema/validate.ts';
 import type { Mode } from '../../src/schema/validate.ts';
 import { idField, type Input, type Shape } from '../../src/schema/field.ts';
 
@@ -32,7 +32,6 @@ const ada = {
   passwordHash: '$scrypt$…',
 };
 
-const create: Mode = { kind: 'create' };
 
 /** The problem that the parser finds in a record from a file; `undefined` if it finds none. */
 function problemOf(shape: Shape, record: JsonObject): string | undefined {
@@ -43,7 +42,7 @@ function problemOf(shape: Shape, record: JsonObject): string | undefined {
 /** `pointer code` of every issue, or the value. */
 function outcome(shape: Shape, body: JsonValue, mode: Mode): unknown {
   try {
-    return validateBody(shape, body, mode);
+    return validateBody({ shape }, body, mode, {});
   } catch (error) {
     assert.ok(error instanceof CairnError && error.code === 'validation_failed');
     return error.issues?.map(({ pointer, code }) => `${pointer} ${code}`);
@@ -52,7 +51,7 @@ function outcome(shape: Shape, body: JsonValue, mode: Mode): unknown {
 
 describe('a body that creates', () => {
   test('results in the writable fields, typed', () => {
-    const value: Input<typeof item> = validateBody(item, { name: 'Cup', price: 4.5 }, create);
+    const value: Input<typeof item> = validateBody({ shape: item }, { name: 'Cup', price: 4.5 }, create, {});
     assert.deepEqual(value, { name: 'Cup', price: 4.5 });
   });
 

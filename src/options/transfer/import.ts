@@ -14,7 +14,7 @@ import type { CollectionResource } from '../../collections/resource.ts';
 import type { Value } from '../../schema/field.ts';
 import { hasType, ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
-import { validateBody } from '../../schema/validate.ts';
+import { creation, validateBody } from '../../schema/validate.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { inMiB, Mistakes, numberOf, type Member } from './file.ts';
 
@@ -202,7 +202,7 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
       own[name] = value;
     } else throw issue(`/${name}`, 'must be a text or a number');
   }
-  const input = validateBody(fields, Object.fromEntries(body), { kind: 'create' });
+  const input = validateBody({ shape: fields }, Object.fromEntries(body), creation, {});
   const { id, ...times } = own;
   return { id: typeof id === 'number' ? id : undefined, fields: { ...input, ...times } };
 }
