@@ -1,4 +1,4 @@
-import { authorize, type Principal } from '../auth/access.ts';
+import { authorize } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -19,64 +19,56 @@ export interface PipelineOptions extends Authenticators {
 }
 
 /**
- * Returns the pipeline: match → authenticate → authorize → read → validate → handle →
- * reply. It throws `CairnError`s, of which the server makes problems. A reply that is ready
- * at once is returned as it is, not as a promise.
+ * A request takes these steps in this order, and an error in one of them ends it:
+ *
+ *     match          the method and the path have a route
+ *     authenticate   the credentials are valid, and the caller has room for a request
+ *     authorize      the caller has access to the route
+ *     read           the content is of a known type, complete, and JSON
+ *     validate       the body fits the rules of the route
+ *     handle         the operation is carried out
+ *     reply          the server sends it; of an error it makes a problem
+ *
+ * A reply that is ready at once is returned as it is, not as a promise.
  */
 export function createPipeline(options: PipelineOptions): Handle {
-  const { endpoints } = options;
   const router = new Router<Endpoint>(
-    endpoints.map((value) => ({ method: value.route.method, pattern: value.route.path, value })),
+    options.endpoints.map((value) => {
+      const { method, path: pattern } = value.route;
+      return { method, pattern, value };
+    }),
   );
-
-  return function handle(request) {
-    const match = router.match(request.method, request.target);
-    if (match.kind === 'not-found') return answerUnknown(request, options);
-    return answer(request, match, options);
-  };
+  return (request) => answer(request, router.match(request.method, request.target), options);
 }
 
 const noBytes = Buffer.alloc(0);
 
-/** A path that has routes. */
-type Known = Exclude<Match<Endpoint>, { readonly kind: 'not-found' }>;
-
-/** Answers what names no route. @throws CairnError `not_found` for an unknown path */
-function answerUnknown(request: Request, options: PipelineOptions): Reply {
+/** Takes a request through the steps, up to its body if it has one. @throws CairnError */
+function answer(
+  request: Request,
+  match: Match<Endpoint>,
+  options: PipelineOptions,
+): Reply | Promise<Reply> {
   if (!options.required) checkLocal(request);
-  // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
-  if (request.target === '*') return noContent();
-  // The paths in the page are relative, so they need the slash after the base path.
-  if (request.target === '') return redirectTo(`${request.basePath}/`);
-  throw new CairnError('not_found', 'Cannot find the path: no route has it');
-}
-
-/** Takes a request through the pipeline. @throws CairnError */
-function answer(request: Request, match: Known, options: PipelineOptions): Reply | Promise<Reply> {
-  if (!options.required) checkLocal(request);
+  if (match.kind === 'not-found') return answerUnknown(request);
   if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);
-  const { route } = match.value;
+  const { value: endpoint, query } = match;
+  const { route } = endpoint;
   request.matched(route.path);
 
-  const id = parseId(match.parameter);
-  const principal = admit(route, request, id, options);
-  request.checkShare();
-  checkConditions(route, request, match.query);
+  const principal = authenticate(route, request, options);
+  request.authenticated(principal.userId);
 
-  const call = {
-    request,
-    route,
-    principal,
-    id,
-    query: match.query,
-    sent: noBytes,
-    body: undefined,
-  };
-  if (route.body === undefined) return match.value.handle(call);
-  return answerBody(match.value, route.body, call, options);
+  const id = parseId(match.parameter);
+  authorize(route.access, principal, id);
+
+  checkConditions(route, request, query);
+  const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
+  if (route.body === undefined) return endpoint.handle(call);
+  return answerBody(endpoint, route.body, call, options);
 }
 
-/** The further steps of a request with a body: read, validate, handle. @throws CairnError */
+/** Takes a request with a body through the further steps. @throws CairnError */
 async function answerBody(
   endpoint: Endpoint,
   body: Body<unknown>,
@@ -95,7 +87,9 @@ async function answerBody(
 
   // A body can take a minute to arrive. The session may have ended in the meantime.
   const isSession = call.principal.kind === 'session';
-  const principal = isSession ? admit(route, request, id, options) : call.principal;
+  const principal = isSession ? authenticate(route, request, options) : call.principal;
+  if (isSession) authorize(route.access, principal, id);
+
   return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
 }
 
@@ -103,14 +97,6 @@ function bodyBytesMax({ request, principal }: Call, { isShared }: PipelineOption
   if (principal.kind === 'anonymous') return limits.anonymousBodyBytesMax;
   const isKept = isShared && request.fields.get('idempotency-key') !== undefined;
   return isKept ? limits.keyedBodyBytesMax : limits.bodyBytesMax;
-}
-
-/** Authenticates the caller, and authorizes it for the route. @throws CairnError */
-function admit(route: Route, request: Request, id: number, options: PipelineOptions): Principal {
-  const principal = authenticate(route, request, options);
-  request.authenticated(principal.userId);
-  authorize(route.access, principal, id);
-  return principal;
 }
 
 /** Checks that the route supports what the request asks for. @throws CairnError */
@@ -145,4 +131,13 @@ function otherMethod(request: Request, allow: string, { allowedOrigins }: Pipeli
   const supported = allow.replace(/, (\w+)$/, ' and $1');
   const message = `Method not allowed: this path supports ${supported}`;
   throw new CairnError('method_not_allowed', message, { fields: ['Allow', allow] });
+}
+
+/** Answers what names no route. @throws CairnError `not_found` for an unknown path */
+function answerUnknown(request: Request): Reply {
+  // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
+  if (request.target === '*') return noContent();
+  // The paths in the page are relative, so they need the slash after the base path.
+  if (request.target === '') return redirectTo(`${request.basePath}/`);
+  throw new CairnError('not_found', 'Cannot find the path: no route has it');
 }

@@ -143,9 +143,10 @@ export class Exchange implements Arrival, Request, RequestEntry {
 
   authenticated(userId: number | undefined): void {
     this.userId = userId;
+    this.#checkShare();
   }
 
-  checkShare(): void {
+  #checkShare(): void {
     const { exchanges, options } = this.#shared;
     // No caller can have used up its share of so few.
     if (exchanges.sum < options.limits.requestsInFlightPerCallerMax) return;
@@ -182,7 +183,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
       () => (this.#isReceiving = false),
     );
     // Many others may have become in flight while the body arrived.
-    this.checkShare();
+    this.#checkShare();
     this.enter();
     return body;
   }

@@ -45,14 +45,13 @@ export interface Request {
   receiveBody(bytesMax: number): Promise<Buffer>;
   /** Receives the pattern of the route, such as `/items/{id}`, for the log. */
   matched(route: string): void;
-  /** Receives the user who calls, for the log and for the caller's share. */
-  authenticated(userId: number | undefined): void;
   /**
-   * Called when the caller is known, before the request waits for anything.
+   * Receives the user who calls, for the log and for the caller's share, before the request
+   * waits for anything.
    * @throws CairnError `overloaded` if the caller has as many requests in flight as its
    *   share allows
    */
-  checkShare(): void;
+  authenticated(userId: number | undefined): void;
 }
 
 /**

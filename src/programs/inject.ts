@@ -97,12 +97,10 @@ class InjectedRequest implements Request {
   /** No log has an embedder's own requests. */
   matched(): void {}
 
+  /** They count in no share of requests in flight. */
   authenticated(userId: number | undefined): void {
     this.caller = callerKey(this.address, userId);
   }
-
-  /** They count in no share. */
-  checkShare(): void {}
 }
 
 async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {

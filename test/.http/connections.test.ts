@@ -755,7 +755,6 @@ test('a caller has a share of the requests in flight, and others are answered be
   /** Waits for the user that the query names, with or without content. */
   const known: Handle = async (request) => {
     request.authenticated(Number(request.target.split('?')[1]));
-    request.checkShare();
     if (request.method === 'POST') await request.receiveBody(10);
     return wait(request);
   };

@@ -32,7 +32,6 @@ const ada = {
   passwordHash: '$scrypt$…',
 };
 
-
 /** The problem that the parser finds in a record from a file; `undefined` if it finds none. */
 function problemOf(shape: Shape, record: JsonObject): string | undefined {
   const parsed = storedRecordParser(shape)(record);
