@@ -10,7 +10,6 @@ import { OptionError, options } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
-import type { Finding } from '../options/offline/findings.ts';
 import type { Copy, Inspection, OfflineOptions } from '../options/offline/offline.ts';
 import {
   clusterAccess,
@@ -26,6 +25,7 @@ import {
 } from './command.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import type { ClusterTools } from '../options/cluster/tools.ts';
+import { checkDirectory, failure, ok, problemsOf, warning, type Finding } from './findings.ts';
 import { tablesOf, undeclared } from './tables.ts';
 
 /**
@@ -90,9 +90,7 @@ const signInAgain =
   'replace a CAIRN_SECRET too\n';
 
 async function check(call: Call): Promise<ExitCode> {
-  const { checkDirectory, failure, ok, warning } = await import('../options/offline/findings.ts');
   const { checkStore } = await import('../options/offline/offline.ts');
-  const { problemsOf } = await import('../options/offline/problems.ts');
   const { terminal } = call;
   const file = call.read(options.collections);
   const declared = file === undefined ? undefined : await declarationsOf(file);
@@ -128,7 +126,6 @@ async function checkCluster(
   cluster: ClusterTools,
   declared?: Partial<Declarations>,
 ): Promise<ExitCode> {
-  const { failure, ok, warning } = await import('../options/offline/findings.ts');
   const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster.node);
   await store.start();
   const { collections, sequence } = store.status();
@@ -149,7 +146,6 @@ async function checkCluster(
  * content.
  */
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
-  const { failure, ok, warning } = await import('../options/offline/findings.ts');
   if (secret !== undefined) return ok('The key is configured');
   const files = new NodeFiles(directory);
   try {
@@ -167,9 +163,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 }
 
 async function repair(call: Call): Promise<ExitCode> {
-  const { ok, warning } = await import('../options/offline/findings.ts');
   const { repairStore } = await import('../options/offline/offline.ts');
-  const { problemsOf } = await import('../options/offline/problems.ts');
   const { terminal } = call;
   const source = dataDirectory(call);
   const target = targetOf(call);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, chownSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { checkDirectory, checkFileSystem } from '../../src/options/offline/findings.ts';
+import { checkDirectory, checkFileSystem } from '../../src/cli/findings.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
