@@ -80,7 +80,7 @@ export const dataCommands: readonly Command[] = [
   },
 ];
 
-const credentials = { collections: ['sessions'], files: [keyFile] };
+const credentials = { collections: ['sessions'], keyFile };
 /**
  * Includes the keys of retries: a replayed answer must not show a record that was lost.
  */
@@ -98,7 +98,7 @@ async function check(call: Call): Promise<ExitCode> {
   if (cluster !== undefined) return checkCluster(terminal, cluster, declared);
   const directory = dataDirectory(call);
   const secret = readSecret('CAIRN_SECRET', call.given);
-  offlineOptions(terminal).onProgress?.(`checking ${directory}`);
+  offlineOptions(terminal).onProgress(`checking ${directory}`);
   const tables = tablesOf(directory, declared);
   const found = await checkStore(new NodeFiles(directory), tables);
   const findings = [
@@ -197,7 +197,7 @@ async function backup(call: Call): Promise<void> {
 async function copyOf(cluster: ClusterTools): Promise<Copy> {
   const { image, ring } = await cluster.read();
   const keys = ring && Buffer.from(serialiseKeyRing(ring));
-  return { image, alongside: new Map(keys && [[keyFile, keys]]) };
+  return { image, keys };
 }
 
 async function restore(call: Call): Promise<void> {
@@ -220,9 +220,8 @@ async function restore(call: Call): Promise<void> {
 function showCopy(terminal: Terminal, copy: Copy, target: string): void {
   const collections = copy.image.views.map(({ name, size }) => ({ name, records: size }));
   for (const line of counts(collections)) terminal.out(`${line}\n`);
-  const hasKeys = copy.alongside.has(keyFile);
-  const keys = hasKeys ? `; ${keyFile} signs tokens: keep the copy as secret as the data` : '';
-  terminal.out(`Copied to ${target}${keys}\n`);
+  const advice = `; ${keyFile} signs tokens: keep the copy as secret as the data`;
+  terminal.out(`Copied to ${target}${copy.keys === undefined ? '' : advice}\n`);
 }
 
 type Counts = Inspection['collections'];

@@ -17,8 +17,8 @@ export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> 
    */
   readonly credentials: {
     readonly collections: readonly string[];
-    /** Files beside the records, such as keys. */
-    readonly files: readonly string[];
+    /** The file of the keys, beside the records. */
+    readonly keyFile: string;
   };
   /** Takes a few words for each step that may take long. */
   readonly onProgress: (step: string) => void;
@@ -40,10 +40,10 @@ export interface Inspection {
   readonly damage: readonly StoreDamageError[];
 }
 
-/** A copy: the records, and the files beside them by name. */
+/** A copy: the records, and the content of the key file. */
 export interface Copy {
   readonly image: Image;
-  readonly alongside: ReadonlyMap<string, Buffer>;
+  readonly keys: Buffer | undefined;
 }
 
 /**
@@ -60,11 +60,11 @@ export async function checkStore(
   files: Files,
   makeTables: () => Map<string, AnyTable>,
 ): Promise<Inspection & { readonly notices: readonly string[] }> {
+  const notices: string[] = [];
   try {
     const read = await readStore(files, makeTables);
     const { tables, damage, closed, sequence, torn } = read;
-    if (damage.length > 0) return { damage, notices: [], collections: [] };
-    const notices: string[] = [];
+    if (damage.length > 0) return { damage, notices, collections: [] };
     if (!closed) {
       notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
     }
@@ -75,7 +75,7 @@ export async function checkStore(
     return { damage, notices, collections: countsOf(tables) };
   } catch (error) {
     if (!(error instanceof StoreDamageError)) throw error;
-    return { damage: [error], notices: [], collections: [] };
+    return { damage: [error], notices, collections: [] };
   }
 }
 
@@ -129,17 +129,13 @@ async function copyOf(
   { tables, epoch, sequence }: ReadStore & { readonly epoch: string },
   { credentials, endsCredentials }: OfflineOptions & { readonly endsCredentials: boolean },
 ): Promise<Copy> {
-  const alongside = new Map<string, Buffer>();
-  for (const name of endsCredentials ? [] : credentials.files) {
-    const bytes = await readWhole(source, name);
-    if (bytes !== undefined) alongside.set(name, bytes);
-  }
+  const keys = endsCredentials ? undefined : await readWhole(source, credentials.keyFile);
   for (const name of endsCredentials ? credentials.collections : []) {
     const table = tables.get(name);
     table?.clear();
     table?.advance(sequence, 0);
   }
-  return { image: imageOf(tables.values(), epoch, sequence), alongside };
+  return { image: imageOf(tables.values(), epoch, sequence), keys };
 }
 
 /**
@@ -147,8 +143,12 @@ async function copyOf(
  * the directory until the copy is complete.
  * @throws CairnError `write_refused` where the directory is not empty; LockedError
  */
-export async function writeCopy(files: Files, copy: Copy, options: OfflineOptions): Promise<void> {
-  const { random, onProgress } = options;
+export async function writeCopy(
+  files: Files,
+  { image, keys }: Copy,
+  options: OfflineOptions,
+): Promise<void> {
+  const { random, onProgress, credentials } = options;
   const lockOptions = { ...options, files, onNotice: onProgress };
   const lock = await DirectoryLock.acquire(lockOptions, () => undefined);
   try {
@@ -162,10 +162,10 @@ export async function writeCopy(files: Files, copy: Copy, options: OfflineOption
     const target: Target = { files, mark, guard: (work) => work() };
     // A start refuses snapshots without a journal, so nothing else is written before them or
     // after the journal.
-    await writeSnapshots(target, copy.image);
-    for (const [name, bytes] of copy.alongside) await replaceFile(files, name, bytes);
+    await writeSnapshots(target, image);
+    if (keys !== undefined) await replaceFile(files, credentials.keyFile, keys);
     const last = { number: 1, closed: true, isCurrent: true };
-    const written = await writeStore(target, copy.image, last);
+    const written = await writeStore(target, image, last);
     await written.journal.close();
     onProgress(`checking ${files.directory}`);
     await recover(files, new Map());

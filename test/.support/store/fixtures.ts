@@ -145,7 +145,7 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
   return {
     store,
     check: () => checkStore(files, store.freshTables),
-    repairTo: (target, credentials = { collections: [], files: [] }) =>
+    repairTo: (target, credentials = { collections: [], keyFile: 'keys.json' }) =>
       repairStore(files, target, store.freshTables, { ...options, credentials }),
     people: store.collection(people),
     notes: store.collection(notes),
