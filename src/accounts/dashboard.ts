@@ -1,6 +1,7 @@
 import type { SessionHolder } from '../auth/access.ts';
 import { representationWriter } from '../schema/record.ts';
-import { found, type CollectionResource } from '../collections/resource.ts';
+import type { Declared } from '../collections/registry.ts';
+import { found } from '../collections/resource.ts';
 import type { AccountRecords } from './records.ts';
 import type { Sessions } from './sessions.ts';
 import { userFields } from './user-fields.ts';
@@ -14,7 +15,7 @@ const recentMax = 5;
 export function dashboardWriter(
   records: AccountRecords,
   sessions: Sessions,
-  items: CollectionResource | undefined,
+  items: Declared | undefined,
 ): (holder: SessionHolder) => string {
   const writeUser = representationWriter(userFields);
   const recentItems = items === undefined ? () => '' : recentWriter(items);
@@ -32,8 +33,8 @@ export function dashboardWriter(
 /**
  * Returns a function that writes the newest items as a JSON member, once per revision.
  */
-function recentWriter({ declaration, records }: CollectionResource): () => string {
-  const write = representationWriter(declaration.fields);
+function recentWriter({ fields, records }: Declared): () => string {
+  const write = representationWriter(fields);
   let [revision, json] = [NaN, ''];
   return () => {
     if (revision !== records.revision) {

@@ -4,8 +4,8 @@ import type { AccountRecords } from '../accounts/records.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { CairnError, invariant } from '../base/errors.ts';
-import { items } from '../collections/items.ts';
-import { found, type CollectionResource } from '../collections/resource.ts';
+import type { Registry } from '../collections/registry.ts';
+import { found } from '../collections/resource.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, onlyParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
@@ -19,17 +19,17 @@ export interface AccountServices {
   readonly store: Store;
   readonly records: AccountRecords;
   readonly sessions: Sessions;
-  readonly collections: readonly CollectionResource[];
+  readonly registry: Registry;
 }
 
 export function accountEndpoints({
   store,
   records,
   sessions,
-  collections,
+  registry,
 }: AccountServices): Endpoint[] {
-  const itemsResource = collections.find(({ declaration }) => declaration === items);
-  const writeDashboard = dashboardWriter(records, sessions, itemsResource);
+  const items = registry.all.find(({ isBuiltIn }) => isBuiltIn);
+  const writeDashboard = dashboardWriter(records, sessions, items);
   const writeUser = representationWriter(userFields);
   return bind(accountRoutes, {
     me({ request, principal }) {

@@ -1,7 +1,7 @@
 import type { Access, Principal } from '../auth/access.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
-import type { Shape } from '../schema/field.ts';
+import type { Declared } from '../collections/registry.ts';
 import type { Body } from './body.ts';
 import type { Embeddable } from './embedding.ts';
 
@@ -37,23 +37,18 @@ export interface Route<B = unknown> {
 export type Operation = keyof CollectionAccess | 'createMany';
 
 /**
- * A collection, including that of users, as its routes see it. `N` is a validated body
- * that creates records, `C` one that changes a record.
+ * A collection, that of users too, with the bodies of its routes. `N` is a validated body that
+ * creates records, `C` one that changes a record.
  */
-export interface RoutedCollection<N = unknown, C = unknown> {
-  readonly name: string;
-  readonly singular: string;
-  readonly fields: Shape;
-  /**
-   * Whether callers can list their own records: records have owners, and lists need
-   * credentials.
-   */
-  readonly hasOwners?: boolean;
-  /** Part of each entity tag, where the declaration decides what a record looks like. */
-  readonly shapeTag?: string | undefined;
-  /** What `embed` can add to the records; nothing if absent. */
-  readonly embeddables?: readonly Embeddable[];
+export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
+  Declared,
+  'name' | 'singular' | 'fields' | 'hasOwners' | 'shapeTag' | 'isBuiltIn'
+> {
   readonly access: { readonly [operation in keyof CollectionAccess]: Access };
+  /** What `embed` can add to the records. */
+  readonly embeddables: readonly Embeddable[];
+  /** Whether a write can be refused because of another record. */
+  readonly hasConflicts: boolean;
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
 }
 

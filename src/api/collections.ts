@@ -12,7 +12,7 @@ import { representationWriter } from '../schema/record.ts';
 import type { CheckActor, Writes } from '../collections/writes.ts';
 import type { Collection, StoredRecord, Transaction } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
-import { embeddedBy, subjectOf, type RecordsOf } from './embedding.ts';
+import { embeddedBy } from './embedding.ts';
 import {
   entityTag,
   idempotencyKeyOf,
@@ -50,7 +50,6 @@ export interface CollectionOptions extends RouteOptions {
   readonly writes: Writes;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
-  readonly recordsOf: RecordsOf;
 }
 
 /** Returns the endpoints of one collection. */
@@ -59,9 +58,8 @@ export function collectionEndpoints<N extends object, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  const { name, fields, access, embeddables = [] } = collection;
+  const { name, fields, access, embeddables } = collection;
   const { writes } = options;
-  const subject = subjectOf(collection);
   const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
 
@@ -92,8 +90,8 @@ export function collectionEndpoints<N extends object, C>(
 
   /** Reads some fields of a record, or embeds others in it. */
   function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
-    const asked = parseRecordQuery(subject, parseQuery(query));
-    const embedded = embeddedBy(asked.embed, embeddables, principal, options.recordsOf);
+    const asked = parseRecordQuery(collection, parseQuery(query));
+    const embedded = embeddedBy(asked.embed, embeddables, principal);
     const { selection, revisionWith, writer } = embedded;
     const part = (asked.fields?.join('-') ?? '') + selection;
     const tag = tagOf(revisionWith(record.revision), part);
@@ -183,13 +181,13 @@ function listHandler<N, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Handler {
-  const { embeddables = [] } = collection;
+  const { fields, embeddables } = collection;
   const { records } = resource;
   const tagOf = tagsOf(collection, options);
-  const source = { ...subjectOf(collection), records, pool: options.listPool };
+  const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
-    const asked = parseListQuery(source, parseQuery(query), principal.userId);
-    const embedded = embeddedBy(asked.embed, embeddables, principal, options.recordsOf);
+    const asked = parseListQuery(collection, parseQuery(query), principal.userId);
+    const embedded = embeddedBy(asked.embed, embeddables, principal);
     const { selection, revisionWith, writer } = embedded;
     const withTotal = prefersCount(request);
     // The revision and the list's view are taken in the same loop turn, so the tag fits
@@ -210,7 +208,7 @@ function listHandler<N, C>(
       const hasTag = embed === undefined || asked.limit !== undefined;
       return shown(200, hasTag ? tag : undefined, body, [...linkTo(request, list), ...count]);
     };
-    const embed = writer?.(representationWriter(source.shape, asked.fields));
+    const embed = writer?.(representationWriter(fields, asked.fields));
     const list = readList(source, { query: asked, withTotal, caller: request, embed });
     return list instanceof Promise ? list.then(reply) : reply(list);
   };

@@ -2,11 +2,8 @@ import { crc32 } from 'node:zlib';
 import { hasAccess, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { shapeTagOf, type CollectionDeclaration } from '../collections/declaration.ts';
-import { idsIn, referencesOf } from '../collections/registry.ts';
-import type { ListSubject } from '../lists/query.ts';
+import { idsIn, type Declared } from '../collections/registry.ts';
 import type { PieceWriter } from '../lists/list.ts';
-import type { Shape } from '../schema/field.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 
@@ -28,52 +25,30 @@ export interface Embeddable {
   /** The member that it adds. */
   readonly member: string;
   /** The collection of the embedded records. */
-  readonly of: CollectionDeclaration;
+  readonly of: Declared;
   /** The field that refers: of the record, or, if it is `referring`, of the embedded ones. */
   readonly field: string;
   readonly kind: 'one' | 'list' | 'referring';
 }
 
-/** Returns what can be embedded in the records of a collection. `all` are served with it. */
-export function embeddablesOf(
-  { name, fields }: CollectionDeclaration,
-  all: readonly CollectionDeclaration[],
-): Embeddable[] {
+/** Returns what can be embedded in the records of a collection. */
+export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embeddable[] {
   const taken = new Set(Object.keys(fields));
-  const own = referencesOf(fields).flatMap(([field, { to }]): Embeddable[] => {
-    const of = all.find((each) => each.name === to);
-    const kind = fields[field]?.kind === 'list' ? 'list' : 'one';
-    const short = field.replace(/Ids?$/, '');
-    const member = kind === 'list' && short === of?.singular ? of.name : short;
-    if (of === undefined || taken.has(member)) return [];
+  const own = outgoing.flatMap(({ name, to: of }): Embeddable[] => {
+    const kind = fields[name]?.kind === 'list' ? 'list' : 'one';
+    const short = name.replace(/Ids?$/, '');
+    const member = kind === 'list' && short === of.singular ? of.name : short;
+    if (taken.has(member)) return [];
     taken.add(member);
-    return [{ name: field, member, of, field, kind }];
+    return [{ name, member, of, field: name, kind }];
   });
-  const others = all.flatMap((of): Embeddable[] => {
-    const referring = referencesOf(of.fields).filter(([, { to }]) => to === name);
-    const isPlain = referring.length === 1 && !taken.has(of.name);
-    return referring.map(([field]) => {
-      const member = isPlain ? of.name : `${of.name}:${field}`;
-      return { name: member, member, of, field, kind: 'referring' };
-    });
+  const others = incoming.map(({ from: of, name: field }): Embeddable => {
+    const isOnly = incoming.filter(({ from }) => from === of).length === 1;
+    const member = isOnly && !taken.has(of.name) ? of.name : `${of.name}:${field}`;
+    return { name: member, member, of, field, kind: 'referring' };
   });
   return [...own, ...others];
 }
-
-/** The members of a `RoutedCollection` on which its lists depend. */
-interface ListedCollection {
-  readonly fields: Shape;
-  readonly hasOwners?: boolean;
-  readonly embeddables?: readonly Embeddable[];
-}
-
-/** Returns the subject of the parameters of lists and single records. */
-export function subjectOf({ fields, hasOwners, embeddables }: ListedCollection): ListSubject {
-  return { shape: fields, hasOwners, embeddable: embeddables?.map(({ name }) => name) };
-}
-
-/** Returns the records of a declared collection. */
-export type RecordsOf = (collection: string) => Collection<StoredRecord>;
 
 /** What a request embeds. */
 export interface Embedded {
@@ -86,24 +61,23 @@ export interface Embedded {
 }
 
 /**
- * Returns what `names` embed. `recordsOf` returns the records of a collection.
+ * Returns what `names` embed.
  * @throws CairnError `insufficient_scope` where the caller may not read or list them
  */
 export function embeddedBy(
   names: readonly string[],
   embeddables: readonly Embeddable[],
   principal: Principal,
-  recordsOf: RecordsOf,
 ): Embedded {
   if (names.length === 0) return { selection: '', revisionWith: (own) => own };
   const chosen = embeddables.filter(({ name }) => names.includes(name));
   for (const each of chosen) checkAccess(each, principal);
-  const shapes = chosen.map(({ name, of }) => [name, of.name, shapeTagOf(of.fields)]);
+  const shapes = chosen.map(({ name, of }) => [name, of.name, of.shapeTag]);
   return {
     selection: `~${crc32(JSON.stringify(shapes)).toString(36)}`,
     // A commit gives each collection that it changes a higher revision than all had before.
-    revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => recordsOf(of.name).revision)),
-    writer: (write) => embeddingWriter(write, chosen, recordsOf),
+    revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => of.records.revision)),
+    writer: (write) => embeddingWriter(write, chosen),
   };
 }
 
@@ -116,21 +90,14 @@ function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void
 }
 
 /** Records are embedded as they are when they are written. */
-function embeddingWriter(
-  write: Write,
-  chosen: readonly Embeddable[],
-  recordsOf: RecordsOf,
-): PieceWriter {
-  const parts = chosen.map((each) => {
-    const { name, fields } = each.of;
-    return { ...each, records: recordsOf(name), writeOne: representationWriter(fields) };
-  });
+function embeddingWriter(write: Write, chosen: readonly Embeddable[]): PieceWriter {
+  const parts = chosen.map((each) => ({ ...each, writeOne: representationWriter(each.of.fields) }));
   return function* writeWithEmbedded(record) {
     const own = write(record);
     yield own.slice(0, -1);
     let separator = own === '{}' ? '' : ',';
-    for (const { member, field, kind, records, writeOne } of parts) {
-      const found = recordsIn(record, field, kind, records);
+    for (const { member, field, kind, of, writeOne } of parts) {
+      const found = recordsIn(record, field, kind, of.records);
       if (found === undefined) continue;
       yield `${separator}"${member}":${kind === 'one' ? '' : '['}`;
       for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);

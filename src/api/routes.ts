@@ -1,5 +1,4 @@
-import { shapeTagOf, type CollectionDeclaration } from '../collections/declaration.ts';
-import { items } from '../collections/items.ts';
+import type { Declared } from '../collections/registry.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
@@ -83,6 +82,10 @@ export function usersCollection({
     name: 'users',
     singular: 'user',
     fields: userFields,
+    hasOwners: false,
+    shapeTag: '',
+    embeddables: [],
+    hasConflicts: true,
     bodies: bodiesFor(newUserRules(passwordLengthMin), userChangeRules(passwordLengthMin)),
     // prettier-ignore
     access: {
@@ -92,18 +95,15 @@ export function usersCollection({
   };
 }
 
-/** Returns a declared collection. `all` are those that are served with it. */
-export function declaredCollection(
-  declaration: CollectionDeclaration,
-  all: readonly CollectionDeclaration[],
-): RoutedCollection<NewEntry, EntryDraft> {
-  const rules = { shape: declaration.fields };
+/** Returns a declared collection with the bodies of its routes. */
+export function declaredCollection(declared: Declared): RoutedCollection<NewEntry, EntryDraft> {
+  const { fields, unique, incoming } = declared;
+  const rules = { shape: fields };
   return {
-    ...declaration,
+    ...declared,
+    embeddables: embeddablesOf(declared),
+    hasConflicts: unique.length + incoming.length > 0,
     bodies: bodiesFor(rules, rules),
-    hasOwners: declaration.access.list !== 'public',
-    shapeTag: declaration === items ? undefined : shapeTagOf(declaration.fields),
-    embeddables: embeddablesOf(declaration, all),
   };
 }
 
@@ -169,17 +169,16 @@ export function capitalized(name: string): string {
   return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns the whole route table. */
+/** Returns the whole route table of a server with these collections. */
 export function routeTable(
-  declarations: readonly CollectionDeclaration[] = [items],
+  declared: readonly Declared[],
   options: RouteOptions = {},
 ): readonly Route[] {
   const tables: readonly object[] = [
     collectionRoutes(usersCollection(options), options),
-    ...declarations.flatMap((declaration) => {
-      const collection = declaredCollection(declaration, declarations);
-      return [collectionRoutes(collection, options), batchRoutes(collection)];
-    }),
+    ...declared
+      .map(declaredCollection)
+      .flatMap((collection) => [collectionRoutes(collection, options), batchRoutes(collection)]),
     signInRoutes,
     accountRoutes,
     healthRoutes,

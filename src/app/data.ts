@@ -23,6 +23,7 @@ import type { SharedPlace } from './shared-place.ts';
 export interface Data {
   readonly keys: Keys;
   readonly store: Writer;
+  readonly registry: Registry;
   readonly writes: Writes;
   readonly records: AccountRecords;
   readonly users: Users;
@@ -79,6 +80,7 @@ export function openData(
   return {
     keys,
     store,
+    registry,
     writes,
     records,
     users: new Users(parts, sessions),

@@ -6,7 +6,6 @@ import { declaredCollection, usersCollection } from '../api/routes.ts';
 import { accountEndpoints, type AccountServices } from '../api/account.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
-import { invariant } from '../base/errors.ts';
 import { version } from '../base/version.ts';
 import { ListPool } from '../lists/list-pool.ts';
 import type { Store } from '../store/store.ts';
@@ -27,17 +26,11 @@ export function endpointsOf(
     writes,
     epoch: () => store.epoch,
     listPool: new ListPool(complete.clock),
-    recordsOf(name: string) {
-      const found = collections.find(({ declaration }) => declaration.name === name);
-      invariant(found !== undefined, `the collection ${name} is declared`);
-      return found.records;
-    },
   };
-  const declarations = collections.map(({ declaration }) => declaration);
   const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),
     ...collections.flatMap((resource) => {
-      const collection = declaredCollection(resource.declaration, declarations);
+      const collection = declaredCollection(resource.collection);
       return [
         ...collectionEndpoints(collection, resource, options),
         ...batchEndpoints(collection, resource, options),

@@ -1,5 +1,6 @@
 import { routeTable } from '../api/routes.ts';
-import { servedCollections } from '../collections/served.ts';
+import { openData } from '../app/data.ts';
+import { defaultOptions } from '../app/options.ts';
 import { loadFeatures } from '../app/parts.ts';
 import { options } from '../config/options.ts';
 import { declarationsOf, type Command } from './command.ts';
@@ -16,7 +17,8 @@ export const openApiCommand: Command = {
   ],
   async run({ terminal, read }) {
     const declarations = await declarationsOf(read(options.collections));
-    const table = routeTable(servedCollections(declarations), {
+    const { registry } = openData({ ...defaultOptions, ...declarations });
+    const table = routeTable(registry.all, {
       registration: read(options.registration),
       requireIfMatch: read(options.requireIfMatch),
       passwordLengthMin: read(options.passwordLengthMin),

@@ -39,6 +39,8 @@ export interface CollectionDeclaration {
   readonly access: CollectionAccess;
   /** Whether the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
+  /** True for `items`: its fields never change, and the dashboard shows its records. */
+  readonly isBuiltIn?: true;
 }
 
 /** What a program gives to `defineCollection`, and a file of declarations contains. */
@@ -111,7 +113,7 @@ export function timesOf(
   return { createdAt: createdAt ?? updatedAt, updatedAt };
 }
 
-/** Identifies the shape of records: another one never answers 304. */
+/** Identifies the shape of records. */
 export function shapeTagOf(fields: Shape): string {
   const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [
     name,

@@ -1,11 +1,14 @@
-import { declare } from './declaration.ts';
+import { declare, type CollectionDeclaration } from './declaration.ts';
 
 /** Things with a price. The installation chooses its unit. */
-export const items = declare({
-  name: 'items',
-  singular: 'item',
-  fields: {
-    name: { kind: 'text', min: 1, max: 200, example: 'Lamp' },
-    price: { kind: 'number', min: 0, max: 1e12, example: 24.5 },
-  },
-});
+export const items: CollectionDeclaration = {
+  ...declare({
+    name: 'items',
+    singular: 'item',
+    fields: {
+      name: { kind: 'text', min: 1, max: 200, example: 'Lamp' },
+      price: { kind: 'number', min: 0, max: 1e12, example: 24.5 },
+    },
+  }),
+  isBuiltIn: true,
+};

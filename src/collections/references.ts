@@ -24,7 +24,7 @@ export function checkReferences(
   for (const { name, field, to } of outgoing) {
     const value = fieldValue(input, name);
     if (value === undefined || isSameValue(value, fieldValue(before, name))) continue;
-    const isReadable = hasAccess(to.declaration.access.read, principal);
+    const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
       if (isReadable && tx.of(to.records).get(Number(id)) !== undefined) continue;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
@@ -87,7 +87,7 @@ class Removal {
     const refusing = remaining.filter(({ reference }) => reference.field.onDelete !== 'clear');
     const [first] = refusing;
     if (first !== undefined) {
-      const { name } = first.reference.from.declaration;
+      const { name } = first.reference.from;
       const count = refusing.filter(
         ({ reference }) => reference.from === first.reference.from,
       ).length;
@@ -100,13 +100,12 @@ class Removal {
     const cleared = new Map<string, Entry>();
     for (const { reference, referrer, id } of remaining) {
       const { from, name } = reference;
-      const { declaration, records } = from;
       const key = keyOf(from, referrer);
       const before = cleared.get(key) ?? referrer;
-      const after = without(before, declaration.fields, name, id);
+      const after = without(before, from.fields, name, id);
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
-      const times = timesOf(declaration, now, after['createdAt']);
-      cleared.set(key, tx.of(records).replace(before.id, { ...after, ...times }));
+      const times = timesOf(from, now, after['createdAt']);
+      cleared.set(key, tx.of(from.records).replace(before.id, { ...after, ...times }));
     }
     for (const [{ records }, { id }] of this.removed.toReversed()) tx.of(records).remove(id);
   }
@@ -119,4 +118,4 @@ class Removal {
   }
 }
 
-const keyOf = ({ declaration }: Declared, { id }: Entry): string => `${declaration.name}/${id}`;
+const keyOf = ({ name }: Declared, { id }: Entry): string => `${name}/${id}`;

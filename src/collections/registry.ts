@@ -11,7 +11,7 @@ import {
 import { fieldValue, scalarValue } from '../schema/record.ts';
 import { storedRecordParser } from '../schema/validate.ts';
 import type { Collection, Store, StoredRecord, TableDefinition } from '../store/store.ts';
-import type { CollectionDeclaration } from './declaration.ts';
+import { shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -22,14 +22,28 @@ export interface Entry extends StoredRecord {
   readonly [field: string]: Value;
 }
 
-/** A declared collection as it is served. */
-export interface Declared {
-  readonly declaration: CollectionDeclaration;
+/**
+ * A declared collection as it is served: what its operations, its routes, lists, the change feed
+ * and the OpenAPI document go by.
+ */
+export interface Declared extends CollectionDeclaration {
   readonly records: Collection<Entry>;
+  /** The fields whose values are unique, with the keys of their indexes. */
+  readonly unique: readonly (readonly [field: string, keyOf: KeyOf])[];
   /** The references of its fields, and those to its records. */
   readonly outgoing: readonly Reference[];
   readonly incoming: readonly Reference[];
+  /**
+   * Whether callers can list their own records: records have owners, and lists need
+   * credentials.
+   */
+  readonly hasOwners: boolean;
+  /** Part of each entity tag, where the declaration decides what a record looks like. */
+  readonly shapeTag: string;
 }
+
+/** Returns the key of a record in a unique index; `undefined` where it takes no part. */
+export type KeyOf = (record: object) => string | undefined;
 
 /** A field whose values are ids of records, in its own collection or in another one. */
 export interface Reference {
@@ -47,14 +61,23 @@ export class Registry {
   /** Registers their tables with a store that has not started. */
   constructor(store: Store, declarations: readonly CollectionDeclaration[]) {
     const all = declarations.map((declaration) => {
-      const records = store.collection(tableOf(declaration));
+      const { fields, access, isBuiltIn } = declaration;
+      const unique = uniqueFields(fields);
       const outgoing: Reference[] = [];
       const incoming: Reference[] = [];
-      return { declaration, records, outgoing, incoming };
+      return {
+        ...declaration,
+        records: store.collection(tableOf(declaration, unique)),
+        unique,
+        outgoing,
+        incoming,
+        hasOwners: access.list !== 'public',
+        shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
+      };
     });
-    const byName = new Map(all.map((each) => [each.declaration.name, each]));
+    const byName = new Map(all.map((each) => [each.name, each]));
     for (const from of all) {
-      for (const [name, field] of referencesOf(from.declaration.fields)) {
+      for (const [name, field] of referencesOf(from.fields)) {
         const to = byName.get(field.to);
         invariant(to !== undefined, `${field.to} is declared, to which ${name} refers`);
         const reference = { from, name, field, to };
@@ -72,31 +95,28 @@ export class Registry {
 }
 
 /** Returns the table of a declared collection. */
-function tableOf({ name, fields }: CollectionDeclaration): TableDefinition<Entry> {
+function tableOf(
+  { name, fields }: CollectionDeclaration,
+  unique: Declared['unique'],
+): TableDefinition<Entry> {
   const stored: Shape & { readonly ownerId: NumberField } = {
     ...fields,
     ownerId: { kind: 'integer', readOnly: true },
   };
+  const references = referencesOf(fields);
   return {
     name,
     parse: storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId)),
-    unique: Object.fromEntries(uniqueFields(fields)),
-    groups: referenceIndexes(fields),
-    references: Object.fromEntries(referencesOf(fields).map(([field, { to }]) => [field, to])),
+    unique: Object.fromEntries(unique),
+    groups: Object.fromEntries(
+      references.map(([field]) => [field, (entry) => idsIn(entry, field)]),
+    ),
+    references: Object.fromEntries(references.map(([field, { to }]) => [field, to])),
     without: (entry, field, key) => without(entry, fields, field, key),
   };
 }
 
-/**
- * The group indexes of a collection for its references: the records that refer to a record
- * are found by its id.
- */
-export function referenceIndexes(fields: Shape) {
-  const names = referencesOf(fields).map(([name]) => name);
-  return Object.fromEntries(names.map((name) => [name, (record: Entry) => idsIn(record, name)]));
-}
-
-export function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
+function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
   return Object.entries(fields).flatMap(([name, field]) => {
     const reference = referenceIn(field);
     return reference === undefined ? [] : [[name, reference]];
@@ -128,10 +148,7 @@ export function idsIn(record: object, name: string): number | number[] | undefin
   return typeof value === 'number' ? value : undefined;
 }
 
-export type KeyOf = (record: object) => string | undefined;
-
-/** Returns the fields whose values are unique, with the keys of their indexes. */
-export function uniqueFields(fields: Shape): (readonly [field: string, keyOf: KeyOf])[] {
+function uniqueFields(fields: Shape): Declared['unique'] {
   return Object.entries(fields).flatMap(([field, one]) =>
     'unique' in one && one.unique ? [[field, uniqueKey(field, one)]] : [],
   );

@@ -12,9 +12,9 @@ import { atElement, type Draft } from '../schema/validate.ts';
 import type { Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import { timesOf, type CollectionDeclaration } from './declaration.ts';
+import { timesOf } from './declaration.ts';
 import { checkReferences, removeReferred } from './references.ts';
-import { uniqueFields, type Declared, type Entry, type KeyOf } from './registry.ts';
+import type { Declared, Entry } from './registry.ts';
 
 /**
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
@@ -64,17 +64,13 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
 
 /** The operations on the records of a declared collection. */
 export class CollectionResource {
-  readonly declaration: CollectionDeclaration;
+  readonly collection: Declared;
   readonly records: Collection<Entry>;
-  readonly #declared: Declared;
-  readonly #unique: readonly (readonly [field: string, keyOf: KeyOf])[];
   readonly #clock: Clock;
 
-  constructor(declared: Declared, clock: Clock) {
-    this.declaration = declared.declaration;
-    this.records = declared.records;
-    this.#declared = declared;
-    this.#unique = uniqueFields(declared.declaration.fields);
+  constructor(collection: Declared, clock: Clock) {
+    this.collection = collection;
+    this.records = collection.records;
     this.#clock = clock;
   }
 
@@ -82,7 +78,7 @@ export class CollectionResource {
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
     this.#check(tx, principal, input);
     const ownerId = principal.userId ?? 0;
-    const times = timesOf(this.declaration, this.#clock.now());
+    const times = timesOf(this.collection, this.#clock.now());
     return tx.of(this.records).insert({ ownerId, ...input, ...times });
   }
 
@@ -100,7 +96,7 @@ export class CollectionResource {
     { principal, id, precondition }: Target,
     draft: EntryDraft,
   ): { readonly record: Entry } {
-    const { access, fields, timestamps } = this.declaration;
+    const { access, fields, timestamps } = this.collection;
     const before = this.#changeable(tx, principal, access[draft.kind], id);
     precondition.demand();
     // A change by another caller changes `updatedAt` too: 412 is then a better answer
@@ -110,17 +106,17 @@ export class CollectionResource {
     precondition.check(before.revision);
     if (looksSame(fields, before, input)) return { record: before };
     this.#check(tx, principal, input, before);
-    const times = timesOf(this.declaration, this.#clock.now(), before['createdAt']);
+    const times = timesOf(this.collection, this.#clock.now(), before['createdAt']);
     const after = { ...this.#undeclared(before), ...input, ...times };
     return { record: tx.of(this.records).replace(id, after) };
   }
 
   /** @throws CairnError in the order that `Precondition` documents */
   remove(tx: Transaction, { principal, id, precondition }: Target): void {
-    const before = this.#changeable(tx, principal, this.declaration.access.remove, id);
+    const before = this.#changeable(tx, principal, this.collection.access.remove, id);
     precondition.demand();
     precondition.check(before.revision);
-    removeReferred(tx, this.#declared, before, this.#clock.now());
+    removeReferred(tx, this.collection, before, this.#clock.now());
   }
 
   /**
@@ -131,7 +127,7 @@ export class CollectionResource {
     const kept: { [name: string]: Value } = {};
     for (const name in before) {
       const value = before[name];
-      if (value !== undefined && !Object.hasOwn(this.declaration.fields, name)) kept[name] = value;
+      if (value !== undefined && !Object.hasOwn(this.collection.fields, name)) kept[name] = value;
     }
     return { ...kept, ownerId: before.ownerId };
   }
@@ -141,16 +137,17 @@ export class CollectionResource {
    * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
    */
   #check(tx: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    checkReferences(tx, principal, this.#declared, input, before);
-    const issues = this.#unique.flatMap(([field, keyOf]) => {
+    const { singular, unique } = this.collection;
+    checkReferences(tx, principal, this.collection, input, before);
+    const issues = unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
       const holder = key === undefined ? undefined : tx.of(this.records).find(field, key);
       if (holder === undefined || holder.id === before?.id) return [];
-      const detail = `must be unique: another ${this.declaration.singular} has this value`;
+      const detail = `must be unique: another ${singular} has this value`;
       return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
     });
     if (issues.length === 0) return;
-    const message = `Cannot write the ${this.declaration.singular}: a value is not unique`;
+    const message = `Cannot write the ${singular}: a value is not unique`;
     throw new CairnError('not_unique', message, { issues });
   }
 

@@ -4,12 +4,6 @@ import type { Collection, StoredRecord } from '../store/store.ts';
 import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
 import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';
 
-/** The records of a collection, and their changes. */
-export type Followed = Pick<
-  Collection<StoredRecord>,
-  'name' | 'size' | 'view' | 'follow' | 'members' | 'countAtMost'
->;
-
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
 const bytesPerRecord = 12;
 
@@ -36,7 +30,7 @@ export class KeptOrders {
 
   /** The records in an order, at this moment; `undefined` if that order is not kept. */
   find(
-    records: Followed,
+    records: Collection<StoredRecord>,
     sort: readonly SortTerm[],
     compare: Compare,
   ): readonly Block[] | undefined {
@@ -63,7 +57,7 @@ export class KeptOrders {
     await this.#making;
   }
 
-  async #make(key: string, records: Followed, compare: Compare): Promise<void> {
+  async #make(key: string, records: Collection<StoredRecord>, compare: Compare): Promise<void> {
     // Imported late, so that no start waits for this module.
     const { getHeapStatistics } = await import('node:v8');
     const bytesMax = getHeapStatistics().heap_size_limit * limits.keptOrdersHeapShareMax;
@@ -91,7 +85,7 @@ export class KeptOrders {
 class KeptOrder {
   readonly collection: string;
   readonly drop: () => void;
-  readonly #records: Followed;
+  readonly #records: Collection<StoredRecord>;
   readonly #compare: Compare;
   readonly #sorted: SortedBlocks;
   /** The changes since the order was begun, until it is ready. */
@@ -100,7 +94,7 @@ class KeptOrder {
   #isDropped = false;
   #movesSinceUse = 0;
 
-  constructor(records: Followed, compare: Compare, onDropped: () => void) {
+  constructor(records: Collection<StoredRecord>, compare: Compare, onDropped: () => void) {
     this.collection = records.name;
     this.#records = records;
     this.#compare = compare;

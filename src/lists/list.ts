@@ -1,11 +1,10 @@
 import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
-import type { StoredRecord } from '../store/store.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
 import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
-import type { Followed } from './kept-orders.ts';
 import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
-import { writeCursor, type ListQuery, type ListSubject } from './query.ts';
+import { writeCursor, type ListQuery } from './query.ts';
 import {
   comparator,
   firstInOrder,
@@ -23,9 +22,10 @@ import {
   type Stretch,
 } from './sorted-blocks.ts';
 
-/** The records to list. They have the fields of `shape`. */
-export interface ListSource extends ListSubject {
-  readonly records: Followed;
+/** What a list is made of. */
+export interface ListSource {
+  readonly fields: Shape;
+  readonly records: Collection<StoredRecord>;
   readonly pool: ListPool;
 }
 
@@ -105,8 +105,8 @@ export function readRecord(
   return bodyOf(jsonPieces([[record]], request.embed, '', ''), pool, request);
 }
 
-const writerOf = ({ shape }: ListSource, { query, embed }: ListRequest) =>
-  embed ?? representationWriter(shape, query.fields);
+const writerOf = ({ fields }: ListSource, { query, embed }: ListRequest) =>
+  embed ?? representationWriter(fields, query.fields);
 
 /** Makes a page in steps. */
 function* page(
@@ -138,7 +138,7 @@ function* page(
  * without such a filter, and where its index has many.
  */
 function referringRecords(
-  records: Followed,
+  records: Collection<StoredRecord>,
   shape: Shape,
   filters: readonly Filter[],
 ): readonly Block[] | undefined {
@@ -195,7 +195,10 @@ class Selection {
   /** Whether a record is behind the place of the cursor, in that order. */
   readonly #isPast: Test | undefined;
 
-  constructor({ shape, records, pool }: ListSource, { sort, filters, after, until }: ListQuery) {
+  constructor(
+    { fields: shape, records, pool }: ListSource,
+    { sort, filters, after, until }: ListQuery,
+  ) {
     const isDescending = sort[0]?.descending === true;
     const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
     const order = isDescending ? sort.map(reverse) : sort;

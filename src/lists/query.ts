@@ -12,11 +12,11 @@ import { normalised } from './search.ts';
 
 /** The records that can be listed. */
 export interface ListSubject {
-  readonly shape: Shape;
+  readonly fields: Shape;
   /** Whether records have owners, and callers are authenticated. */
-  readonly hasOwners?: boolean | undefined;
-  /** The names that `embed` takes; none if absent. */
-  readonly embeddable?: readonly string[] | undefined;
+  readonly hasOwners?: boolean;
+  /** What `embed` takes; nothing if absent. */
+  readonly embeddables?: readonly { readonly name: string }[];
 }
 
 /** What a query asks to be shown of records. */
@@ -54,7 +54,8 @@ export interface ListQuery extends RecordQuery {
  *   `authentication_required`
  */
 export function parseListQuery(subject: ListSubject, query: Query, userId?: number): ListQuery {
-  const { shape } = subject;
+  const { fields: shape, embeddables = [] } = subject;
+  const embeddableNames = embeddables.map(({ name }) => name);
   const offered: readonly string[] = listParameters(subject);
   const own = new Map<string, string>();
   const filters = new Map<string, Filter>();
@@ -84,7 +85,7 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     ...ordering,
     limit: readLimit(own.get('limit')),
     fields: readNames('fields', readableNames(shape), own.get('fields')),
-    embed: readNames('embed', subject.embeddable ?? [], own.get('embed')) ?? [],
+    embed: readNames('embed', embeddableNames, own.get('embed')) ?? [],
     isPersonal: owner !== undefined,
     after: readCursor(shape, ordering, 'cursor', own.get('cursor')),
     until: until === 'end' ? until : readCursor(shape, ordering, 'until', until),
@@ -121,8 +122,8 @@ export type OwnParameter = (typeof ownParameters)[number];
 
 /** Whether lists of such records have a parameter. Those that are left out are in all lists. */
 const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => boolean } = {
-  embed: ({ embeddable = [] }) => embeddable.length > 0,
-  q: ({ shape }) => searchedNames(shape).length > 0,
+  embed: ({ embeddables = [] }) => embeddables.length > 0,
+  q: ({ fields }) => searchedNames(fields).length > 0,
   owner: ({ hasOwners }) => hasOwners === true,
 };
 

@@ -72,9 +72,9 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       }
     },
     collection(name: string): ProgramCollection {
-      const found = data.collections.find(({ declaration }) => declaration.name === name);
+      const found = data.collections.find(({ collection }) => collection.name === name);
       if (found !== undefined) return programCollection(found, data.writes);
-      const names = data.collections.map(({ declaration }) => declaration.name).join(', ');
+      const names = data.collections.map(({ collection }) => collection.name).join(', ');
       throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
     },
     [Symbol.asyncDispose]: close,

@@ -25,8 +25,7 @@ export interface ProgramCollection {
 }
 
 export function programCollection(resource: CollectionResource, writes: Writes): ProgramCollection {
-  const { declaration, records } = resource;
-  const { fields } = declaration;
+  const { fields, records } = resource.collection;
   const rules = { shape: fields };
   const write = <T>(work: (tx: Transaction) => T): Promise<T> =>
     writes.write(localAdministrator, work);

@@ -56,7 +56,7 @@ export function observerOf(
   onError: (error: unknown) => void,
 ): Observe {
   const shapes = new Map<string, Shape>([['users', userFields]]);
-  for (const { declaration } of registry.all) shapes.set(declaration.name, declaration.fields);
+  for (const { name, fields } of registry.all) shapes.set(name, fields);
   return (tx, principal) => {
     const read = readerOf(tx, registry);
     tx.onChange((written) => {
@@ -98,14 +98,14 @@ function readerOf(tx: Transaction, registry: Registry): Read {
   };
   return {
     get(name, id) {
-      const { records, declaration } = of(name);
+      const { records, fields } = of(name);
       const record = tx.of(records).get(id);
-      return record && representationOf(declaration.fields, record);
+      return record && representationOf(fields, record);
     },
     members(name, field, id) {
-      const { records, declaration } = of(name);
+      const { records, fields } = of(name);
       return Array.from(tx.of(records).referring(field, id), (record) =>
-        representationOf(declaration.fields, record),
+        representationOf(fields, record),
       );
     },
   };

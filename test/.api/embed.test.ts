@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { embeddablesOf, embeddedBy, type RecordsOf } from '../../src/api/embedding.ts';
+import { embeddablesOf, embeddedBy } from '../../src/api/embedding.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import { limits } from '../../src/base/limits.ts';
-import { referenceIndexes, type Entry } from '../../src/collections/registry.ts';
+import { Registry, type Entry } from '../../src/collections/registry.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
@@ -202,11 +202,9 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
 /** A store of posts and comments, whose lists are read while it is changed. */
 async function blog(random: Generator) {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size, 1) });
-  const made = new Map(collections.map(({ name, fields }) => [
-    name, store.collection<Entry>({ name, parse: () => 'is none', groups: referenceIndexes(fields) }),
-  ]));
-  const recordsOf: RecordsOf = (name) => made.get(name) ?? assert.fail();
-  const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => made.get(name) ?? assert.fail());
+  const registry = new Registry(store, collections);
+  const declaredPosts = registry.get('posts') ?? assert.fail();
+  const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => registry.get(name)?.records);
   assert.ok(writers && texts && answers);
   await store.start();
   const body = 'x'.repeat(700);
@@ -240,12 +238,12 @@ async function blog(random: Generator) {
       comments: found.filter(({ postId }) => postId === post.id),
     }));
   };
-  const embeddables = embeddablesOf(posts, collections);
-  const { writer } = embeddedBy(['authorId', 'alsoIds', 'comments'], embeddables, localAdministrator, recordsOf);
+  const embeddables = embeddablesOf(declaredPosts);
+  const { writer } = embeddedBy(['authorId', 'alsoIds', 'comments'], embeddables, localAdministrator);
   const pool = new ListPool(restlessClock());
   const caller = { caller: 'one', signal: new AbortController().signal };
-  const read = (query: string, more = {}) => readList({ shape: posts.fields, records: texts, pool }, {
-    query: parseListQuery({ shape: posts.fields }, parseQuery(query)),
+  const read = (query: string, more = {}) => readList({ fields: posts.fields, records: texts, pool }, {
+    query: parseListQuery({ fields: posts.fields }, parseQuery(query)),
     withTotal: false, caller, embed: writer?.(representationWriter(posts.fields)), ...more,
   });
   return { store, pool, change, allPosts, embeddedIn, read };

@@ -20,7 +20,7 @@ const shape = {
   password: { kind: 'password', writeOnly: true },
 } as const satisfies Shape;
 
-const subject = { shape, hasOwners: true };
+const subject = { fields: shape, hasOwners: true };
 const parse = (query: string) => parseListQuery(subject, parseQuery(query), 7);
 
 function refusalOf(query: string): string {
@@ -141,12 +141,12 @@ describe('the parameters q and owner', () => {
   test('are parameters only for records with texts and owners', () => {
     const numbers: Shape = { id: idField, price: { kind: 'number' }, secret: { kind: 'text', writeOnly: true } };
     for (const query of ['q=a', 'owner=me']) {
-      assert.throws(() => parseListQuery({ shape: numbers }, parseQuery(query), 7), { code: 'invalid_query' });
+      assert.throws(() => parseListQuery({ fields: numbers }, parseQuery(query), 7), { code: 'invalid_query' });
     }
-    assert.ok(listParameters({ shape: numbers }).every((name) => name !== 'q' && name !== 'owner'));
+    assert.ok(listParameters({ fields: numbers }).every((name) => name !== 'q' && name !== 'owner'));
     // A field with this name can still be used as a filter.
     const named: Shape = { id: idField, q: { kind: 'text' }, owner: { kind: 'text' } };
-    const { filters } = parseListQuery({ shape: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
+    const { filters } = parseListQuery({ fields: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
     assert.deepEqual(filters.map(({ names: [name] }) => name), ['q', 'owner']);
   });
 
@@ -230,15 +230,16 @@ test('every parameter in the OpenAPI document is accepted with a value of its sc
 });
 
 test('a single record has only the parameters "fields" and "embed"', () => {
-  const embeddable = ['postId', 'comments'];
-  const ofRecord = (query: string) => parseRecordQuery({ shape, embeddable }, parseQuery(query));
+  const embeddables = [{ name: 'postId' }, { name: 'comments' }];
+  const ofRecord = (query: string) => parseRecordQuery({ fields: shape, embeddables }, parseQuery(query));
   assert.deepEqual([ofRecord('').fields, ofRecord('').embed], [undefined, []]);
   const { fields, embed } = ofRecord('fields=id,name&embed=comments,postId');
   assert.deepEqual([fields, embed], [['id', 'name'], ['comments', 'postId']]);
   for (const query of ['fields=id&fields=id', 'fields=', 'fields=password', 'limit=1', 'name=x', 'embed=posts']) {
     assert.throws(() => ofRecord(query), { code: 'invalid_query' }, query);
   }
-  assert.throws(() => parseRecordQuery({ shape }, parseQuery('embed=postId')), { message: /a record takes fields$/ });
+  const plain = { fields: shape };
+  assert.throws(() => parseRecordQuery(plain, parseQuery('embed=postId')), { message: /a record takes fields$/ });
 });
 
 test('a parameter that takes several values may be repeated instead, as some generated clients do', () => {

@@ -129,10 +129,10 @@ describe('a kept order', () => {
   test('is made after the second list in it or in its reverse, and serves all that follow', async () => {
     const { things, store } = await world('kept', 2500);
     const pool = new ListPool({ now: () => 0, elapsed: () => 0 });
-    const source = { shape, records: things, pool };
+    const source = { fields: shape, records: things, pool };
     const caller = { caller: 'one', signal: new AbortController().signal };
     const isAtOnce = async (text: string): Promise<boolean> => {
-      const query = parseListQuery({ shape }, parseQuery(text));
+      const query = parseListQuery({ fields: shape }, parseQuery(text));
       const list = readList(source, { query, withTotal: false, caller });
       await list;
       await pool.orders.settled();
@@ -315,14 +315,14 @@ describe('a long list', () => {
     for (const query of ['sort=price', 'price:lt=0', 'limit=5&sort=price', '']) {
       const leaving = new AbortController();
       const caller = { caller: 'one', signal: leaving.signal };
-      const asked = { query: parseListQuery({ shape }, parseQuery(query)), withTotal: false, caller };
-      const list = Promise.resolve(readList({ shape, records: things, pool }, asked)).then(textOf);
+      const asked = { query: parseListQuery({ fields: shape }, parseQuery(query)), withTotal: false, caller };
+      const list = Promise.resolve(readList({ fields: shape, records: things, pool }, asked)).then(textOf);
       setImmediate(() => leaving.abort());
       await assert.rejects(list, { code: 'draining' }, query);
     }
     const caller = { caller: 'one', signal: new AbortController().signal };
-    const asked = { query: parseListQuery({ shape }, parseQuery('')), withTotal: false, caller };
-    await times(limits.listsPerCallerMax, async () => readList({ shape, records: things, pool }, asked));
+    const asked = { query: parseListQuery({ fields: shape }, parseQuery('')), withTotal: false, caller };
+    await times(limits.listsPerCallerMax, async () => readList({ fields: shape, records: things, pool }, asked));
     await store.close();
   });
 });

@@ -64,11 +64,11 @@ export async function world(use: string, size: number, random = generator(use)):
     for (let count = 0; count < size; count += 1) transaction.of(things).insert(thing(random));
   });
   const pool = new ListPool(restlessClock());
-  const source = { shape, records: things, pool };
+  const source = { fields: shape, records: things, pool };
   const read: World['read'] = async (query, withTotal = false, address = '192.0.2.1') => {
     const { signal } = new AbortController();
     const caller = { caller: address, signal };
-    return readList(source, { query: parseListQuery({ shape }, parseQuery(query)), withTotal, caller });
+    return readList(source, { query: parseListQuery({ fields: shape }, parseQuery(query)), withTotal, caller });
   };
   return { store, things, read, random, pool };
 }
@@ -93,7 +93,7 @@ export async function change(world: World, count: number, spared: ReadonlySet<nu
 
 /** Returns the expected list, computed in the simplest way. */
 export function expected(records: readonly Thing[], query: string): unknown[] {
-  const { sort, limit, filters } = parseListQuery({ shape }, parseQuery(query));
+  const { sort, limit, filters } = parseListQuery({ fields: shape }, parseQuery(query));
   const keyOf = (record: Thing, name: string): string | number | undefined => {
     if (name === 'email') return record.email.toLowerCase();
     return name === 'id' || name === 'price' || name === 'size' ? record[name] : record.name;

@@ -3,7 +3,7 @@ import type { Tokens } from '../../auth/tokens.ts';
 import type { AccountRecords } from '../../accounts/records.ts';
 import type { Sessions } from '../../accounts/sessions.ts';
 import type { Clock } from '../../base/system.ts';
-import type { CollectionDeclaration } from '../../collections/declaration.ts';
+import type { Registry } from '../../collections/registry.ts';
 import { parseQuery } from '../../http/query.ts';
 import { onlyParameter } from '../../lists/filters.ts';
 import { representationWriter } from '../../schema/record.ts';
@@ -22,7 +22,7 @@ interface FeedContext {
   readonly data: {
     readonly records: AccountRecords;
     readonly sessions: Sessions;
-    readonly collections: readonly { readonly declaration: CollectionDeclaration }[];
+    readonly registry: Registry;
   };
 }
 
@@ -39,7 +39,7 @@ export const routes = {
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: FeedContext) {
   const { store, clock, data } = context;
-  const declared = data.collections.map(({ declaration: { name, fields, access } }) => ({
+  const declared = data.registry.all.map(({ name, fields, access }) => ({
     name,
     access: access.list,
     write: representationWriter(fields),

@@ -26,7 +26,7 @@ interface Described {
 /** Describes all parameters of a list. */
 export function describeList(subject: ListSubject): QueryParameter[] {
   const own = describeOwn(listParameters(subject), subject);
-  const filters = readableFields(subject.shape).flatMap(([name, field]) =>
+  const filters = readableFields(subject.fields).flatMap(([name, field]) =>
     kindOf(field).operators.map((operator) => describeFilter(name, field, operator)),
   );
   return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
@@ -90,29 +90,29 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
       'a page gives the page before it.',
     schema: { type: 'string' },
   }),
-  sort: ({ shape }) => ({
+  sort: ({ fields }) => ({
     description:
       'The fields to sort by; "-" before a name reverses the order. Texts are compared by ' +
       'UTF-16 code units, e-mail addresses in lower case. Records that are equal in all ' +
       'these fields are sorted by ascending id.',
     schema: {
-      ...arrayOf(sortableNames(shape).flatMap((name) => [name, `-${name}`])),
+      ...arrayOf(sortableNames(fields).flatMap((name) => [name, `-${name}`])),
       maxItems: limits.sortTermsMax,
     },
   }),
-  fields: ({ shape }) => ({
+  fields: ({ fields }) => ({
     description: 'The fields to show. Without it, all fields are shown.',
-    schema: arrayOf(readableNames(shape)),
+    schema: arrayOf(readableNames(fields)),
   }),
-  embed: ({ embeddable = [] }) => ({
+  embed: ({ embeddables = [] }) => ({
     description:
       'References whose records are added, and collections whose records that refer here are ' +
       `added, up to ${limits.embeddedMax} for each.`,
-    schema: arrayOf(embeddable),
+    schema: arrayOf(embeddables.map(({ name }) => name)),
   }),
-  q: ({ shape }) => ({
+  q: ({ fields }) => ({
     description:
-      `Only records that contain this text in ${searchedNames(shape).join(' or ')}. ` +
+      `Only records that contain this text in ${searchedNames(fields).join(' or ')}. ` +
       'Upper and lower case are equal.',
     schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
   }),

@@ -1,6 +1,5 @@
 import { userFields } from '../../accounts/user-fields.ts';
 import type { Route, RoutedCollection, Operation } from '../../api/call.ts';
-import { subjectOf } from '../../api/embedding.ts';
 import {
   capitalized,
   type accountRoutes,
@@ -9,8 +8,6 @@ import {
 } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { items } from '../../collections/items.ts';
-import { referenceIn, type Field } from '../../schema/field.ts';
 import { manySchema, resourceSchema } from '../../schema/json-schema.ts';
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import {
@@ -56,7 +53,7 @@ export interface DescribedRoute extends Route, Description {
 /** Returns the routes that the document has, each with its description. */
 export function describe(routes: readonly Route[]): DescribedRoute[] {
   const collections = [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))];
-  const hasItems = collections.some(({ fields }) => fields === items.fields);
+  const hasItems = collections.some(({ isBuiltIn }) => isBuiltIn);
   const services = new Map<string, Description>(
     Object.entries({ ...signInDescriptions(hasItems), ...serverDescriptions }),
   );
@@ -65,7 +62,7 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
     if (operationId === undefined) return [];
     if (of !== undefined) {
       const { collection, operation } = of;
-      const refusals = method === 'GET' ? [] : refusalsOf(collection, collections);
+      const refusals = method === 'GET' ? [] : refusalsOf(collection);
       const description = operations[operation](collection);
       return [{ ...route, operationId, tag: collection.name, refusals, ...description }];
     }
@@ -181,7 +178,7 @@ const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
 const operations: { readonly [operation in Operation]: (of: RoutedCollection) => Description } = {
   list: (of) => ({
     summary: `List ${of.name}`,
-    parameters: describeList(subjectOf(of)),
+    parameters: describeList(of),
     reply: content(200, `The ${of.name}.`, { type: 'array', items: readSchemaOf(of) }, ...listHeaders),
   }),
   create: (of) => ({
@@ -196,7 +193,7 @@ const operations: { readonly [operation in Operation]: (of: RoutedCollection) =>
   }),
   read: (of) => ({
     summary: `Read the ${of.singular} with this id`,
-    parameters: describeRecord(subjectOf(of)),
+    parameters: describeRecord(of),
     reply: content(200, `The ${of.singular}.`, readSchemaOf(of), 'ETag'),
   }),
   replace: (of) => ({
@@ -236,7 +233,7 @@ function changeReply(collection: RoutedCollection): ReplyDescription {
 
 /** Returns the schema of a record as it is read, in which others may be embedded. */
 function readSchemaOf(collection: RoutedCollection): JsonObject {
-  const { singular, fields, embeddables = [] } = collection;
+  const { singular, fields, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {
     const record = resourceSchema(capitalized(of.singular), of.fields);
@@ -247,14 +244,7 @@ function readSchemaOf(collection: RoutedCollection): JsonObject {
 }
 
 /** Returns statuses of refused writes: 409 because of another record, 429 for hashes. */
-function refusalsOf(
-  { name, fields }: RoutedCollection,
-  all: readonly RoutedCollection[],
-): readonly number[] {
+function refusalsOf({ fields, hasConflicts }: RoutedCollection): readonly number[] {
   if (fields === userFields) return [409, 429];
-  const isUnique = (field: Field): boolean => 'unique' in field && field.unique === true;
-  const isReferredTo = all.some((each) =>
-    Object.values(each.fields).some((field) => referenceIn(field)?.to === name),
-  );
-  return isReferredTo || Object.values(fields).some(isUnique) ? [409] : [];
+  return hasConflicts ? [409] : [];
 }

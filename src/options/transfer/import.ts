@@ -9,7 +9,7 @@ import {
 } from '../../base/json.ts';
 import { systemClock } from '../../base/system.ts';
 import type { CollectionDeclaration } from '../../collections/declaration.ts';
-import { idsIn, referencesOf, uniqueFields, type KeyOf } from '../../collections/registry.ts';
+import { idsIn, type KeyOf } from '../../collections/registry.ts';
 import type { CollectionResource } from '../../collections/resource.ts';
 import type { Value } from '../../schema/field.ts';
 import { hasType, ruleViolation } from '../../schema/kinds.ts';
@@ -82,16 +82,16 @@ export function checkMembers(
     count += records.length;
     bytes += arrival.bytes;
     if (highest <= idsFree + Math.max(records.length, ids.size) * idsPerRecordMax) continue;
-    const { name } = resource.declaration;
+    const { name } = resource.collection;
     mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
   }
   // Records with mistakes have no ids, so references to them would look wrong, too.
   for (const { resource, references } of mistakes.lines.length === 0 ? arrivals : []) {
     for (const [field, to, places] of references) {
-      const target = arrivals.find((each) => each.resource.declaration.name === to);
+      const target = arrivals.find((each) => each.resource.collection.name === to);
       for (const [id, pointer] of places) {
         if (target?.ids.has(id) || resourceOf(destination, to)?.records.get(id)) continue;
-        const { name } = resource.declaration;
+        const { name } = resource.collection;
         mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
       }
     }
@@ -113,15 +113,15 @@ function arrivalOf(
   values: readonly JsonValue[],
   mistakes: Mistakes,
 ): Arrival {
-  const { name, fields } = resource.declaration;
+  const { name, unique, outgoing } = resource.collection;
   const arrival: Arrival = {
     resource,
     records: [],
     bytes: 0,
     ids: new Set(),
     highest: 0,
-    keys: uniqueFields(fields).map(([field, keyOf]) => [field, keyOf, new Set()]),
-    references: referencesOf(fields).map(([field, { to }]) => [field, to, new Map()]),
+    keys: unique.map(([field, keyOf]) => [field, keyOf, new Set()]),
+    references: outgoing.map(({ name, to }) => [name, to.name, new Map()]),
   };
   for (const [index, value] of values.entries()) {
     const pointer = `${pointerTo(name)}/${index}`;
@@ -130,7 +130,7 @@ function arrivalOf(
       continue;
     }
     try {
-      register(arrival, recordOf(resource.declaration, value), pointer);
+      register(arrival, recordOf(resource.collection, value), pointer);
     } catch (error) {
       if (!(error instanceof CairnError) || error.issues === undefined) throw error;
       for (const { pointer: member, detail } of error.issues) {
@@ -149,7 +149,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   const { resource, records, ids, keys, references } = arrival;
   const { id, fields } = record;
   const known = id === undefined ? undefined : resource.records.get(id);
-  if (known !== undefined && !looksSame(resource.declaration.fields, known, fields)) {
+  if (known !== undefined && !looksSame(resource.collection.fields, known, fields)) {
     throw issue('/id', 'must be that of no other record in the store');
   }
   if (id !== undefined && ids.has(id)) {
@@ -173,7 +173,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   arrival.highest = Math.max(arrival.highest, id ?? 0);
   if (known !== undefined) return;
   records.push(record);
-  const { name } = resource.declaration;
+  const { name } = resource.collection;
   arrival.bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
 }
 
@@ -208,7 +208,7 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
 }
 
 const resourceOf = ({ collections }: Destination, name: string): CollectionResource | undefined =>
-  collections.find(({ declaration }) => declaration.name === name);
+  collections.find(({ collection }) => collection.name === name);
 
 /** Writes all new records in one commit, and returns their numbers. */
 export async function writeArrivals(
@@ -227,11 +227,11 @@ export async function writeArrivals(
     }
   };
   if (news.length > 0) await store.write(insertAll);
-  return new Map(news.map(({ resource, records }) => [resource.declaration.name, records.length]));
+  return new Map(news.map(({ resource, records }) => [resource.collection.name, records.length]));
 }
 
 function withTimes(
-  { declaration: { timestamps } }: CollectionResource,
+  { collection: { timestamps } }: CollectionResource,
   fields: NewRecord['fields'],
 ) {
   if (!timestamps) return fields;

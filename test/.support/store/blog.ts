@@ -109,7 +109,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })));
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(registry.all.map((each) =>
-    [each.declaration.name, new CollectionResource(each, clock)]));
+    [each.name, new CollectionResource(each, clock)]));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
   // The values have the types that the shapes demand.
   const input = (values: Values): NewEntry => values as NewEntry;
@@ -119,7 +119,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
       if (operation.kind === 'remove') return resource.remove(tx, localTarget(operation.id));
       if (operation.kind === 'patch') {
         const patch = Object(operation.values);
-        const change = draft('patch', { shape: resource.declaration.fields }, patch, {});
+        const change = draft('patch', { shape: resource.collection.fields }, patch, {});
         return resource.change(tx, localTarget(operation.id), change);
       }
       const [first = {}, ...others] = operation.records;
