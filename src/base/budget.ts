@@ -78,6 +78,7 @@ export class Budget {
   resize(holding: Holding, amount: number): boolean {
     const { caller } = holding;
     const more = amount - holding.amount;
+    if (more === 0) return true;
     const own = holding.amount;
     if (more > 0 && !this.#isInShare(caller, more, own)) return false;
     while (more > 0 && !this.#isLeft(caller, more, own))

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { finished, type Readable } from 'node:stream';
 
 import type { Exchange } from './exchange.ts';
+import { isStreamed, type Reply } from './message.ts';
 
 /**
  * After a reply, up to so much unread content is skipped; with more, the connection ends.
@@ -10,17 +11,15 @@ const skippedBytesMax = 64 * 1024;
 /** Node's parser misses the option if a tab follows it. */
 const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
-/** Whether the connection has to end with the reply to this request. */
-export function mustEnd(
-  { head, awaitsContinue, fields, incoming, outgoing }: Exchange,
-  isStream: boolean,
-): boolean {
+/** Whether the connection has to end with this reply. */
+export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
+  const { head, awaitsContinue, fields, incoming, outgoing } = exchange;
   // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet
   // behind it, and could then parse the content of a dropped request as a request.
   if (head === undefined || awaitsContinue || fields.get('upgrade') !== undefined) return true;
   if (!outgoing.shouldKeepAlive || closeOption.test(fields.get('connection') ?? '')) return true;
   // In HTTP/1.0, a stream ends with the connection.
-  if (isStream && incoming.httpVersion === '1.0') return true;
+  if (isStreamed(body) && incoming.httpVersion === '1.0') return true;
   const { contentLength = Infinity } = head;
   return contentLength > skippedBytesMax && !incoming.complete;
 }

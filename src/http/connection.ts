@@ -1,6 +1,7 @@
+import { once } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { pipeline } from 'node:stream/promises';
+import { finished } from 'node:stream/promises';
 
 import { Holding } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
@@ -209,11 +210,10 @@ export class Connection {
     const isHead = exchange.method === 'HEAD';
     const isStream = isStreamed(body);
     if (isStream && !isHead) {
-      void this.#stream(exchange, body, reply);
+      void this.#stream(exchange, reply, body);
       return;
     }
-    // The generator's own end gives back what it holds.
-    if (isStream) void body[Symbol.asyncIterator]().return?.();
+    if (isStream) endUnread(body);
     const content = isStream || isHead ? undefined : body;
     const bytes = isStream ? undefined : Buffer.byteLength(body ?? '');
     const sent = content === undefined ? 0 : (bytes ?? 0);
@@ -255,10 +255,11 @@ export class Connection {
   }
 
   /** Returns whether the head could be sent. Without `bytes`, the content is a stream. */
-  #writeHead(exchange: Exchange, { status, fields }: Reply, bytes: number | undefined): boolean {
+  #writeHead(exchange: Exchange, reply: Reply, bytes?: number): boolean {
+    const { status, fields } = reply;
     const { options, isDraining } = this.#shared;
     const { allowedOrigins, onError } = options;
-    if (isDraining || mustEnd(exchange, bytes === undefined)) this.#state = 'closing';
+    if (isDraining || mustEnd(exchange, reply)) this.#state = 'closing';
     const all = [...withCors(fields, exchange.fields, allowedOrigins), 'X-Request-Id', exchange.id];
     if (exchange.encrypted) all.push(...strictTransport);
     if (this.#state === 'closing') all.push('Connection', 'close');
@@ -307,101 +308,95 @@ export class Connection {
    * Streams a reply. Its first piece is counted before anything is sent, so that it can still
    * be refused.
    */
-  async #stream(exchange: Exchange, body: StreamedBody, reply: Reply): Promise<void> {
+  async #stream(exchange: Exchange, reply: Reply, body: StreamedBody): Promise<void> {
+    const { outgoing, signal } = exchange;
     const shared = this.#shared;
-    const pieces = body[Symbol.asyncIterator]();
+    const { options } = shared;
     const holding = this.#hold(exchange, sliceLength);
+    if (holding === undefined) {
+      endUnread(body);
+      return this.#refuse(exchange);
+    }
     shared.beginSending();
     try {
-      const first = holding && (await pieces.next());
-      if (first === undefined || holding?.resize(bytesOfPiece(first)) !== true)
-        return this.#refuse(exchange);
-      if (this.#writeHead(exchange, reply, undefined))
-        await this.#sendPieces(exchange, reply, { first, pieces, holding });
+      await this.#sendPieces(exchange, reply, body, holding);
     } catch (error) {
-      this.#send(exchange, problemOf(error, exchange, shared.options));
+      if (!outgoing.headersSent) {
+        if (error === overloaded) return this.#refuse(exchange);
+        return this.#send(exchange, problemOf(error, exchange, options));
+      }
+      // This is the only way to say that the content is incomplete.
+      outgoing.destroy();
+      if (!signal.aborted && error !== overloaded) options.onError?.(error, exchange);
     } finally {
       shared.endSending();
-      holding?.release();
-      // The generator's own end gives back what it holds.
-      void pieces.return?.();
+      holding.release();
     }
+    if (!outgoing.headersSent) return;
+    exchange.report(reply.status, exchange.bytes);
+    // If the server began to drain during the stream, the reply did not announce "close".
+    const isLast = this.#state === 'closing' || shared.isDraining;
+    if (!isLast || this.#latest !== exchange) return;
+    this.#state = 'closed';
+    endSocket(this.#socket, options.limits.lingerTimeoutMs);
   }
 
-  async #sendPieces(exchange: Exchange, reply: Reply, stream: Stream): Promise<void> {
+  /** @throws `overloaded` if there is no memory for a piece; the errors of the body */
+  async #sendPieces(
+    exchange: Exchange,
+    reply: Reply,
+    body: StreamedBody,
+    holding: Holding,
+  ): Promise<void> {
     const { outgoing, signal } = exchange;
-    const { isEndless = false, status } = reply;
+    const { isEndless = false } = reply;
     const socket = this.#socket;
-    const { options } = this.#shared;
-    const { lingerTimeoutMs, slowReaderTimeoutMs } = options.limits;
-    let bytes = 0;
-    const finish = (): void => {
-      if (this.#state === 'answering') this.#state = 'ready';
-    };
-    async function* counted(): AsyncGenerator<string> {
-      for await (const slice of slicesOf(stream, isEndless)) {
-        bytes += Buffer.byteLength(slice);
-        yield slice;
-        if (isEndless && socket.readableEnded) break;
-      }
-      finish();
-    }
+    const begin = (): boolean => outgoing.headersSent || this.#writeHead(exchange, reply);
     // A caller that has gone away looks like one that closed its half, until two writes
     // have failed.
     const leave = (): void => exchange.abandon();
     if (isEndless) socket.once('end', leave);
-    socket.setTimeout(slowReaderTimeoutMs);
-    // A failure breaks the connection, which is the only way to say that the content is
-    // incomplete.
-    await pipeline(counted, outgoing, { signal }).catch((error: unknown) => {
-      if (!signal.aborted && error !== overloaded) options.onError?.(error, exchange);
-    });
-    socket.off('end', leave);
-    exchange.report(status, bytes);
-    // If the server began to drain during the stream, the reply did not announce "close".
-    const isLast = this.#state === 'closing' || this.#shared.isDraining;
-    if (!isLast || this.#latest !== exchange) return;
-    this.#state = 'closed';
-    endSocket(socket, lingerTimeoutMs);
-  }
-}
-
-/** A stream of which the first piece has been made. */
-interface Stream {
-  readonly first: IteratorResult<string>;
-  readonly pieces: AsyncIterator<string>;
-  /** Holds what the last piece takes, also while the next one is made. */
-  readonly holding: Holding;
-}
-
-/**
- * Yields the pieces of a stream in slices, so that the system copies one of them at a time.
- * @throws `overloaded` if a piece is larger than those before, and there is no memory for it
- */
-async function* slicesOf(
-  { first, pieces, holding }: Stream,
-  isEndless: boolean,
-): AsyncGenerator<string> {
-  for (let next = first; next.done !== true; next = await pieces.next()) {
-    const { value: piece } = next;
-    const bytes = bytesOfPiece(next);
-    if (bytes > holding.amount && !holding.resize(bytes)) throw overloaded;
-    for (let start = 0; start < piece.length;) {
-      let end = Math.min(start + sliceLength, piece.length);
-      // Both halves of a surrogate pair stay together.
-      if (end < piece.length && /[\ud800-\udbff]/.test(piece.charAt(end - 1))) end -= 1;
-      yield piece.slice(start, end);
-      start = end;
+    socket.setTimeout(this.#shared.options.limits.slowReaderTimeoutMs);
+    for await (const piece of body) {
+      const bytes = Buffer.byteLength(piece);
+      // The piece itself, a record in it, and a slice for the system.
+      const held = sliceLength + 2 * bytesInMemory(piece, bytes);
+      // What the largest piece takes is held also while the next one is made.
+      if (held > holding.amount && !holding.resize(held)) throw overloaded;
+      if (!begin()) return;
+      for (const slice of slicesOf(piece)) {
+        signal.throwIfAborted();
+        exchange.bytes += Buffer.byteLength(slice);
+        if (!outgoing.write(slice)) await once(outgoing, 'drain', { signal });
+      }
+      if (!isEndless) continue;
+      if (socket.readableEnded) break;
+      // The next piece may come in hours.
+      holding.resize(sliceLength);
     }
-    // The next piece may come in hours.
-    if (isEndless) holding.resize(sliceLength);
+    socket.off('end', leave);
+    signal.throwIfAborted();
+    if (!begin()) return;
+    if (this.#state === 'answering') this.#state = 'ready';
+    outgoing.end();
+    await finished(outgoing, { signal });
   }
 }
 
-/** What a piece takes in memory: itself, a record in it, and a slice for the system. */
-function bytesOfPiece({ value, done = false }: IteratorResult<string>): number {
-  const text = done ? 0 : bytesInMemory(String(value), Buffer.byteLength(String(value)));
-  return sliceLength + 2 * text;
+/** Ends a body that is not read: its own end gives back what it holds. */
+function endUnread(body: StreamedBody): void {
+  void body[Symbol.asyncIterator]().return?.();
+}
+
+/** Yields a text in slices, so that the system copies one of them at a time. */
+function* slicesOf(text: string): Generator<string> {
+  for (let start = 0; start < text.length;) {
+    let end = Math.min(start + sliceLength, text.length);
+    // Both halves of a surrogate pair stay together.
+    if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1;
+    yield text.slice(start, end);
+    start = end;
+  }
 }
 
 /** What V8 needs for a text of so many bytes in UTF-8, at most. Buffers belong to the server. */

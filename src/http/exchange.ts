@@ -82,13 +82,12 @@ export class Exchange implements Arrival, Request, RequestEntry {
   awaitsContinue: boolean;
   readonly #startedMs: number;
   readonly #shared: Shared;
-  /** Whether the body is being received. */
-  #isReceiving = false;
   /** Its place among the requests in flight. */
   #place: Holding | undefined;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
-  #rejectBody: (reason: CairnError) => void = () => undefined;
+  /** Breaks off the body; `undefined` unless it is being received. */
+  #rejectBody: ((reason: CairnError) => void) | undefined;
   #controller: AbortController | undefined;
 
   constructor(shared: Shared, peer: Caller, { incoming, outgoing, awaitsContinue }: Arrival) {
@@ -156,7 +155,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
 
   /** Counts the request as in flight, unless it still waits for its sender. */
   enter(): void {
-    if (!this.#isReceiving) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
+    if (this.#rejectBody === undefined) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
   }
 
   /** Ends what `enter` began. */
@@ -178,10 +177,16 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.awaitsContinue = false;
     // It may have waited for something else before, such as the commits of another process.
     this.leave();
-    this.#isReceiving = true;
-    const body = await this.#collect(contentLength, bytesMax).finally(
-      () => (this.#isReceiving = false),
-    );
+    const { memory, takeTurn } = this.#shared;
+    const holding = new Holding(memory, this.caller, () => this.#rejectBody?.(tooManyArrive));
+    let body: Buffer;
+    try {
+      body = await this.#collect(contentLength, bytesMax, holding);
+      if (holding.amount > 0) await takeTurn(holding.caller);
+    } finally {
+      holding.release();
+      this.#rejectBody = undefined;
+    }
     // Many others may have become in flight while the body arrived.
     this.#checkShare();
     this.enter();
@@ -189,44 +194,37 @@ export class Exchange implements Arrival, Request, RequestEntry {
   }
 
   /** Collects the chunks of the body in one buffer, which counts in the caller's share. */
-  async #collect(contentLength: number, bytesMax: number): Promise<Buffer> {
-    const { incoming, caller } = this;
-    const { memory, takeTurn, options } = this.#shared;
-    const { uncountedBodyBytesMax } = options.limits;
-    const refuse = (): void => this.#rejectBody(tooManyArrive);
-    const holding = new Holding(memory, caller, refuse);
+  #collect(contentLength: number, bytesMax: number, holding: Holding): Promise<Buffer> {
+    const { incoming } = this;
+    const { uncountedBodyBytesMax } = this.#shared.options.limits;
     let body: Buffer = noBytes;
     let length = 0;
-    const append = (chunk: Buffer): void => {
-      const needed = length + chunk.length;
-      if (needed > bytesMax) return this.#rejectBody(bodyTooLarge(bytesMax));
-      if (length === 0 && needed === contentLength) {
-        // All of it has come at once, so it need not be copied.
-        body = chunk;
-      } else if (needed > body.length) {
-        // One buffer that grows, because a list of one-byte chunks needs hundreds of
-        // bytes for each.
-        const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
-        if (size > uncountedBodyBytesMax && !holding.resize(size)) return refuse();
-        body = Buffer.concat([body], size);
-      }
-      if (body !== chunk) chunk.copy(body, length);
-      length = needed;
-    };
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.#rejectBody = reject;
-        incoming
-          .on('data', append)
-          .once('end', resolve)
-          .once('close', () => reject(callerLeft));
+    return new Promise((resolve, reject) => {
+      const fail = (this.#rejectBody = (reason: CairnError): void => {
+        incoming.off('data', append);
+        reject(reason);
       });
-      if (holding.amount > 0) await takeTurn(caller);
-    } finally {
-      incoming.off('data', append);
-      holding.release();
-    }
-    return body.subarray(0, length);
+      const append = (chunk: Buffer): void => {
+        const needed = length + chunk.length;
+        if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
+        if (length === 0 && needed === contentLength) {
+          // All of it has come at once, so it need not be copied.
+          body = chunk;
+        } else if (needed > body.length) {
+          // One buffer that grows, because a list of one-byte chunks needs hundreds of
+          // bytes for each.
+          const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
+          if (size > uncountedBodyBytesMax && !holding.resize(size)) return fail(tooManyArrive);
+          body = Buffer.concat([body], size);
+        }
+        if (body !== chunk) chunk.copy(body, length);
+        length = needed;
+      };
+      incoming
+        .on('data', append)
+        .once('end', () => resolve(body.subarray(0, length)))
+        .once('close', () => fail(callerLeft));
+    });
   }
 
   /**
@@ -236,7 +234,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;
-    this.#rejectBody(failure);
+    this.#rejectBody?.(failure);
   }
 
   /** Completes the entry, and reports it. */
