@@ -91,7 +91,8 @@ export class Machine {
     const child = spawn('bash', words, { cwd: projectDirectory, env, stdio: ['pipe', 'pipe', 'pipe'] });
     let out = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (out += String(chunk)));
-    child.stdin.end(typed);
+    // It may have ended without reading any of it.
+    child.stdin.on('error', () => undefined).end(typed);
     const [status] = await once(child, 'close');
     assert.doesNotMatch(out, /command not found|No such file/, here);
     return { status, out };
