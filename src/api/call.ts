@@ -3,7 +3,6 @@ import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { Body } from './body.ts';
-import type { Embeddable } from './embedding.ts';
 
 /**
  * One row of the route table, with a body of type `B`. The router, authorization,
@@ -42,11 +41,16 @@ export type Operation = keyof CollectionAccess | 'createMany';
  */
 export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   Declared,
-  'name' | 'singular' | 'fields' | 'hasOwners' | 'shapeTag' | 'isBuiltIn'
+  | 'name'
+  | 'singular'
+  | 'fields'
+  | 'hasOwners'
+  | 'shapeTag'
+  | 'references'
+  | 'embeddables'
+  | 'isBuiltIn'
 > {
   readonly access: { readonly [operation in keyof CollectionAccess]: Access };
-  /** What `embed` can add to the records. */
-  readonly embeddables: readonly Embeddable[];
   /** Whether a write can be refused because of another record. */
   readonly hasConflicts: boolean;
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };

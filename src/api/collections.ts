@@ -4,6 +4,7 @@ import { authorize, type Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
 import type { Prepared } from '../accounts/users.ts';
 import type { KeyedRequest } from '../collections/idempotency.ts';
+import type { Embedded } from '../collections/registry.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
@@ -12,7 +13,6 @@ import { representationWriter } from '../schema/record.ts';
 import type { CheckActor, Writes } from '../collections/writes.ts';
 import type { Collection, StoredRecord, Transaction } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
-import { embeddedBy } from './embedding.ts';
 import {
   entityTag,
   idempotencyKeyOf,
@@ -58,7 +58,7 @@ export function collectionEndpoints<N extends object, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  const { name, fields, access, embeddables } = collection;
+  const { name, fields, access } = collection;
   const { writes } = options;
   const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
@@ -91,7 +91,7 @@ export function collectionEndpoints<N extends object, C>(
   /** Reads some fields of a record, or embeds others in it. */
   function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
     const asked = parseRecordQuery(collection, parseQuery(query));
-    const embedded = embeddedBy(asked.embed, embeddables, principal);
+    const embedded = embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, writer } = embedded;
     const part = (asked.fields?.join('-') ?? '') + selection;
     const tag = tagOf(revisionWith(record.revision), part);
@@ -134,6 +134,18 @@ export function collectionEndpoints<N extends object, C>(
       return noContent();
     },
   });
+}
+
+const nothing: Embedded = { selection: '', revisionWith: (own) => own };
+
+/** Returns what `names` embed. @throws CairnError `insufficient_scope` */
+function embeddedBy<N, C>(
+  { references, embeddables }: RoutedCollection<N, C>,
+  names: readonly string[],
+  principal: Principal,
+): Embedded {
+  if (names.length === 0) return nothing;
+  return references?.embed(names, embeddables, principal) ?? nothing;
 }
 
 /** Returns the entity tag of a revision, and of a selected part of it. */
@@ -181,13 +193,13 @@ function listHandler<N, C>(
   resource: Resource<N, C>,
   options: CollectionOptions,
 ): Handler {
-  const { fields, embeddables } = collection;
+  const { fields } = collection;
   const { records } = resource;
   const tagOf = tagsOf(collection, options);
   const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
     const asked = parseListQuery(collection, parseQuery(query), principal.userId);
-    const embedded = embeddedBy(asked.embed, embeddables, principal);
+    const embedded = embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, writer } = embedded;
     const withTotal = prefersCount(request);
     // The revision and the list's view are taken in the same loop turn, so the tag fits

@@ -4,7 +4,6 @@ import { newUserRules, userChangeRules, userFields } from '../accounts/user-fiel
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import type { Shape } from '../schema/field.ts';
 import { bodiesFor, either, manyOf, newRecord } from './body.ts';
-import { embeddablesOf } from './embedding.ts';
 import type { Operation, Route, RoutedCollection } from './call.ts';
 
 /**
@@ -84,6 +83,7 @@ export function usersCollection({
     fields: userFields,
     hasOwners: false,
     shapeTag: '',
+    references: undefined,
     embeddables: [],
     hasConflicts: true,
     bodies: bodiesFor(newUserRules(passwordLengthMin), userChangeRules(passwordLengthMin)),
@@ -101,7 +101,6 @@ export function declaredCollection(declared: Declared): RoutedCollection<NewEntr
   const rules = { shape: fields };
   return {
     ...declared,
-    embeddables: embeddablesOf(declared),
     hasConflicts: unique.length + incoming.length > 0,
     bodies: bodiesFor(rules, rules),
   };

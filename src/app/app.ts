@@ -19,7 +19,7 @@ import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
 import type { CompleteOptions } from './options.ts';
-import { loadFeatures, type Feature, type FeatureModule } from './parts.ts';
+import { loadFeatures, loadReferences, type Feature, type FeatureModule } from './parts.ts';
 import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
 
 /**
@@ -43,8 +43,9 @@ export async function openApp(
   if (complete.collections.length > 0) {
     (await import('../collections/define.ts')).refuseContradictions(complete);
   }
+  const references = await loadReferences(complete.collections);
   const features = await loadFeatures(complete);
-  const data = openData(complete, audit, place);
+  const data = openData({ ...complete, references }, audit, place);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
     checkAdministrator(data.users, administrator);

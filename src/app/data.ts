@@ -62,7 +62,7 @@ export function openData(
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
   const records = accountRecords(store);
-  const registry = new Registry(store, declarations);
+  const registry = new Registry(store, declarations, options.references);
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
     ...records,

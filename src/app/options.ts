@@ -1,6 +1,6 @@
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import type { Registry } from '../collections/registry.ts';
+import type { ReferenceRules, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import { settings, valuesOf, type ClusterOptions, type Settings } from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';
@@ -48,6 +48,8 @@ export interface CompleteOptions extends BasicOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** The rules of references. `openApp` loads them where a declared field refers. */
+  readonly references?: ReferenceRules | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
 }

@@ -2,11 +2,14 @@ import type { Endpoint, Route } from '../api/call.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
+import type { CollectionDeclaration } from '../collections/declaration.ts';
+import type { ReferenceRules } from '../collections/registry.ts';
 import { OptionError, type Settings } from '../config/options.ts';
 import type { RequestEntry } from '../http/message.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
+import { referenceIn } from '../schema/field.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 
@@ -17,6 +20,7 @@ import type { Data } from './data.ts';
  */
 export interface Options {
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
+  readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
   /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
@@ -63,6 +67,7 @@ export interface FeatureModule {
 
 export const options: Options = {
   operations: () => import('../options/operations/listener.ts'),
+  references: () => import('../options/references/references.ts'),
   readableLog: () => import('../options/readable-log/format.ts'),
   tls: () => import('../options/tls/certificate.ts'),
 };
@@ -77,6 +82,15 @@ const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
 export function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> {
   const on = Object.entries(features).filter(([name]) => Reflect.get(chosen, name) !== false);
   return Promise.all(on.map(([, load]) => load()));
+}
+
+/** Loads the rules of references where a field of these collections refers to records. */
+export async function loadReferences(
+  collections: readonly CollectionDeclaration[],
+): Promise<ReferenceRules | undefined> {
+  const fields = collections.flatMap((each) => Object.values(each.fields));
+  if (fields.every((field) => referenceIn(field) === undefined)) return undefined;
+  return (await loadOption(options.references, 'a field that refers to records')).references;
 }
 
 /** Loads a part that an option asks for. @throws OptionError where the part was removed */

@@ -1,7 +1,7 @@
 import { routeTable } from '../api/routes.ts';
 import { openData } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
-import { loadFeatures } from '../app/parts.ts';
+import { loadFeatures, loadReferences } from '../app/parts.ts';
 import { options } from '../config/options.ts';
 import { declarationsOf, type Command } from './command.ts';
 
@@ -17,7 +17,8 @@ export const openApiCommand: Command = {
   ],
   async run({ terminal, read }) {
     const declarations = await declarationsOf(read(options.collections));
-    const { registry } = openData({ ...defaultOptions, ...declarations });
+    const references = await loadReferences(declarations.collections ?? []);
+    const { registry } = openData({ ...defaultOptions, ...declarations, references });
     const table = routeTable(registry.all, {
       registration: read(options.registration),
       requireIfMatch: read(options.requireIfMatch),

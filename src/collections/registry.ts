@@ -1,3 +1,4 @@
+import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
 import {
   emailKey,
@@ -8,9 +9,15 @@ import {
   type Shape,
   type Value,
 } from '../schema/field.ts';
-import { fieldValue, scalarValue } from '../schema/record.ts';
+import { fieldValue, scalarValue, type Write } from '../schema/record.ts';
 import { storedRecordParser } from '../schema/validate.ts';
-import type { Collection, Store, StoredRecord, TableDefinition } from '../store/store.ts';
+import type {
+  Collection,
+  Store,
+  StoredRecord,
+  TableDefinition,
+  Transaction,
+} from '../store/store.ts';
 import { shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
@@ -33,6 +40,10 @@ export interface Declared extends CollectionDeclaration {
   /** The references of its fields, and those to its records. */
   readonly outgoing: readonly Reference[];
   readonly incoming: readonly Reference[];
+  /** The rules of references. Absent: no field of the app refers. */
+  readonly references: ReferenceRules | undefined;
+  /** What `embed` can add to the records. */
+  readonly embeddables: readonly Embeddable[];
   /**
    * Whether callers can list their own records: records have owners, and lists need
    * credentials.
@@ -53,24 +64,96 @@ export interface Reference {
   readonly to: Declared;
 }
 
+/**
+ * What `embed` adds to the records of a collection:
+ *
+ *   authorId          a reference: the record, as `author`; absent where the field is
+ *   tagIds            a list of references: the records in its order, as `tag`, or, where `tag`
+ *                     is the singular of their collection, as `tags`; absent where the field is
+ *   comments          a collection that refers here: its records by id, as `comments`
+ *   comments:postId   the same, where several of its fields refer here, or the name is taken
+ *
+ * A field whose short name is that of another field cannot be embedded. No array has more than
+ * `embeddedMax` records.
+ */
+export interface Embeddable {
+  /** As `embed` names it. */
+  readonly name: string;
+  /** The member that it adds. */
+  readonly member: string;
+  /** The collection of the embedded records. */
+  readonly of: Declared;
+  /** The field that refers: of the record, or, if it is `referring`, of the embedded ones. */
+  readonly field: string;
+  readonly kind: 'one' | 'list' | 'referring';
+}
+
+/** What a request embeds. */
+export interface Embedded {
+  /** The part of the entity tag that stands for what is embedded; empty for nothing. */
+  readonly selection: string;
+  /** Returns the revision of records of this revision together with what is embedded. */
+  readonly revisionWith: (own: number) => number;
+  /** Returns the writer of records that `write` writes alone. Absent: nothing is embedded. */
+  readonly writer?: (write: Write) => (record: StoredRecord) => Iterable<string>;
+}
+
+/** What is done where a declared field refers to records. Apps without such a field load none of it. */
+export interface ReferenceRules {
+  /** Returns what can be embedded in the records of a collection. */
+  embeddablesOf(declared: Declared): readonly Embeddable[];
+  /**
+   * Returns what `names`, of which there is one, embed.
+   * @throws CairnError `insufficient_scope` where the caller may not read or list them
+   */
+  embed(
+    names: readonly string[],
+    embeddables: readonly Embeddable[],
+    principal: Principal,
+  ): Embedded;
+  /**
+   * Checks that each record exists to which a written record refers, and that the caller may
+   * read it. @throws CairnError `validation_failed` with an issue `no_such_record` for each
+   */
+  check(
+    tx: Transaction,
+    principal: Principal,
+    declared: Declared,
+    input: object,
+    before?: Entry,
+  ): void;
+  /**
+   * Removes a record, and does with those that refer to it what their fields declare. `now` is
+   * the time of the change. @throws CairnError `still_referenced`
+   */
+  remove(tx: Transaction, declared: Declared, record: Entry, now: number): void;
+}
+
 /** The declared collections of an app, made of all declarations at once. */
 export class Registry {
   readonly all: readonly Declared[];
   readonly #byName: ReadonlyMap<string, Declared>;
 
   /** Registers their tables with a store that has not started. */
-  constructor(store: Store, declarations: readonly CollectionDeclaration[]) {
+  constructor(
+    store: Store,
+    declarations: readonly CollectionDeclaration[],
+    references?: ReferenceRules,
+  ) {
     const all = declarations.map((declaration) => {
       const { fields, access, isBuiltIn } = declaration;
       const unique = uniqueFields(fields);
       const outgoing: Reference[] = [];
       const incoming: Reference[] = [];
+      const embeddables: Embeddable[] = [];
       return {
         ...declaration,
         records: store.collection(tableOf(declaration, unique)),
         unique,
         outgoing,
         incoming,
+        references,
+        embeddables,
         hasOwners: access.list !== 'public',
         shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
       };
@@ -85,6 +168,7 @@ export class Registry {
         to.incoming.push(reference);
       }
     }
+    for (const each of all) each.embeddables.push(...(references?.embeddablesOf(each) ?? []));
     this.all = all;
     this.#byName = byName;
   }

@@ -13,7 +13,6 @@ import type { Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
-import { checkReferences, removeReferred } from './references.ts';
 import type { Declared, Entry } from './registry.ts';
 
 /**
@@ -116,7 +115,9 @@ export class CollectionResource {
     const before = this.#changeable(tx, principal, this.collection.access.remove, id);
     precondition.demand();
     precondition.check(before.revision);
-    removeReferred(tx, this.collection, before, this.#clock.now());
+    const { references } = this.collection;
+    if (references === undefined) tx.of(this.records).remove(id);
+    else references.remove(tx, this.collection, before, this.#clock.now());
   }
 
   /**
@@ -137,8 +138,8 @@ export class CollectionResource {
    * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
    */
   #check(tx: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    const { singular, unique } = this.collection;
-    checkReferences(tx, principal, this.collection, input, before);
+    const { references, singular, unique } = this.collection;
+    references?.check(tx, principal, this.collection, input, before);
     const issues = unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
       const holder = key === undefined ? undefined : tx.of(this.records).find(field, key);

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { embeddablesOf, embeddedBy } from '../../src/api/embedding.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import { limits } from '../../src/base/limits.ts';
 import { Registry, type Entry } from '../../src/collections/registry.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
+import { references } from '../../src/options/references/references.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
 import { readList, readRecord } from '../../src/lists/list.ts';
 import { representationWriter } from '../../src/schema/record.ts';
@@ -202,7 +202,7 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
 /** A store of posts and comments, whose lists are read while it is changed. */
 async function blog(random: Generator) {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size, 1) });
-  const registry = new Registry(store, collections);
+  const registry = new Registry(store, collections, references);
   const declaredPosts = registry.get('posts') ?? assert.fail();
   const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => registry.get(name)?.records);
   assert.ok(writers && texts && answers);
@@ -238,8 +238,8 @@ async function blog(random: Generator) {
       comments: found.filter(({ postId }) => postId === post.id),
     }));
   };
-  const embeddables = embeddablesOf(declaredPosts);
-  const { writer } = embeddedBy(['authorId', 'alsoIds', 'comments'], embeddables, localAdministrator);
+  const names = ['authorId', 'alsoIds', 'comments'];
+  const { writer } = references.embed(names, declaredPosts.embeddables, localAdministrator);
   const pool = new ListPool(restlessClock());
   const caller = { caller: 'one', signal: new AbortController().signal };
   const read = (query: string, more = {}) => readList({ fields: posts.fields, records: texts, pool }, {

@@ -9,6 +9,7 @@ import { Registry } from '../../../src/collections/registry.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { Writes } from '../../../src/collections/writes.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
+import { references } from '../../../src/options/references/references.ts';
 import { draft } from '../../../src/schema/validate.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
@@ -106,7 +107,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
   };
   const idempotencyKeys = keysOn(store, clock);
   const registry = new Registry(store, names.map((name) =>
-    defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })));
+    defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })), references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(registry.all.map((each) =>
     [each.name, new CollectionResource(each, clock)]));

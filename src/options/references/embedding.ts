@@ -1,35 +1,16 @@
 import { crc32 } from 'node:zlib';
-import { hasAccess, type Principal } from '../auth/access.ts';
-import { CairnError } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
-import { idsIn, type Declared } from '../collections/registry.ts';
-import type { PieceWriter } from '../lists/list.ts';
-import { representationWriter, type Write } from '../schema/record.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
-
-/**
- * What `embed` adds to the records of a collection:
- *
- *   authorId          a reference: the record, as `author`; absent where the field is
- *   tagIds            a list of references: the records in its order, as `tag`, or, where `tag`
- *                     is the singular of their collection, as `tags`; absent where the field is
- *   comments          a collection that refers here: its records by id, as `comments`
- *   comments:postId   the same, where several of its fields refer here, or the name is taken
- *
- * A field whose short name is that of another field cannot be embedded. No array has more than
- * `embeddedMax` records.
- */
-export interface Embeddable {
-  /** As `embed` names it. */
-  readonly name: string;
-  /** The member that it adds. */
-  readonly member: string;
-  /** The collection of the embedded records. */
-  readonly of: Declared;
-  /** The field that refers: of the record, or, if it is `referring`, of the embedded ones. */
-  readonly field: string;
-  readonly kind: 'one' | 'list' | 'referring';
-}
+import { hasAccess, type Principal } from '../../auth/access.ts';
+import { CairnError } from '../../base/errors.ts';
+import { limits } from '../../base/limits.ts';
+import {
+  idsIn,
+  type Declared,
+  type Embeddable,
+  type Embedded,
+} from '../../collections/registry.ts';
+import type { PieceWriter } from '../../lists/list.ts';
+import { representationWriter, type Write } from '../../schema/record.ts';
+import type { Collection, StoredRecord } from '../../store/store.ts';
 
 /** Returns what can be embedded in the records of a collection. */
 export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embeddable[] {
@@ -50,16 +31,6 @@ export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embedda
   return [...own, ...others];
 }
 
-/** What a request embeds. */
-export interface Embedded {
-  /** The part of the entity tag that stands for what is embedded; empty for nothing. */
-  readonly selection: string;
-  /** Returns the revision of records of this revision together with what is embedded. */
-  readonly revisionWith: (own: number) => number;
-  /** Returns the writer of records that `write` writes alone. Absent: nothing is embedded. */
-  readonly writer?: (write: Write) => PieceWriter;
-}
-
 /**
  * Returns what `names` embed.
  * @throws CairnError `insufficient_scope` where the caller may not read or list them
@@ -69,7 +40,6 @@ export function embeddedBy(
   embeddables: readonly Embeddable[],
   principal: Principal,
 ): Embedded {
-  if (names.length === 0) return { selection: '', revisionWith: (own) => own };
   const chosen = embeddables.filter(({ name }) => names.includes(name));
   for (const each of chosen) checkAccess(each, principal);
   const shapes = chosen.map(({ name, of }) => [name, of.name, of.shapeTag]);

@@ -1,19 +1,34 @@
-import { hasAccess, type Principal } from '../auth/access.ts';
-import { CairnError, invariant, type Issue } from '../base/errors.ts';
-import { pointerTo } from '../base/json.ts';
-import { limits } from '../base/limits.ts';
-import { fieldValue, isSameValue } from '../schema/record.ts';
-import { validationFailed } from '../schema/validate.ts';
-import type { Transaction } from '../store/store.ts';
-import { timesOf } from './declaration.ts';
-import { without, type Declared, type Entry, type Reference } from './registry.ts';
+import { hasAccess, type Principal } from '../../auth/access.ts';
+import { CairnError, invariant, type Issue } from '../../base/errors.ts';
+import { pointerTo } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import { fieldValue, isSameValue } from '../../schema/record.ts';
+import { validationFailed } from '../../schema/validate.ts';
+import type { Transaction } from '../../store/store.ts';
+import { embeddablesOf, embeddedBy } from './embedding.ts';
+import { timesOf } from '../../collections/declaration.ts';
+import {
+  without,
+  type Declared,
+  type Entry,
+  type Reference,
+  type ReferenceRules,
+} from '../../collections/registry.ts';
+
+/** The rules of references, which are loaded where a declared field refers to records. */
+export const references: ReferenceRules = {
+  embeddablesOf,
+  embed: embeddedBy,
+  check: checkReferences,
+  remove: removeReferred,
+};
 
 /**
  * Checks that each record exists to which a written record refers, and that the caller may
  * read it. References that do not change are not checked again.
  * @throws CairnError `validation_failed` with an issue `no_such_record` for each
  */
-export function checkReferences(
+function checkReferences(
   tx: Transaction,
   principal: Principal,
   { outgoing }: Declared,
@@ -41,7 +56,7 @@ export function checkReferences(
  * and they may be circular. `now` is the time of the change.
  * @throws CairnError `still_referenced`
  */
-export function removeReferred(tx: Transaction, of: Declared, record: Entry, now: number): void {
+function removeReferred(tx: Transaction, of: Declared, record: Entry, now: number): void {
   const removal = new Removal(of, record);
   for (const [{ incoming }, { id }] of removal.removed) {
     for (const reference of incoming) {
