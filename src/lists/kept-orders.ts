@@ -1,6 +1,7 @@
+import { oldGenerationBytes } from '../base/heap.ts';
 import { limits } from '../base/limits.ts';
 import type { YieldToEventLoop } from '../base/turns.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
+import type { ChangeListener, Collection, StoredRecord } from '../store/store.ts';
 import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
 import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';
 
@@ -58,9 +59,7 @@ export class KeptOrders {
   }
 
   async #make(key: string, records: Collection<StoredRecord>, compare: Compare): Promise<void> {
-    // Imported late, so that no start waits for this module.
-    const { getHeapStatistics } = await import('node:v8');
-    const bytesMax = getHeapStatistics().heap_size_limit * limits.keptOrdersHeapShareMax;
+    const bytesMax = oldGenerationBytes() * limits.keptOrdersHeapShareMax;
     const room = bytesMax / bytesPerRecord - records.size;
     if (room < 0) return;
     this.#drop(({ collection }) => collection === records.name, limits.keptOrdersMax - 1);
@@ -88,9 +87,8 @@ class KeptOrder {
   readonly #records: Collection<StoredRecord>;
   readonly #compare: Compare;
   readonly #sorted: SortedBlocks;
-  /** The changes since the order was begun, until it is ready. */
-  #waiting: (readonly [before: StoredRecord | undefined, after: StoredRecord | undefined])[] = [];
-  #isReady = false;
+  /** The changes since the order was begun; `undefined` once it is ready. */
+  #waiting: Parameters<ChangeListener<StoredRecord>>[] | undefined = [];
   #isDropped = false;
   #movesSinceUse = 0;
 
@@ -115,7 +113,7 @@ class KeptOrder {
   /** The records at this moment; `undefined` while the order is being made. */
   use(): readonly Block[] | undefined {
     this.#movesSinceUse = 0;
-    return this.#isReady ? this.#sorted.view() : undefined;
+    return this.#waiting === undefined ? this.#sorted.view() : undefined;
   }
 
   /** Sorts the records, and then makes up for their changes meanwhile. */
@@ -126,19 +124,16 @@ class KeptOrder {
       await pause();
       if (this.#isDropped) return;
     }
-    while (this.#waiting.length > 0) {
-      const moves = this.#waiting;
-      this.#waiting = [];
-      for (const [before, after] of moves) {
-        this.#sorted.move(before, after);
-        await pause();
-      }
+    // Others may arrive in each pause.
+    for (const [before, after] of this.#waiting ?? []) {
+      this.#sorted.move(before, after);
+      await pause();
     }
-    this.#isReady = true;
+    this.#waiting = undefined;
   }
 
   #move(before: StoredRecord | undefined, after: StoredRecord | undefined): void {
-    if (this.#isReady) this.#sorted.move(before, after);
+    if (this.#waiting === undefined) this.#sorted.move(before, after);
     else this.#waiting.push([before, after]);
     this.#movesSinceUse += 1;
     if (this.#movesSinceUse > this.size + stepLength) this.drop();

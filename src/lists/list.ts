@@ -179,7 +179,6 @@ const readings = {
 
 /** The records that a query selects at this moment, and the way to them. */
 class Selection {
-  readonly #size: number;
   /** `undefined` without filters. */
   readonly #passes: Test | undefined;
   readonly #testsPerStep: number;
@@ -210,7 +209,6 @@ class Selection {
       isById || referring !== undefined ? undefined : pool.orders.find(records, order, compare);
     // The index has answered the only filter.
     const isAnswered = referring !== undefined && filters.length === 1;
-    this.#size = isAnswered ? referring.reduce((sum, { length }) => sum + length, 0) : records.size;
     this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
@@ -231,8 +229,11 @@ class Selection {
 
   /** Counts the records that pass the filters, wherever the page starts. */
   *count(): Generator<void, number> {
-    if (this.#passes === undefined) return this.#size;
     let count = 0;
+    if (this.#passes === undefined) {
+      for (const { length } of this.#blocks) count += length;
+      return count;
+    }
     for (const block of this.#passing(
       stepsThrough(this.#between(), 'forwards', this.#testsPerStep),
     )) {

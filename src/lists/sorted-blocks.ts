@@ -66,8 +66,6 @@ export const blockLengthMax = 1024;
  * them costs nothing.
  */
 export class SortedBlocks {
-  /** The number of records. */
-  size = 0;
   readonly #compare: Compare;
   #blocks: Block[] = [];
   /** Whether a view shares the array of the blocks. */
@@ -86,9 +84,7 @@ export class SortedBlocks {
 
   /** Adds records that follow all others. */
   append(block: Block): void {
-    if (block.length === 0) return;
-    this.#ownBlocks().push(block);
-    this.size += block.length;
+    if (block.length > 0) this.#ownBlocks().push(block);
   }
 
   /** Follows a record from one version to the next; `undefined` stands for no record. */
@@ -107,7 +103,6 @@ export class SortedBlocks {
     const number = Math.min(found.block, Math.max(this.#blocks.length - 1, 0));
     const block = this.#blocks[number] ?? [];
     const index = number === found.block ? found.index : block.length;
-    this.size += inserted.length - removed;
     this.#replace(number, block.toSpliced(index, removed, ...inserted));
   }
 
