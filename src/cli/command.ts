@@ -92,7 +92,8 @@ export async function clusterOf(
   const cluster = readCluster(call.given);
   if (cluster === undefined) return undefined;
   const secret = readSecret('CAIRN_SECRET', call.given);
-  return (await import('../options/cluster/tools.ts')).openTools(cluster, secret, declared);
+  const { ClusterTools } = await import('../options/cluster/tools.ts');
+  return new ClusterTools(cluster, secret, declared);
 }
 
 /**

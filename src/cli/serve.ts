@@ -92,7 +92,7 @@ async function start(
   const tls = await loadTls(config);
   const { cluster, secret } = config;
   const place = cluster
-    ? (await import('../options/cluster/tools.ts')).openTools(cluster, secret)
+    ? new (await import('../options/cluster/tools.ts')).ClusterTools(cluster, secret)
     : passwordFileIn(directory);
   const observers: Observer[] = [passwordWatcher(place, () => app.data.users)];
   const operations =

@@ -13,22 +13,18 @@ import { firstHead } from './group-format.ts';
 import { joinCluster, type ClusterNode } from './node.ts';
 import { writeSnapshot } from './shared-snapshot.ts';
 
-/** Reaches a cluster. Does not make one. */
-export function openTools(
-  cluster: ClusterOptions,
-  secret: string | undefined,
-  declared?: Partial<Declarations>,
-): ClusterTools {
-  const options = { secret, clock, random, log: errorLog, ...declared };
-  return new ClusterTools(joinCluster(cluster, options, declared ? 'check' : 'command'));
-}
-
-/** The work of commands on a cluster. */
+/** The work of commands on a cluster. Does not make one. */
 export class ClusterTools {
   readonly node: ClusterNode;
 
-  constructor(node: ClusterNode) {
-    this.node = node;
+  /** With `declared`, its declaration is compared with these collections. */
+  constructor(
+    cluster: ClusterOptions,
+    secret: string | undefined,
+    declared?: Partial<Declarations>,
+  ) {
+    const options = { secret, clock, random, log: errorLog, ...declared };
+    this.node = joinCluster(cluster, options, declared ? 'check' : 'command');
   }
 
   /** Reads all records and the key ring, as a node does that starts now. */
