@@ -3,9 +3,9 @@ import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/content-type.ts';
-import { preflightFields } from '../http/cors.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
+import type { Cors } from '../http/server-options.ts';
 import { Router, type Match } from '../http/router.ts';
 import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
@@ -14,6 +14,8 @@ import { parseId, type Call, type Endpoint, type Route } from './call.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
+  /** Absent: only pages of this site may read replies. */
+  readonly cors: Cors | undefined;
   /** Whether several processes share the data. A kept reply is sent to the others, too. */
   readonly isShared: boolean;
 }
@@ -122,10 +124,10 @@ function checkConditions(route: Route, request: Request, query: string): void {
 }
 
 /** Answers OPTIONS. @throws CairnError for any other method that the path has no route for */
-function otherMethod(request: Request, allow: string, { allowedOrigins }: PipelineOptions): Reply {
+function otherMethod(request: Request, allow: string, { cors }: PipelineOptions): Reply {
   if (request.method === 'OPTIONS') {
     const patch = allow.includes('PATCH') ? ['Accept-Patch', patchTypes.join(', ')] : [];
-    const preflight = preflightFields(request.fields, allowedOrigins, allow);
+    const preflight = cors?.preflight(request.fields, allow) ?? [];
     return noContent(['Allow', allow, ...patch, ...preflight]);
   }
   const supported = allow.replace(/, (\w+)$/, ' and $1');

@@ -8,7 +8,7 @@ import type { KeyRing } from '../auth/keys.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { isLoopback, parseTrustedProxies } from '../base/network.ts';
+import { isLoopback } from '../base/network.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
@@ -19,8 +19,7 @@ import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
 import type { CompleteOptions } from './options.ts';
-import { loadFeatures, loadReferences, type Feature, type FeatureModule } from './parts.ts';
-import { sharedPlaceOf, type SharedPlace } from './shared-place.ts';
+import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts';
 
 /**
  * Opens the store and puts the application together. Requests wait until `begin` is called,
@@ -39,13 +38,12 @@ export async function openApp(
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security(event, details);
   };
-  const place = await sharedPlaceOf(complete);
   if (complete.collections.length > 0) {
     (await import('../collections/define.ts')).refuseContradictions(complete);
   }
   const references = await loadReferences(complete.collections);
-  const features = await loadFeatures(complete);
-  const data = openData({ ...complete, references }, audit, place);
+  const parts = await loadParts(complete);
+  const data = openData({ ...complete, references }, audit, parts.place);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
     checkAdministrator(data.users, administrator);
@@ -56,7 +54,7 @@ export async function openApp(
   }
   try {
     await data.keys.load();
-    return new Application(data, complete, audit, observers, features, place);
+    return new Application(data, complete, audit, observers, parts);
   } catch (error) {
     await data.store.close();
     throw error;
@@ -86,8 +84,7 @@ export class Application {
     options: CompleteOptions,
     audit: Audit,
     observers: readonly Observer[],
-    modules: readonly FeatureModule[],
-    place?: SharedPlace,
+    { place, cors, proxies, ...parts }: Parts,
   ) {
     const { store } = data;
     const { settings, clock, random, log } = options;
@@ -101,14 +98,14 @@ export class Application {
     data.keys.onRing = (ring, former) => this.#useKeys(ring, former);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, tokens: this.#tokens, unready };
-    const allowedOrigins = new Set(settings.corsOrigins);
     const context = { settings, clock, store, data, tokens: this.#tokens };
-    const features = modules.map((module) => module.createFeature(context));
+    const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
-      allowedOrigins,
+      allowedOrigins: new Set(settings.corsOrigins),
+      cors,
       isShared: place !== undefined,
       endpoints: endpointsOf(services, options, features),
     });
@@ -118,9 +115,9 @@ export class Application {
       nextId: createRequestIds(random),
       basePath: settings.basePath,
       handle: (request) => this.#answer(request),
-      allowedOrigins,
+      cors,
       problemReply,
-      proxies: parseTrustedProxies(settings.trustedProxies),
+      proxies,
       alwaysServedTargets: new Set([healthRoutes.live.path, healthRoutes.ready.path]),
       onError,
       onUntrustedProxy(address) {

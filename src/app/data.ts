@@ -17,7 +17,7 @@ import { openStore } from '../store/open-store.ts';
 import type { Writer } from '../store/writer.ts';
 import { Keys } from './key-file.ts';
 import type { CompleteOptions } from './options.ts';
-import type { SharedPlace } from './shared-place.ts';
+import type { SharedPlace } from '../api/shared-place.ts';
 
 /** The store with every collection registered, and the services that work on it. */
 export interface Data {

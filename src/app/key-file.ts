@@ -11,7 +11,7 @@ import {
 import { invariant } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
-import type { SharedPlace } from './shared-place.ts';
+import type { SharedPlace } from '../api/shared-place.ts';
 
 /**
  * The file of the key ring, in the data directory. Its secrets sign every token, so its

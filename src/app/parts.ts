@@ -1,17 +1,20 @@
 import type { Endpoint, Route } from '../api/call.ts';
+import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ReferenceRules } from '../collections/registry.ts';
-import { OptionError, type Settings } from '../config/options.ts';
+import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
 import type { RequestEntry } from '../http/message.ts';
+import type { Cors, Proxies } from '../http/server-options.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
 import { referenceIn } from '../schema/field.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
+import type { CompleteOptions } from './options.ts';
 
 /**
  * What a server can do without: options, which a flag asks for, and features, which are on.
@@ -19,12 +22,22 @@ import type { Data } from './data.ts';
  * it serves, and nothing else imports it. Who does not want a part removes it and its line.
  */
 export interface Options {
+  readonly cluster?: () => Promise<{ readonly ClusterTools: NewTools }>;
+  readonly cors?: () => Promise<{ createCors(allowedOrigins: readonly string[]): Cors }>;
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
+  readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
   /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
 }
+
+/** Reaches a cluster. Nothing is asked before its store starts. */
+type NewTools = new (
+  cluster: ClusterOptions,
+  options: CompleteOptions,
+  purpose: SharedPurpose,
+) => SharedTools;
 
 /** Metrics, and a listener that shows them. */
 export interface Operations {
@@ -66,7 +79,10 @@ export interface FeatureModule {
 }
 
 export const options: Options = {
+  cluster: () => import('../options/cluster/tools.ts'),
+  cors: () => import('../options/cors/cors.ts'),
   operations: () => import('../options/operations/listener.ts'),
+  proxies: () => import('../options/proxies/proxies.ts'),
   references: () => import('../options/references/references.ts'),
   readableLog: () => import('../options/readable-log/format.ts'),
   tls: () => import('../options/tls/certificate.ts'),
@@ -77,6 +93,42 @@ const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
   openapi: () => import('../features/openapi/openapi.ts'),
   page: () => import('../features/page/page.ts'),
 };
+
+/** What an app is made of beside its core. */
+export interface Parts {
+  readonly features: readonly FeatureModule[];
+  readonly place: SharedPlace | undefined;
+  readonly cors: Cors | undefined;
+  readonly proxies: Proxies | undefined;
+}
+
+/** Loads the parts that an app needs. @throws OptionError where one was removed */
+export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
+  const { cluster, settings } = chosen;
+  const { corsOrigins, trustedProxies } = settings;
+  return {
+    features: await loadFeatures(chosen),
+    place: cluster && (await openCluster(cluster, chosen, 'serve')).place,
+    cors:
+      corsOrigins.length === 0
+        ? undefined
+        : (await loadOption(options.cors, '--cors-origin')).createCors(corsOrigins),
+    proxies:
+      trustedProxies.length === 0
+        ? undefined
+        : (await loadOption(options.proxies, '--trust-proxy')).createProxies(trustedProxies),
+  };
+}
+
+/** @throws OptionError where the part was removed */
+export async function openCluster(
+  cluster: ClusterOptions,
+  chosen: CompleteOptions,
+  purpose: SharedPurpose,
+): Promise<SharedTools> {
+  const { ClusterTools } = await loadOption(options.cluster, '--cluster');
+  return new ClusterTools(cluster, chosen, purpose);
+}
 
 /** Loads the features but for those that are false in `chosen`. */
 export function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> {

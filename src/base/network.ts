@@ -1,4 +1,4 @@
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
 
 /**
  * Returns the network of which one caller may use every address: the address itself, or the
@@ -49,26 +49,6 @@ export function isStranger(caller: string): boolean {
  */
 export function siteOfCaller(caller: string): string {
   return caller.includes(':') ? caller.split(':', 3).join(':') : caller;
-}
-
-/**
- * Whether an address belongs to a trusted proxy, whose `X-Forwarded-*` fields are
- * believed.
- */
-export type TrustedProxies = (address: string) => boolean;
-
-/**
- * Parses addresses and CIDR networks (RFC 4632 §3.1) that `isNetwork` accepts, such as
- * `['::1', '10.0.0.0/8']`.
- */
-export function parseTrustedProxies(entries: readonly string[]): TrustedProxies {
-  const list = new BlockList();
-  for (const entry of entries) {
-    const [address = '', prefix] = entry.split('/');
-    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
-    list.addSubnet(address, Number(prefix ?? (family === 'ipv4' ? 32 : 128)), family);
-  }
-  return (address) => list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 }
 
 /** Whether a text is an address, or a network such as `10.0.0.0/8`. */

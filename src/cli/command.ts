@@ -1,5 +1,8 @@
 import { statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
+import type { SharedTools } from '../api/shared-place.ts';
+import { defaultOptions } from '../app/options.ts';
+import { openCluster } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import { clusterOptions, OptionError, options, type Option } from '../config/options.ts';
@@ -10,7 +13,6 @@ import {
   type Given,
   type SecretName,
 } from '../config/read.ts';
-import type { ClusterTools } from '../options/cluster/tools.ts';
 
 /** One command: its name, what it accepts, and what it does. */
 export interface Command {
@@ -86,14 +88,14 @@ export function findCommand(
  * `declared`, its declaration is compared with these collections.
  */
 export async function clusterOf(
-  call: Call,
+  { given }: Pick<Call, 'given'>,
   declared?: Partial<Declarations>,
-): Promise<ClusterTools | undefined> {
-  const cluster = readCluster(call.given);
+): Promise<SharedTools | undefined> {
+  const cluster = readCluster(given);
   if (cluster === undefined) return undefined;
-  const secret = readSecret('CAIRN_SECRET', call.given);
-  const { ClusterTools } = await import('../options/cluster/tools.ts');
-  return new ClusterTools(cluster, secret, declared);
+  const secret = readSecret('CAIRN_SECRET', given);
+  const chosen = { ...defaultOptions, secret, ...declared };
+  return openCluster(cluster, chosen, declared === undefined ? 'command' : 'check');
 }
 
 /**

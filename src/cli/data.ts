@@ -3,6 +3,7 @@ import { systemClock, systemRandom } from '../base/system.ts';
 import { serialiseKeyRing } from '../auth/keys.ts';
 import { reasonOf, type ExitCode } from '../base/errors.ts';
 import { readSecret } from '../config/read.ts';
+import type { SharedTools } from '../api/shared-place.ts';
 import { openData } from '../app/data.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
 import { defaultOptions } from '../app/options.ts';
@@ -24,7 +25,6 @@ import {
   type Terminal,
 } from './command.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
-import type { ClusterTools } from '../options/cluster/tools.ts';
 import { checkDirectory, failure, ok, problemsOf, warning, type Finding } from './findings.ts';
 import { tablesOf, undeclared } from './tables.ts';
 
@@ -123,10 +123,10 @@ async function check(call: Call): Promise<ExitCode> {
  */
 async function checkCluster(
   terminal: Terminal,
-  cluster: ClusterTools,
+  cluster: SharedTools,
   declared?: Partial<Declarations>,
 ): Promise<ExitCode> {
-  const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster.node);
+  const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster.place);
   await store.start();
   const { collections, sequence } = store.status();
   const room = await cluster.testRoom().then(
@@ -136,7 +136,7 @@ async function checkCluster(
   await store.close();
   const fit = ok('The declared collections fit the others, and all records');
   const unknown = warning('No collections are compared with the others; use --collections');
-  const place = ok(`${cluster.node.prefix} in etcd holds all commits up to ${sequence}`);
+  const place = ok(`${cluster.place.prefix} in etcd holds all commits up to ${sequence}`);
   show(terminal, [...counts(collections).map(ok), declared ? fit : unknown, place, room]);
   return room.level === 'failure' ? 78 : 0;
 }
@@ -194,7 +194,7 @@ async function backup(call: Call): Promise<void> {
   showCopy(call.terminal, copy, target);
 }
 
-async function copyOf(cluster: ClusterTools): Promise<Copy> {
+async function copyOf(cluster: SharedTools): Promise<Copy> {
   const { image, ring } = await cluster.read();
   const keys = ring && Buffer.from(serialiseKeyRing(ring));
   return { image, keys };
@@ -212,7 +212,7 @@ async function restore(call: Call): Promise<void> {
   showCopy(
     call.terminal,
     copy,
-    cluster === undefined ? directory : `${cluster.node.prefix} in etcd`,
+    cluster === undefined ? directory : `${cluster.place.prefix} in etcd`,
   );
   call.terminal.out(signInAgain);
 }

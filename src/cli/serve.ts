@@ -16,7 +16,7 @@ import type { LogSink } from '../log/line-queue.ts';
 import { createLog, silentLog, type Format, type Log, type Observer } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
 import { forgetAdminPassword, passwordFileIn, type PasswordPlace } from './admin-password.ts';
-import { declarationsOf, type Command, type Terminal } from './command.ts';
+import { clusterOf, declarationsOf, type Call, type Command, type Terminal } from './command.ts';
 import { failureOf } from './failure.ts';
 
 /** The command that serves the API. */
@@ -31,7 +31,7 @@ export const serve: Command = {
     const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
     const log = openLog(config, format, terminal);
     const stop = waitForStop();
-    const starting = start(config, log, terminal, stop.fail);
+    const starting = start(config, log, { terminal, given }, stop.fail);
     reloadOnSignal(starting, config, log);
     try {
       const late = stop.stopped.then(() => sleep(unstartedMs, undefined, { ref: false }));
@@ -84,16 +84,15 @@ interface Started {
 async function start(
   config: Config,
   log: Log,
-  terminal: Terminal,
+  call: Pick<Call, 'terminal' | 'given'>,
   onFailure: (error: unknown) => void,
 ): Promise<Started> {
   const { host, port, directory, opsHost, opsPort } = config;
   const begin = systemClock.elapsed();
   const tls = await loadTls(config);
   const { cluster, secret } = config;
-  const place = cluster
-    ? new (await import('../options/cluster/tools.ts')).ClusterTools(cluster, secret)
-    : passwordFileIn(directory);
+  const { terminal } = call;
+  const place = (await clusterOf(call)) ?? passwordFileIn(directory);
   const observers: Observer[] = [passwordWatcher(place, () => app.data.users)];
   const operations =
     opsPort === undefined

@@ -176,7 +176,7 @@ async function withUsers(
     },
     log: { ...silentLog, message },
   };
-  const data = openData(complete, undefined, cluster?.node);
+  const data = openData(complete, undefined, cluster?.place);
   const { store, users } = data;
   if (cluster === undefined && !(await store.exists())) {
     if (check === undefined) {

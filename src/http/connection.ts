@@ -6,12 +6,10 @@ import { finished } from 'node:stream/promises';
 import { Holding } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { plainAddress } from '../base/network.ts';
-import type { Caller } from './caller.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
-import { withCors } from './cors.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
 import { isStreamed, type Reply, type StreamedBody } from './message.ts';
-import type { Shared } from './server-options.ts';
+import type { Caller, Proxies, Shared } from './server-options.ts';
 
 /** What a connection does. A connection that is `closing` or `closed` answers nothing more. */
 type State =
@@ -44,8 +42,8 @@ export class Connection {
   readonly #socket: Socket;
   readonly #shared: Shared;
   readonly #peer: Caller;
-  /** Whether the peer is a trusted proxy. */
-  readonly #isProxy: boolean;
+  /** Present if the peer is one of them. */
+  readonly #proxies: Proxies | undefined;
   #state: State = 'ready';
   #latest: Exchange | undefined;
   /** The reply to the latest request, while it is `gathered` or waits for its pace. */
@@ -58,7 +56,8 @@ export class Connection {
     this.#socket = socket;
     this.#shared = shared;
     this.#peer = { address, encrypted: 'encrypted' in socket };
-    this.#isProxy = shared.options.proxies(address);
+    const { proxies } = shared.options;
+    this.#proxies = proxies?.has(address) === true ? proxies : undefined;
     socket.once('close', () => {
       shared.overloads.forget(this.#sendPaced);
       this.#ignored?.release();
@@ -122,7 +121,8 @@ export class Connection {
     const { handle, alwaysServedTargets, limits } = options;
     try {
       exchange.check();
-      if (this.#isProxy) exchange.adoptForwarded(this.#peer);
+      const caller = this.#proxies?.callerBehind(this.#peer, exchange.fields);
+      if (caller !== undefined) exchange.adoptForwarded(caller);
       else if (exchange.fields.get('x-forwarded-for') !== undefined) reportProxy(exchange.address);
       const isOverloaded = exchanges.sum >= limits.requestsInFlightMax;
       if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) throw overloaded;
@@ -258,9 +258,10 @@ export class Connection {
   #writeHead(exchange: Exchange, reply: Reply, bytes?: number): boolean {
     const { status, fields } = reply;
     const { options, isDraining } = this.#shared;
-    const { allowedOrigins, onError } = options;
+    const { cors, onError } = options;
     if (isDraining || mustEnd(exchange, reply)) this.#state = 'closing';
-    const all = [...withCors(fields, exchange.fields, allowedOrigins), 'X-Request-Id', exchange.id];
+    const own = cors?.withCors(fields, exchange.fields) ?? fields;
+    const all = [...own, 'X-Request-Id', exchange.id];
     if (exchange.encrypted) all.push(...strictTransport);
     if (this.#state === 'closing') all.push('Connection', 'close');
     if (bytes !== undefined && status !== 204 && status !== 304)

@@ -3,11 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CairnError, invariant } from '../base/errors.ts';
 import { Holding } from '../base/budget.ts';
 import { callerKey } from '../base/network.ts';
-import { resolveCaller, type Caller } from './caller.ts';
 import { Fields } from './fields.ts';
 import { checkHead, type Head } from './head.ts';
 import type { Reply, Request, RequestEntry } from './message.ts';
-import type { HttpServerOptions, Shared } from './server-options.ts';
+import type { Caller, HttpServerOptions, Shared } from './server-options.ts';
 
 /** Created once, because turning requests away in an overload must be cheap. */
 export const overloaded = new CairnError(
@@ -128,10 +127,9 @@ export class Exchange implements Arrival, Request, RequestEntry {
   }
 
   /** Adopts the caller's address and the request id that a trusted proxy sent. */
-  adoptForwarded(peer: Caller): void {
+  adoptForwarded({ address, encrypted }: Caller): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
-    const { address, encrypted } = resolveCaller(peer, this.fields, this.#shared.options.proxies);
     this.address = address;
     this.encrypted = encrypted;
   }

@@ -1,21 +1,47 @@
 import type { Budget } from '../base/budget.ts';
 import type { Limits } from '../base/limits.ts';
-import type { TrustedProxies } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 import type { YieldToEventLoop } from '../base/turns.ts';
+import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
 import type { Pace } from './pace.ts';
+
+/** A caller's address, and whether its connection is encrypted. */
+export interface Caller {
+  readonly address: string;
+  readonly encrypted: boolean;
+}
+
+/** The proxies whose `X-Forwarded-*` fields are believed. */
+export interface Proxies {
+  /** Whether an address belongs to one of them. */
+  has(address: string): boolean;
+  /** Returns the caller behind `peer`, which is one of them. */
+  callerBehind(peer: Caller, fields: Fields): Caller;
+}
+
+/** Lets pages of other sites read replies (CORS). */
+export interface Cors {
+  /** Returns the fields of a reply, names and values in turn, with those that the page needs. */
+  withCors(reply: readonly string[], request: Fields): readonly string[];
+  /**
+   * Returns what the reply to OPTIONS carries for a preflight (Fetch §4.8), beside `withCors`.
+   * `allow` is the value of the `Allow` field.
+   */
+  preflight(request: Fields, allow: string): readonly string[];
+}
 
 /** What an `HttpServer` answers requests with. */
 export interface HttpServerOptions {
   readonly clock: Clock;
   /** Creates request ids (`createRequestIds`). */
   readonly nextId: () => string;
-  readonly proxies: TrustedProxies;
+  /** Absent: no peer is a proxy. */
+  readonly proxies?: Proxies | undefined;
   /** `Request.basePath`; empty if absent. */
   readonly basePath?: string | undefined;
-  /** Origins of other sites whose pages may read replies (CORS); none if absent. */
-  readonly allowedOrigins?: ReadonlySet<string> | undefined;
+  /** Absent: only pages of this site may read replies. */
+  readonly cors?: Cors | undefined;
   readonly handle: Handle;
   readonly problemReply: ProblemReply;
   /** Called after each reply. */

@@ -177,7 +177,7 @@ export class HttpServer implements Shared {
       return;
     }
     const address = plainAddress(socket.remoteAddress ?? '');
-    const isProxy = this.options.proxies(address);
+    const isProxy = this.options.proxies?.has(address) === true;
     const place = isProxy ? undefined : this.#placeOf(networkOf(address));
     if (!isProxy && place === undefined) {
       this.refused += 1;

@@ -1,5 +1,4 @@
 import { callerKey } from '../base/network.ts';
-import { withCors } from '../http/cors.ts';
 import { bodyTooLarge, problemOf } from '../http/exchange.ts';
 import { Fields } from '../http/fields.ts';
 import { checkHead } from '../http/head.ts';
@@ -32,7 +31,7 @@ export interface PlainReply {
 /** The options of an `HttpServer` that matter without a connection. */
 export type InjectOptions = Pick<
   HttpServerOptions,
-  'handle' | 'problemReply' | 'nextId' | 'basePath' | 'allowedOrigins' | 'onError'
+  'handle' | 'problemReply' | 'nextId' | 'basePath' | 'cors' | 'onError'
 >;
 
 /**
@@ -42,7 +41,7 @@ export type InjectOptions = Pick<
  * right, unless `fields` has them.
  */
 export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
-  const { handle, allowedOrigins } = options;
+  const { handle, cors } = options;
   const request = new InjectedRequest(plain, options);
   let reply: Reply;
   try {
@@ -55,7 +54,7 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   const sent =
     typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
   const fields = new Fields([
-    ...withCors(reply.fields, request.fields, allowedOrigins),
+    ...(cors?.withCors(reply.fields, request.fields) ?? reply.fields),
     ...['X-Request-Id', request.id],
   ]);
   return { status, fields, body: request.method === 'HEAD' ? '' : sent };

@@ -245,7 +245,7 @@ test('a server uses a new key of the ring, and asks for one that it does not kno
 
 test('a ring that is heard of while a node makes the first one stays in use', async (t) => {
   const etcd = await startEtcd(t);
-  const node = joinCluster({ members: etcd.addresses }, completeOptions({}));
+  const node = joinCluster({ members: etcd.addresses }, completeOptions({}), 'serve');
   const store = openStore({ clock: systemClock, random: systemRandom, log: node.log });
   t.after(() => store.close());
   await store.start();

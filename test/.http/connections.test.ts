@@ -9,10 +9,10 @@ import { runInNewContext } from 'node:vm';
 
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
-import { parseTrustedProxies } from '../../src/base/network.ts';
 import { Exchange } from '../../src/http/exchange.ts';
 import type { HttpServerOptions } from '../../src/http/server-options.ts';
 import { HttpServer } from '../../src/http/server.ts';
+import { createProxies } from '../../src/options/proxies/proxies.ts';
 import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
@@ -594,7 +594,7 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
     await allClosed(listener);
     await assertServes(listener);
   }
-  const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
+  const trusted = { proxies: createProxies(['127.0.0.1']) };
   const proxied = await start(context, { connectionsPerAddressMax: 5 }, {}, trusted);
   const clients = Array.from({ length: 20 }, () => new RawClient(proxied.port).send(get));
   for (const client of clients) assert.equal((await client.reply()).status, 200);
@@ -999,7 +999,7 @@ function beginUploads({ port }: Listener, count: number, target: string, fields 
 }
 
 test('a caller has a share of the memory for bodies, and callers who have not signed in half of it', async (t) => {
-  const proxies = parseTrustedProxies(['127.0.0.1']);
+  const proxies = createProxies(['127.0.0.1']);
   const listener = await start(t, {}, { 'POST /{name}': upload }, { proxies, memoryMax: 16 * 65_536 });
   const from = (address: string): string => `X-Forwarded-For: ${address}\r\n`;
   const { server, server: { memory } } = listener;
@@ -1087,7 +1087,7 @@ test('draining ends at its deadline and returns the number of connections that i
 
 test('a trusted proxy names the caller, and HSTS is sent over TLS only', async (context) => {
   const show: Handle = (request) => text(request.address);
-  const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
+  const trusted = { proxies: createProxies(['127.0.0.1']) };
   const listener = await start(context, {}, { 'GET /who': show }, trusted);
   const client = new RawClient(listener.port);
   client.send(`GET /who ${host}X-Forwarded-For: 9.9.9.9, 198.51.100.7\r\nX-Forwarded-Proto: https\r\n\r\n`);
@@ -1115,7 +1115,7 @@ test('an untrusted proxy is reported once, and is itself the caller', async (con
 });
 
 test('every reply has a request id, and a valid one from a trusted proxy is used', async (context) => {
-  const trusted = { proxies: parseTrustedProxies(['127.0.0.1']) };
+  const trusted = { proxies: createProxies(['127.0.0.1']) };
   const routes: Record<string, Handle> = {
     'GET /stream': () => ({ ...text(''), body: chunks(2, 3) }),
     'GET /empty': () => ({ status: 204, fields: [], body: undefined }),
@@ -1146,8 +1146,7 @@ test('every reply has a request id, and a valid one from a trusted proxy is used
 
 test("an embedder's own server can hand its requests on, and inject needs no port", async (context) => {
   const nextId = (): string => 'id';
-  const proxies = (): boolean => false;
-  const own = new HttpServer({ handle: createHandle(), problemReply, proxies, clock: systemClock, nextId });
+  const own = new HttpServer({ handle: createHandle(), problemReply, clock: systemClock, nextId });
   const server = createServer((incoming, outgoing) => own.receive(incoming, outgoing));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   context.after(() => server.close());

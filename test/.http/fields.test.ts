@@ -3,13 +3,13 @@ import { test } from 'node:test';
 
 import { CairnError } from '../../src/base/errors.ts';
 import { checkContentType } from '../../src/http/content-type.ts';
-import { callerKey, isNetwork, parseTrustedProxies, plainAddress } from '../../src/base/network.ts';
-import { withCors } from '../../src/http/cors.ts';
+import { callerKey, isNetwork, plainAddress } from '../../src/base/network.ts';
 import { isCrossSite } from '../../src/http/cross-site.ts';
 import { Fields, readCookies, serializeCookie } from '../../src/http/fields.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { resolveCaller } from '../../src/http/caller.ts';
 import { createRequestIds } from '../../src/http/request-ids.ts';
+import { createCors } from '../../src/options/cors/cors.ts';
+import { createProxies } from '../../src/options/proxies/proxies.ts';
 
 function fields(named: Record<string, string>): Fields {
   return new Fields(Object.entries(named).flat());
@@ -122,12 +122,11 @@ test('the cross-site rule', () => {
 });
 
 test('CORS answers allowed origins only, and never allows credentials', () => {
-  const allowed = new Set(['https://app.example']);
+  const { withCors } = createCors(['https://app.example']);
   const names = (raw: readonly string[]): string[] => raw.filter((_, index) => index % 2 === 0);
-  assert.deepEqual(withCors(['A', 'b'], fields({ Origin: 'https://app.example' }), new Set()), ['A', 'b']);
-  assert.deepEqual(withCors([], fields({ Origin: 'https://evil.example' }), allowed), ['Vary', 'Origin']);
-  assert.deepEqual(withCors(['Vary', 'Cookie'], fields({}), allowed), ['Vary', 'Cookie, Origin']);
-  assert.deepEqual(names(withCors(['Vary', 'Cookie'], fields({ Origin: 'https://app.example' }), allowed)), [
+  assert.deepEqual(withCors([], fields({ Origin: 'https://evil.example' })), ['Vary', 'Origin']);
+  assert.deepEqual(withCors(['Vary', 'Cookie'], fields({})), ['Vary', 'Cookie, Origin']);
+  assert.deepEqual(names(withCors(['Vary', 'Cookie'], fields({ Origin: 'https://app.example' }))), [
     'Vary',
     'Access-Control-Allow-Origin',
     'Access-Control-Expose-Headers',
@@ -152,7 +151,7 @@ test('content types: the named media types in UTF-8, without a content coding', 
 });
 
 test("the caller behind trusted proxies is the last address that is not a proxy's", () => {
-  const proxies = parseTrustedProxies(['10.0.0.0/8', '2001:db8::1', '127.0.0.1']);
+  const proxies = createProxies(['10.0.0.0/8', '2001:db8::1', '127.0.0.1']);
   const rows: [string, string | undefined, string][] = [
     ['10.1.2.3', '198.51.100.1', '198.51.100.1'],
     ['10.1.2.3', undefined, '10.1.2.3'],
@@ -173,16 +172,16 @@ test("the caller behind trusted proxies is the last address that is not a proxy'
   ];
   for (const [address, forwarded, expected] of rows) {
     const sent: Record<string, string> = forwarded === undefined ? {} : { 'X-Forwarded-For': forwarded };
-    const caller = resolveCaller({ address, encrypted: false }, fields(sent), proxies);
+    const caller = proxies.callerBehind({ address, encrypted: false }, fields(sent));
     assert.equal(caller.address, expected, `${address} ${forwarded}`);
   }
   const over = (address: string, proto: string): boolean =>
-    resolveCaller({ address, encrypted: false }, fields({ 'X-Forwarded-Proto': proto }), proxies).encrypted;
+    proxies.callerBehind({ address, encrypted: false }, fields({ 'X-Forwarded-Proto': proto })).encrypted;
   assert.equal(over('10.1.2.3', 'https'), true);
   assert.equal(over('10.1.2.3', 'https, http'), false);
-  for (const trusted of ['10.255.0.1', '2001:db8::1']) assert.ok(proxies(trusted), trusted);
-  for (const stranger of ['203.0.113.9', '2001:db8::2', '']) assert.ok(!proxies(stranger), stranger);
-  assert.equal(parseTrustedProxies([])('127.0.0.1'), false);
+  for (const trusted of ['10.255.0.1', '2001:db8::1']) assert.ok(proxies.has(trusted), trusted);
+  for (const stranger of ['203.0.113.9', '2001:db8::2', '']) assert.ok(!proxies.has(stranger), stranger);
+  assert.equal(createProxies([]).has('127.0.0.1'), false);
   assert.equal(plainAddress('::ffff:192.0.2.1'), '192.0.2.1');
   for (const entry of ['', 'localhost', '10.0.0.0/33', '::/129', '10.0.0', '10.0.0.0/8/8', '10.0.0.0/-1']) {
     assert.equal(isNetwork(entry), false, entry);

@@ -122,17 +122,14 @@ test('a part of the options or features is named in one place alone, types inclu
     }
   }
   const rooms = new Set(source.map(({ path }) => roomOf(path)).filter((room) => parts.test(room)));
-  // What commands do to a cluster has no contract of its own yet.
-  const isOfCluster = (line: string): boolean => line.endsWith('→ src/options/cluster');
   // What commands alone do is named by the file of these commands.
   const ofCommands = new Map([['src/options/transfer', 'cli/transfer'], ['src/options/offline', 'cli/data']]);
-  const wanted = Array.from(rooms, (room) => `src/${ofCommands.get(room) ?? 'app/parts'}.ts → ${room}`)
-    .filter((line) => !isOfCluster(line));
-  assert.deepEqual([...named].filter((line) => !isOfCluster(line)).sort(), wanted.sort());
+  const wanted = Array.from(rooms, (room) => `src/${ofCommands.get(room) ?? 'app/parts'}.ts → ${room}`);
+  assert.deepEqual([...named].sort(), wanted.sort());
 });
 
 test('a reader of one machine meets no word of a cluster, but for the options and commands that name one', () => {
-  const allowed = /^src\/(options\/cluster|config|cli)\/|^src\/(app|programs)\/(options|shared-place)\.ts$/;
+  const allowed = /^src\/(options\/cluster|config|cli)\/|^src\/(app|programs)\/(options|parts)\.ts$/;
   const word = /[Cc]luster|etcd|\bnodes\b|\b([Aa]n?|any|another|each|every|no|one|other|[Tt]he|this) node\b/;
   const files = source.filter(({ path }) => !allowed.test(path));
   assert.deepEqual(files.filter(({ text }) => word.test(text)).map(({ path }) => path), []);

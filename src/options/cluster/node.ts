@@ -1,5 +1,6 @@
 import { problemReply } from '../../api/replies.ts';
 import { healthRoutes } from '../../api/routes.ts';
+import type { SharedPlace, SharedPurpose } from '../../api/shared-place.ts';
 import {
   keyRingOfSecret,
   newKeyRing,
@@ -12,11 +13,9 @@ import type { JsonValue } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { servedCollections, type Served } from '../../collections/served.ts';
 import type { ClusterOptions } from '../../config/options.ts';
-import type { Handle, Reply, Request } from '../../http/message.ts';
+import type { Reply, Request } from '../../http/message.ts';
 import type { Log } from '../../log/log.ts';
 import { referenceIn, type Field } from '../../schema/field.ts';
-import type { CommitLog } from '../../store/log.ts';
-import type { AnyTable } from '../../store/memory/table.ts';
 import type { Store } from '../../store/store.ts';
 import type { Declaration } from './declaration.ts';
 import { Etcd, isAt, put, range } from './etcd.ts';
@@ -33,39 +32,16 @@ export interface NodeOptions extends Served {
 }
 
 /** This process as a node of a cluster. */
-export interface ClusterNode extends Place {
+export interface ClusterNode extends SharedPlace, Place {
   /** The id of the key made of `secret`; `null` where the key ring is in etcd. */
   readonly kid: string | null;
-  /** Makes the log of the store. */
-  log(tables: Map<string, AnyTable>): CommitLog;
-  /** Calls `onRing` with the key ring, and makes it where there is none. @throws KeyRingError */
-  loadKeys(): Promise<void>;
-  /**
-   * Replaces the key ring in etcd by what `change` makes of it, and returns the result. `change`
-   * is called again where another process replaces it meanwhile.
-   * @throws ClusterError where there is no cluster, KeyRingError
-   */
-  changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
-  /** Called with each ring, and never with an earlier one afterwards. */
-  onRing: (ring: KeyRing) => void;
-  /**
-   * Makes a handler that answers with `handle` only what `store` has published recently, and
-   * that first confirms requests whose answer may depend on a later commit.
-   */
-  onlyCurrent(handle: Handle, store: Store): Handle;
 }
-
-/**
- * What a node is for: it serves, or it is part of a command. Only servers make a cluster, and
- * add to its declaration; `check` compares its own.
- */
-export type NodePurpose = 'serve' | 'check' | 'command';
 
 /** Prepares a node. Nothing is asked before its store starts. */
 export function joinCluster(
   cluster: ClusterOptions,
   options: NodeOptions,
-  purpose: NodePurpose = 'serve',
+  purpose: SharedPurpose,
 ): ClusterNode {
   const { secret, clock, random, log } = options;
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;

@@ -1,8 +1,7 @@
+import type { SharedPurpose, SharedTools } from '../../api/shared-place.ts';
 import type { KeyRing } from '../../auth/keys.ts';
 import { systemClock as clock, systemRandom as random } from '../../base/system.ts';
-import type { Declarations } from '../../collections/declaration-file.ts';
 import type { ClusterOptions } from '../../config/options.ts';
-import { errorLog } from '../../log/log.ts';
 import { imageOf, type Image } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
 import type { AnyTable } from '../../store/memory/table.ts';
@@ -10,26 +9,20 @@ import { openStore } from '../../store/open-store.ts';
 import { ClusterError, hasValue, isAt, put, range, remove } from './etcd.ts';
 import { findLog, metaOf, openMs, roomTest } from './founding.ts';
 import { firstHead } from './group-format.ts';
-import { joinCluster, type ClusterNode } from './node.ts';
+import { joinCluster, type ClusterNode, type NodeOptions } from './node.ts';
 import { writeSnapshot } from './shared-snapshot.ts';
 
-/** The work of commands on a cluster. Does not make one. */
-export class ClusterTools {
-  readonly node: ClusterNode;
+/** The work of commands on a cluster. Only servers make one, when their store starts. */
+export class ClusterTools implements SharedTools {
+  readonly place: ClusterNode;
 
-  /** With `declared`, its declaration is compared with these collections. */
-  constructor(
-    cluster: ClusterOptions,
-    secret: string | undefined,
-    declared?: Partial<Declarations>,
-  ) {
-    const options = { secret, clock, random, log: errorLog, ...declared };
-    this.node = joinCluster(cluster, options, declared ? 'check' : 'command');
+  constructor(cluster: ClusterOptions, options: NodeOptions, purpose: SharedPurpose) {
+    this.place = joinCluster(cluster, options, purpose);
   }
 
   /** Reads all records and the key ring, as a node does that starts now. */
   async read(): Promise<{ readonly image: Image; readonly ring: KeyRing | undefined }> {
-    const { node } = this;
+    const { place: node } = this;
     const { store, tables } = await this.#open();
     const image = imageOf(tables.values(), store.epoch, store.sequence);
     const ring = node.kid === null ? await node.changeKeys((found) => found) : undefined;
@@ -39,7 +32,7 @@ export class ClusterTools {
 
   /** Makes a cluster of a copy. @throws ClusterError where the prefix has one already */
   async write({ views, through }: Image): Promise<void> {
-    const { node } = this;
+    const { place: node } = this;
     const [key, name] = [`${node.prefix}head`, random(8).toString('hex')];
     const { metaRevision } = await findLog({ ...node, creates: true, random }, new Map());
     const isEmpty = hasValue(key, JSON.stringify(firstHead));
@@ -57,7 +50,7 @@ export class ClusterTools {
    * not fit its declaration any more.
    */
   async renewEpoch(): Promise<void> {
-    const { etcd, prefix, kid } = this.node;
+    const { etcd, prefix, kid } = this.place;
     const { store } = await this.#open();
     await store.checkpoint();
     const key = `${prefix}meta`;
@@ -72,7 +65,7 @@ export class ClusterTools {
     const key = this.#passwordKey;
     const compare = [isAt(key, 0)];
     const kept = range(key);
-    const { found } = await this.node.etcd.txn({
+    const { found } = await this.place.etcd.txn({
       compare,
       success: [put(key, password), kept],
       failure: [kept],
@@ -83,21 +76,21 @@ export class ClusterTools {
 
   /** Removes the password. */
   forget(): Promise<unknown> {
-    return this.node.etcd.txn({ success: [remove(this.#passwordKey)] });
+    return this.place.etcd.txn({ success: [remove(this.#passwordKey)] });
   }
 
   /** @throws ClusterError where etcd accepts no writes */
   async testRoom(): Promise<void> {
-    await this.node.etcd.txn(roomTest(this.node.prefix), AbortSignal.timeout(openMs));
+    await this.place.etcd.txn(roomTest(this.place.prefix), AbortSignal.timeout(openMs));
   }
 
   get #passwordKey(): string {
-    return `${this.node.prefix}admin-password`;
+    return `${this.place.prefix}admin-password`;
   }
 
   async #open() {
     let tables = new Map<string, AnyTable>();
-    const store = openStore({ clock, random, log: (given) => this.node.log((tables = given)) });
+    const store = openStore({ clock, random, log: (given) => this.place.log((tables = given)) });
     await store.start();
     return { store, tables };
   }

@@ -3,7 +3,7 @@ import { readdir, statfs } from 'node:fs';
 import { promisify } from 'node:util';
 import { problemReply } from '../../api/replies.ts';
 import { CairnError } from '../../base/errors.ts';
-import { isLoopback, parseTrustedProxies } from '../../base/network.ts';
+import { isLoopback } from '../../base/network.ts';
 import { systemClock, systemRandom } from '../../base/system.ts';
 import { version } from '../../base/version.ts';
 import { hostOf } from '../../http/head.ts';
@@ -36,7 +36,6 @@ export class Operations {
     const server = new HttpServer({
       handle: operationsHandle({ ...operated, metrics: this.observer }, isLoopback(host)),
       problemReply,
-      proxies: parseTrustedProxies([]),
       clock: systemClock,
       nextId: createRequestIds(systemRandom),
     });

@@ -48,7 +48,6 @@ export async function startListener(options: Partial<HttpServerOptions> = {}, tl
   const server = new HttpServer({
     handle: createHandle(),
     problemReply,
-    proxies: () => false,
     clock: systemClock,
     nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
     onAnswered: (entry) => void answered.push(entry),

@@ -1,0 +1,51 @@
+import type { KeyRing } from '../auth/keys.ts';
+import type { Handle } from '../http/message.ts';
+import type { Image } from '../store/format/snapshot.ts';
+import type { CommitLog } from '../store/log.ts';
+import type { AnyTable } from '../store/memory/table.ts';
+import type { Store } from '../store/store.ts';
+
+/** A place that several processes share, which has the data instead of a directory. */
+export interface SharedPlace {
+  /** The beginning of all keys there. */
+  readonly prefix: string;
+  /** Makes the log of the store. */
+  log(tables: Map<string, AnyTable>): CommitLog;
+  /** Calls `onRing` with the key ring, and makes it where there is none. @throws KeyRingError */
+  loadKeys(): Promise<void>;
+  /** Called with each ring, and never with an earlier one afterwards. */
+  onRing: (ring: KeyRing) => void;
+  /**
+   * Replaces the key ring by what `change` makes of it, and returns the result. `change` is
+   * called again where another process replaces it meanwhile. @throws KeyRingError
+   */
+  changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
+  /**
+   * Makes a handler that answers with `handle` only what `store` has published recently, and
+   * that first fetches the commits of others where the answer may depend on them.
+   */
+  onlyCurrent(handle: Handle, store: Store): Handle;
+}
+
+/**
+ * What a process does there: it serves, or runs a command. Only servers prepare the place, and
+ * add to its declaration; `check` compares its own.
+ */
+export type SharedPurpose = 'serve' | 'check' | 'command';
+
+/** What commands do in a shared place. */
+export interface SharedTools {
+  readonly place: SharedPlace;
+  /** Reads all records and the key ring, as a server does that starts now. */
+  read(): Promise<{ readonly image: Image; readonly ring: KeyRing | undefined }>;
+  /** Writes a copy to a place without data. */
+  write(image: Image): Promise<void>;
+  /** Gives the data a new epoch: running servers end, and the next one declares anew. */
+  renewEpoch(): Promise<void>;
+  /** Rejects where no write succeeds. */
+  testRoom(): Promise<void>;
+  /** Keeps a password unless one is kept; returns the one that is, and where it is. */
+  keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
+  /** Removes the password. */
+  forget(): Promise<unknown>;
+}

@@ -1,0 +1,36 @@
+import type { Cors } from '../../http/server-options.ts';
+
+// prettier-ignore
+const exposed = [
+  'Content-Location', 'ETag', 'Idempotency-Replayed', 'Link', 'Location', 'Preference-Applied', 'Retry-After',
+  'X-Request-Id', 'X-Total-Count',
+].join(', ');
+// prettier-ignore
+const accepted = [
+  'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Prefer',
+  'X-Request-Id', 'traceparent',
+].join(', ');
+const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Age', '600'];
+
+/**
+ * Lets pages of these origins read replies (Fetch §3.3). A browser's cookies are never allowed.
+ * The one `Vary` of every reply names `Origin`.
+ */
+export function createCors(allowedOrigins: readonly string[]): Cors {
+  const allowed = new Set(allowedOrigins);
+  return {
+    withCors(reply, request) {
+      const at = reply.indexOf('Vary') + 1;
+      const varying =
+        at === 0 ? [...reply, 'Vary', 'Origin'] : reply.with(at, `${reply[at] ?? ''}, Origin`);
+      const origin = request.get('origin') ?? '';
+      if (!allowed.has(origin)) return varying;
+      const named = ['Access-Control-Allow-Origin', origin];
+      return [...varying, ...named, 'Access-Control-Expose-Headers', exposed];
+    },
+    preflight(request, allow) {
+      if (!allowed.has(request.get('origin') ?? '')) return [];
+      return ['Access-Control-Allow-Methods', allow, ...always];
+    },
+  };
+}
