@@ -1,4 +1,5 @@
 import { CairnError } from '../base/errors.ts';
+import type { Store } from '../store/store.ts';
 import { bind, type Endpoint } from './call.ts';
 import { unstoredReply } from './replies.ts';
 import { healthRoutes } from './routes.ts';
@@ -9,12 +10,13 @@ export interface HealthServices {
   readonly status: () => string;
   /** Returns why the server should not receive requests now; `undefined` if it should. */
   readonly unready: () => Unready | undefined;
+  readonly store: Pick<Store, 'isMemoryFull'>;
 }
 
 /** Why a server should not receive requests. */
 export type Unready = 'draining' | 'store_failed' | 'storage_full' | 'store_unavailable';
 
-export function healthEndpoints({ status, unready }: HealthServices): Endpoint[] {
+export function healthEndpoints({ status, unready, store }: HealthServices): Endpoint[] {
   return bind(healthRoutes, {
     status: () => unstoredReply(200, status()),
 
@@ -22,7 +24,10 @@ export function healthEndpoints({ status, unready }: HealthServices): Endpoint[]
 
     ready() {
       const reason = unready();
-      if (reason === undefined) return unstoredReply(200, '{"status":"ready"}');
+      if (reason === undefined) {
+        const writes = store.isMemoryFull ? ',"writes":"full"' : '';
+        return unstoredReply(200, `{"status":"ready"${writes}}`);
+      }
       throw new CairnError(reason, 'Cannot answer requests: the server is not ready');
     },
   });

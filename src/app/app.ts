@@ -187,7 +187,8 @@ export class Application {
   /** Why the app should get no requests now; `undefined` if it should. */
   unready(): Unready | undefined {
     if (this.#closed !== undefined) return 'draining';
-    return unreadyStates[this.store.state];
+    // A server that nobody reaches cannot be emptied.
+    return this.store.isMemoryFull ? undefined : unreadyStates[this.store.state];
   }
 
   /** What the app is busy with. */

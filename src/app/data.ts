@@ -50,6 +50,7 @@ export function openData(
     files,
     log: place?.log,
     atRest: settings.atRest === 'on',
+    memoryMax: settings.memoryMax && settings.memoryMax * 2 ** 20,
     clock,
     random,
     onFailure(error) {

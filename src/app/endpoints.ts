@@ -54,13 +54,15 @@ function statusOf(
 ): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
-    const { state, journalBytes, checkpointedAt } = store.status();
+    const { state, journalBytes, checkpointedAt, memoryBytes, memoryMaxBytes } = store.status();
     const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
       startedAt,
       state,
       records: store.size,
+      memoryBytes,
+      memoryMaxBytes,
       journalBytes,
       checkpointedAt:
         checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),

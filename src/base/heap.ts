@@ -16,5 +16,6 @@ export function oldGenerationBytes(
   nodeVersion = process.versions.node,
 ): number {
   // A smaller young generation (`--max-semi-space-size`) cannot be seen.
-  return Math.max(limit - youngGenerationBytes(nodeVersion), limit / 2);
+  const rest = limit - youngGenerationBytes(nodeVersion);
+  return rest > limit / 4 ? rest : limit / 2;
 }

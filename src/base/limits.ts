@@ -256,10 +256,12 @@ const store = {
    */
   checkpointBytesMin: 16 * 1024 * 1024,
   /**
-   * The largest share of V8's heap in use after a garbage collection; beyond it writes
-   * that grow are refused (507).
+   * The part of V8's heap for records, as they are counted, and for what a server without records
+   * has in use; beyond it writes that grow are refused (507).
    */
-  heapShareMax: 0.6,
+  recordsHeapShareMax: 0.6,
+  /** What a server without records has in use of V8's heap. */
+  emptyServerBytes: 12 * 1024 * 1024,
   /**
    * The space that stays free on the disk in addition to what the next checkpoint needs;
    * with less, writes that grow are refused (507).

@@ -37,7 +37,7 @@ export const transferCommands: readonly Command[] = [
     name: 'import',
     summary: 'Adds the records of a file such as json-server has, all or none, and keeps their ids',
     operands: ['FILE'],
-    options: [options.directory, options.collections, owner],
+    options: [options.directory, options.collections, options.memoryMax, owner],
     run: importFile,
   },
   {
@@ -70,7 +70,8 @@ async function importFile(call: Call): Promise<void> {
   const message = (_level: string, line: string): void => terminal.err(`${line}\n`);
   const directory = call.read(options.directory);
   const log = { ...silentLog, message };
-  const data = openData({ ...defaultOptions, directory, ...declarations, log });
+  const settings = { ...defaultOptions.settings, memoryMax: call.read(options.memoryMax) };
+  const data = openData({ ...defaultOptions, settings, directory, ...declarations, log });
   const members = readMembers(file);
   if (!(await data.store.exists())) {
     // A mistake makes no store. Without one, no user can be the owner.
@@ -88,7 +89,8 @@ async function importFile(call: Call): Promise<void> {
     if (added.size === 0) terminal.out('Nothing in the file is new\n');
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
-    throw new FatalError(74, `Cannot import ${file}: ${error.message}; nothing was written`);
+    const exitCode = data.store.isMemoryFull ? 65 : 74;
+    throw new FatalError(exitCode, `Cannot import ${file}: ${error.message}; nothing was written`);
   } finally {
     await data.store.close();
   }

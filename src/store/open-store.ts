@@ -1,10 +1,11 @@
+import { oldGenerationBytes } from '../base/heap.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
 import type { Files } from './disk/files.ts';
 import { systemMachine } from './disk/lock.ts';
 import { FileLog, type FileLogOptions } from './disk/file-log.ts';
 import { memoryLog, type CommitLog } from './log.ts';
-import { HeapWatch, type Heap } from './memory/heap.ts';
+import { Memory } from './memory/memory.ts';
 import type { AnyTable } from './memory/table.ts';
 import { Writer } from './writer.ts';
 
@@ -15,8 +16,8 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
   readonly log?: ((tables: Map<string, AnyTable>) => CommitLog) | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** The heap of this process if absent. */
-  readonly heap?: Heap;
+  /** The bytes of memory that the records may take; a part of the heap if absent. */
+  readonly memoryMax?: number | undefined;
   /**
    * Called once when nothing can be written any more: a sync failed, or the lock is lost.
    * Reads go on. The process should finish its requests and exit with 74 (EX_IOERR).
@@ -28,11 +29,15 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
 export function openStore(options: StoreOptions): Writer {
   const { files, clock, onNotice = () => undefined, onFailure = () => undefined } = options;
   const tables = new Map<string, AnyTable>();
-  const { heap = new HeapWatch(onNotice) } = options;
+  const { memoryMax = memoryForRecords() } = options;
+  const memory = new Memory(tables, memoryMax, onNotice);
   const log = options.log?.(tables) ?? logOf({ ...options, onNotice }, tables);
   const isShared = options.log !== undefined;
-  return new Writer({ log, tables, files, heap, clock, isShared, onFailure });
+  return new Writer({ log, tables, files, memory, clock, isShared, onFailure });
 }
+
+const memoryForRecords = (): number =>
+  Math.floor(oldGenerationBytes() * limits.recordsHeapShareMax) - limits.emptyServerBytes;
 
 /** The log on the files, or one in memory where there are none. */
 function logOf(

@@ -181,11 +181,13 @@ export interface Store {
   /** Sequence number of the last published commit. */
   readonly sequence: number;
   /**
-   * `full`: the log has no room, and only removals are accepted. Where the memory has none,
-   * `write` alone tells. `unavailable`: nothing is accepted until the log answers again.
+   * `full`: the log or the memory has no room, and only removals are accepted.
+   * `unavailable`: nothing is accepted until the log answers again.
    * `failed`: nothing is any more, and the process should end.
    */
   readonly state: 'writable' | 'full' | 'unavailable' | 'failed';
+  /** Whether `state` is `full` for lack of memory alone. */
+  readonly isMemoryFull: boolean;
   /** The number of records in all collections. */
   readonly size: number;
   /**
@@ -231,5 +233,8 @@ export interface StoreStatus extends LogStatus, Pick<Store, 'state' | 'sequence'
   /** Groups since the start, and their commits. */
   readonly groups: number;
   readonly commits: number;
+  /** What the records take of memory, as it is counted, and the most that they may take. */
+  readonly memoryBytes: number;
+  readonly memoryMaxBytes: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
 }

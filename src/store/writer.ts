@@ -4,7 +4,7 @@ import type { Clock } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
-import type { Heap } from './memory/heap.ts';
+import type { Memory } from './memory/memory.ts';
 import {
   countsOf,
   isCollectionName,
@@ -33,7 +33,7 @@ export interface WriterOptions {
   readonly files?: Files | undefined;
   /** Whether other processes append to the log, too. */
   readonly isShared?: boolean;
-  readonly heap: Heap;
+  readonly memory: Memory;
   readonly clock: Clock;
   /** Called once when nothing can be written any more. */
   readonly onFailure: (error: unknown) => void;
@@ -150,7 +150,12 @@ export class Writer implements Store, LogClient {
   }
 
   get state(): Store['state'] {
-    return this.#hasFailed ? 'failed' : (this.#log.problem?.state ?? 'writable');
+    if (this.#hasFailed) return 'failed';
+    return this.#log.problem?.state ?? (this.isMemoryFull ? 'full' : 'writable');
+  }
+
+  get isMemoryFull(): boolean {
+    return !this.#hasFailed && this.#log.problem === undefined && this.#options.memory.isFull;
   }
 
   get size(): number {
@@ -190,16 +195,10 @@ export class Writer implements Store, LogClient {
   async start(): Promise<void> {
     invariant(!this.#isStarted, 'the store is started twice');
     this.#isStarted = true;
-    const { heap } = this.#options;
-    heap.start?.();
-    try {
-      const { epoch, sequence } = await this.#log.open(this);
-      this.#published.sequence = sequence;
-      this.#epoch = epoch;
-    } catch (error) {
-      heap.stop?.();
-      throw error;
-    }
+    const { epoch, sequence } = await this.#log.open(this);
+    this.#published.sequence = sequence;
+    this.#epoch = epoch;
+    this.#options.memory.changed();
   }
 
   write<T>(work: (transaction: Transaction) => T, caller = ''): Promise<T> {
@@ -235,10 +234,12 @@ export class Writer implements Store, LogClient {
   }
 
   status(): StoreStatus {
-    const { log, tables } = this.#options;
+    const { log, memory, tables } = this.#options;
     return {
       state: this.state,
       ...this.#published,
+      memoryBytes: memory.bytes,
+      memoryMaxBytes: memory.bytesMax,
       collections: countsOf(tables),
       ...log.status(),
     };
@@ -257,6 +258,7 @@ export class Writer implements Store, LogClient {
     this.#published.sequence = last.sequence;
     this.#published.commits += last.sequence - first.sequence + 1;
     this.#published.groups += 1;
+    this.#options.memory.changed();
     for (const listener of this.#listeners) listener(changes);
   }
 
@@ -276,7 +278,6 @@ export class Writer implements Store, LogClient {
   }
 
   async #close(): Promise<void> {
-    this.#options.heap.stop?.();
     if (this.#epoch === undefined) return;
     this.#refusal ??= new CairnError('draining', 'Cannot write: the server is stopping');
     await this.#log.close(this.#running ?? Promise.resolve());
@@ -386,13 +387,9 @@ export class Writer implements Store, LogClient {
 
   /** @throws CairnError `storage_full` */
   #checkRoom(): void {
-    const { log, heap } = this.#options;
+    const { log, memory } = this.#options;
     if (log.problem?.state === 'full') throw storageFull(log.problem.reason);
-    if (!heap.isFull) return;
-    throw storageFull(
-      'the records fill the memory of the server: ' +
-        'remove records, or give Node.js more memory by --max-old-space-size',
-    );
+    memory.check();
   }
 
   /** Undoes the batch, whose writes wait again. */

@@ -39,3 +39,25 @@ test('the status has figures of the last hour, minute by minute', { skip: isLock
   clock.advance(10 * 60);
   assert.equal((await minutes()).length, 11);
 });
+
+test('full memory refuses what grows, is no reason to be unready, and has room after a removal', async (t) => {
+  const { app, as, ask } = await openTestApp(t, { memoryMax: 1 });
+  const member = await as('member');
+  const admin = await as('admin');
+  const batch = Array.from({ length: 500 }, (_, n) => ({ name: `Lamp ${n}`, price: n }));
+  let answer = await member('POST', '/items/batch', { json: batch });
+  const [first] = Object(answer.json);
+  while (answer.status === 201) answer = await member('POST', '/items/batch', { json: batch });
+  assert.deepEqual([answer.status, answer.code], [507, 'storage_full']);
+  assert.match(Object(answer.json).detail, /: the records would take 1\d{6} bytes of memory, and may take 1048576: /);
+  const ready = await ask('GET', '/readyz');
+  assert.deepEqual([ready.status, ready.json], [200, { status: 'ready', writes: 'full' }]);
+  assert.equal(app.unready(), undefined);
+  const status = Object((await admin('GET', '/status')).json);
+  assert.equal(status.state, 'full');
+  assert.equal(status.memoryMaxBytes, 2 ** 20);
+  assert.ok(status.memoryBytes > 2 ** 19 && status.memoryBytes <= 2 ** 20, status.memoryBytes);
+  assert.equal((await member('DELETE', `/items/${first.id}`)).status, 204);
+  assert.deepEqual((await ask('GET', '/readyz')).json, { status: 'ready' });
+  assert.equal((await member('POST', '/items', { json: { name: 'Lamp', price: 1 } })).status, 201);
+});

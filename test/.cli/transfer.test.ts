@@ -266,6 +266,29 @@ test('an import that finds no room writes nothing, and says so', async (t) => {
   assert.deepEqual(JSON.parse((await place.export()).out), more);
 });
 
+test('an import that the memory for records does not hold is refused with both figures', async (t) => {
+  const rows = Array.from({ length: 4000 }, (_, n) => ({ id: n + 1, text: `row ${n}`.padEnd(300) }));
+  const place = new Place(t, { rows });
+  await place.declare();
+  const refused = await place.import('--memory-max', '1');
+  assert.equal(refused.code, 65);
+  const figures = /the records take at least 2 MiB of memory, and 1 MiB are left: split it, or raise --memory-max/;
+  assert.match(refused.err, figures);
+  assert.ok(!existsSync(place.data), 'and makes no store');
+  assert.equal((await place.import('--memory-max', '2')).code, 0);
+});
+
+test('an import whose indexes the memory does not hold is refused by its transaction', async (t) => {
+  const rows = Array.from({ length: 5000 }, (_, n) => ({ id: n + 1, text: `row ${n}` }));
+  const place = new Place(t, { rows });
+  const fields = { text: { kind: 'text', unique: true } };
+  writeFileSync(place.declaration, JSON.stringify({ collections: [{ name: 'rows', singular: 'row', fields }] }));
+  const refused = await place.import('--memory-max', '1');
+  assert.deepEqual([refused.code, refused.out], [65, '']);
+  const figures = /the records would take 1\d{6} bytes of memory, and may take 1048576: .*; nothing was written$/;
+  assert.match(refused.err.trim(), figures);
+});
+
 test('a backup that is made beside an import has all of it or nothing', async (t) => {
   const place = new Place(t, manyRows(1));
   await place.declare();

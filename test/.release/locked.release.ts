@@ -20,7 +20,7 @@ const startsServers = [
 ];
 const outside: Readonly<Record<string, string>> = {
   'test/.store/editions.test.ts': 'runs commands that write in other directories',
-  'test/.store/heap.test.ts': 'starts a process with little memory, without a server',
+  'test/.store/memory.test.ts': 'starts a process with little memory, without a server',
   'test/.app/key-file.test.ts': 'changes modes, which a locked run may not',
   'test/.api/full-disk.test.ts': 'mounts a file system of its own',
   'test/.project/architecture.test.ts': 'reads the source: nothing is served',

@@ -5,6 +5,7 @@ import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
 import type { Answer, Group, CommitLog, LogClient, LogProblem, ReadGroup } from '../../src/store/log.ts';
 import { lost as notFirst, memoryLog, storageFull, won } from '../../src/store/log.ts';
+import { Memory } from '../../src/store/memory/memory.ts';
 import { Table, tableOf } from '../../src/store/memory/table.ts';
 import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
 import { UniqueKeyError, type RecordChange } from '../../src/store/store.ts';
@@ -27,7 +28,8 @@ interface Fake {
   /** What the log answers next; without one, it has won. */
   readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
   problem: LogProblem | undefined;
-  readonly heap: { isFull: boolean };
+  readonly memory: Memory;
+  readonly notices: string[];
   readonly clock: { now: () => number; elapsed: () => number };
   /** Publishes groups of others. */
   readonly follow: (groups: readonly ReadGroup[]) => void;
@@ -37,10 +39,11 @@ interface Fake {
 }
 
 /** A writer on a log that answers as it is told. */
-async function fakeLog(): Promise<Fake> {
+async function fakeLog(bytesMax = Infinity): Promise<Fake> {
   const tables = { people: new Table(people), notes: new Table(notes) };
   const byName = new Map(Object.entries(tables));
   const failures: unknown[] = [];
+  const notices: string[] = [];
   const givenUp = new Promise<void>((resolve) => queueMicrotask(() => (fake.giveUp = resolve)));
   const fake: Omit<Fake, 'writer' | 'client'> = {
     ...tables,
@@ -49,7 +52,8 @@ async function fakeLog(): Promise<Fake> {
     confirmed: 0,
     answers: [],
     problem: undefined,
-    heap: { isFull: false },
+    memory: new Memory(byName, bytesMax, (notice) => notices.push(notice)),
+    notices,
     clock: { now: () => 0, elapsed: () => 0 },
     giveUp: () => undefined,
     follow(groups) {
@@ -84,7 +88,7 @@ async function fakeLog(): Promise<Fake> {
     close: (answered) => Promise.race([answered, givenUp]),
   };
   const onFailure = (error: unknown): void => void failures.push(error);
-  const writer = new Writer({ log, tables: byName, heap: fake.heap, clock: fake.clock, onFailure });
+  const writer = new Writer({ log, tables: byName, memory: fake.memory, clock: fake.clock, onFailure });
   await writer.start();
   assert.ok(client);
   return Object.assign(fake, { writer, client });
@@ -316,27 +320,39 @@ describe('a writer', () => {
   });
 
   it('refuses what grows while the memory is full, says so, and goes on with removals', async () => {
-    const { writer, people, notes, heap } = await fakeLog();
+    const { writer, people, notes, notices, memory } = await fakeLog(19_600);
     const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(person(name)));
     for (const name of ['ann', 'bob', 'cat']) await insert(name);
-    heap.isFull = true;
-    const full = { code: 'storage_full', message: /fill the memory of the server: remove records, or give Node/ };
-    await assert.rejects(insert('dan'), full);
-    await assert.rejects(writer.write((tx) => tx.of(people).replace(1, person('Ann'))), full);
+    assert.deepEqual([writer.state, writer.isMemoryFull], ['writable', false]);
+    const text = 'x'.repeat(20_000);
+    const full = { code: 'storage_full', message: /would take \d{5} bytes of memory, and may take 19600: / };
+    const before = memory.bytes;
+    await assert.rejects(writer.write((tx) => tx.of(people).replace(1, person(text))), full);
     const swap = writer.write((tx) => {
       tx.of(people).remove(1);
-      tx.of(notes).insert({ person: 1, text: 'gone' });
+      tx.of(notes).insert({ person: 1, text });
     });
     await assert.rejects(swap, full);
+    assert.equal(memory.bytes, before);
+    assert.deepEqual([writer.state, writer.isMemoryFull], ['full', true]);
     await writer.write((tx) => tx.of(people).remove(1));
     const replaceAndRemove = writer.write((tx) => {
       tx.of(people).remove(2);
-      tx.of(people).replace(3, person('Cat'));
+      tx.of(people).replace(3, person(text));
     });
     await replaceAndRemove;
-    assert.deepEqual(all(people).map(({ name }) => name), ['Cat']);
-    heap.isFull = false;
-    assert.equal((await insert('dan')).id, 4);
+    assert.deepEqual(all(people).map(({ id }) => id), [3]);
+    assert.equal(writer.state, 'full');
+    await assert.rejects(insert('dan'), full);
+    // A removal makes room in the batch in which it is decided.
+    const [, dan] = await Promise.all([writer.write((tx) => tx.of(people).remove(3)), insert('dan')]);
+    assert.equal(dan.id, 4);
+    assert.equal(writer.state, 'writable');
+    const told = [
+      'the records fill the 19600 bytes of memory that they may take: only removals are accepted',
+      'there is room in memory again: all writes are accepted',
+    ];
+    assert.deepEqual(notices, [...told, ...told]);
   });
 
   it('tells the batch in flight that its outcome is unknown, and what waits that nothing was written', async () => {
@@ -456,8 +472,8 @@ describe('a writer', () => {
     const [table] = tables.values();
     assert.ok(table);
     const log = memoryLog(seededRandom(1));
-    const heap = { isFull: false };
-    const writer = new Writer({ log, tables, heap, clock: systemClock, onFailure: () => assert.fail() });
+    const memory = new Memory(tables, Infinity, () => assert.fail());
+    const writer = new Writer({ log, tables, memory, clock: systemClock, onFailure: () => assert.fail() });
     await writer.start();
     let isOver = false;
     setTimeout(() => (isOver = true), 1);

@@ -79,6 +79,8 @@ export const statusSchema = objectSchema(
       ...count,
       description: 'The number of records of all kinds: also sessions and idempotency keys.',
     },
+    memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
+    memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
     journalBytes: { ...count, description: 'The size of the journal.' },
     checkpointedAt: {
       type: 'string',
@@ -98,6 +100,15 @@ export const statusSchema = objectSchema(
   ['checkpointedAt', 'freeBytes'],
 );
 
-export const healthSchema = objectSchema('Health', {
-  status: { type: 'string', enum: ['live', 'ready'] },
-});
+export const healthSchema = objectSchema(
+  'Health',
+  {
+    status: { type: 'string', enum: ['live', 'ready'] },
+    writes: {
+      type: 'string',
+      enum: ['full'],
+      description: 'Records fill the memory, so only deletions are accepted.',
+    },
+  },
+  ['writes'],
+);

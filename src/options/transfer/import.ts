@@ -15,6 +15,7 @@ import type { Value } from '../../schema/field.ts';
 import { hasType, ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
 import { creation, validateBody } from '../../schema/validate.ts';
+import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { inMiB, Mistakes, numberOf, type Member } from './file.ts';
 
@@ -35,8 +36,9 @@ export interface Arrival {
   readonly resource: CollectionResource;
   /** Those that are not in the store. One that is there already is as the file has it. */
   readonly records: NewRecord[];
-  /** What these take in the commit. */
+  /** What these take in the commit, and at least of memory. */
   bytes: number;
+  memoryBytes: number;
   readonly ids: Set<number>;
   highest: number;
   /** The keys of each field whose values are unique. */
@@ -78,9 +80,11 @@ export function checkMembers(
   }
   let count = 0;
   let bytes = 0;
+  let memoryBytes = 0;
   for (const { resource, records, ids, highest, ...arrival } of arrivals) {
     count += records.length;
     bytes += arrival.bytes;
+    memoryBytes += arrival.memoryBytes;
     if (highest <= idsFree + Math.max(records.length, ids.size) * idsPerRecordMax) continue;
     const { name } = resource.collection;
     mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
@@ -102,6 +106,12 @@ export function checkMembers(
     const found = `${count.toLocaleString('en')} records of ${inMiB(bytes)}`;
     problems.push(`${most} are written at once, and it has ${found}: split it`);
   }
+  const { memoryBytes: inUse, memoryMaxBytes } = destination.store.status();
+  const left = Math.max(0, memoryMaxBytes - inUse);
+  if (memoryBytes > left) {
+    const figures = `take at least ${inMiB(memoryBytes)} of memory, and ${inMiB(left)} are left`;
+    problems.push(`the records ${figures}: split it, or raise --memory-max`);
+  }
   if (problems.length === 0) return arrivals;
   const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
   throw new FatalError(65, text);
@@ -118,6 +128,7 @@ function arrivalOf(
     resource,
     records: [],
     bytes: 0,
+    memoryBytes: 0,
     ids: new Set(),
     highest: 0,
     keys: unique.map(([field, keyOf]) => [field, keyOf, new Set()]),
@@ -173,6 +184,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   arrival.highest = Math.max(arrival.highest, id ?? 0);
   if (known !== undefined) return;
   records.push(record);
+  arrival.memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
   const { name } = resource.collection;
   arrival.bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
 }

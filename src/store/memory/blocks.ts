@@ -3,6 +3,9 @@ import type { StoredRecord } from '../store.ts';
 /** How many consecutive ids share a block. */
 const idsPerBlock = 1024;
 
+/** What a block takes: a pointer for each id, and little more. */
+const blockBytes = 8 * idsPerBlock + 512;
+
 interface Block<R> {
   /** By the id's place in the block; `undefined` where there is no record. */
   readonly slots: (R | undefined)[];
@@ -23,6 +26,11 @@ export class Blocks<R extends StoredRecord> {
   #sorted: readonly Block<R>[] | undefined;
   /** The last view, until the next change. */
   #view: readonly (readonly R[])[] | undefined;
+
+  /** The memory of the blocks. Few records with ids far apart need many. */
+  get bytes(): number {
+    return this.#blocks.size * blockBytes;
+  }
 
   get(id: number): R | undefined {
     return this.#blocks.get(Math.floor(id / idsPerBlock))?.slots[id % idsPerBlock];

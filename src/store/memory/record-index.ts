@@ -14,6 +14,11 @@ export const hasKey = (keys: Keys, key: Key): boolean =>
 /** A record that has a key. */
 export type Holder = readonly [id: number, key: Key];
 
+/** What a key with its id takes, what several ids take more, and each further one. */
+const keyBytes = 80;
+const idsBytes = 256;
+const idBytes = 16;
+
 /** The most ids of a block. */
 const blockLengthMax = 1024;
 
@@ -30,25 +35,27 @@ class SortedIds {
     for (const block of this.#blocks) yield* block;
   }
 
-  /** Does nothing where the id is there. */
-  add(id: number): void {
+  /** Returns false where the id is there. */
+  add(id: number): boolean {
     const { number, block, index } = this.#placeOf(id);
-    if (block[index] === id) return;
+    if (block[index] === id) return false;
     block.splice(index, 0, id);
     this.size += 1;
-    if (block.length <= blockLengthMax) return;
+    if (block.length <= blockLengthMax) return true;
     // Most ids are added behind all others. Then the block stays full.
     const kept = index === blockLengthMax ? blockLengthMax : blockLengthMax / 2;
     this.#blocks.splice(number + 1, 0, block.splice(kept));
+    return true;
   }
 
-  /** Does nothing where the id is not there. */
-  delete(id: number): void {
+  /** Returns false where the id is not there. */
+  delete(id: number): boolean {
     const { number, block, index } = this.#placeOf(id);
-    if (block[index] !== id) return;
+    if (block[index] !== id) return false;
     block.splice(index, 1);
     this.size -= 1;
     if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(number, 1);
+    return true;
   }
 
   /** The block in which the id is, or would be, and its index there. */
@@ -62,6 +69,8 @@ class SortedIds {
 
 /** The ids of records by a key. */
 export class RecordIndex<R> {
+  /** The memory that it takes. */
+  bytes = 0;
   readonly keyOf: KeyOf<R>;
   /** Most keys have one id, which is kept by itself. */
   readonly #ids = new Map<Key, number | SortedIds>();
@@ -108,9 +117,15 @@ export class RecordIndex<R> {
     }
     if (hasKey(others, keys)) return;
     const ids = this.#ids.get(keys);
-    if (ids === undefined) this.#ids.set(keys, id);
-    else if (typeof ids === 'object') ids.add(id);
-    else if (ids !== id) this.#ids.set(keys, new SortedIds(ids, id));
+    if (typeof ids === 'object') {
+      if (ids.add(id)) this.bytes += idBytes;
+    } else if (ids === undefined) {
+      this.#ids.set(keys, id);
+      this.bytes += keyBytes;
+    } else if (ids !== id) {
+      this.#ids.set(keys, new SortedIds(ids, id));
+      this.bytes += idsBytes + idBytes;
+    }
   }
 
   /** Removes an id from the keys that are not among `others`. */
@@ -122,7 +137,12 @@ export class RecordIndex<R> {
     }
     if (hasKey(others, keys)) return;
     const ids = this.#ids.get(keys);
-    if (typeof ids === 'object') ids.delete(id);
-    if (ids === id || (typeof ids === 'object' && ids.size === 0)) this.#ids.delete(keys);
+    if (typeof ids === 'object') {
+      if (ids.delete(id)) this.bytes -= idBytes;
+      if (ids.size > 0) return;
+      this.bytes -= idsBytes - idBytes;
+    } else if (ids !== id) return;
+    this.#ids.delete(keys);
+    this.bytes -= keyBytes;
   }
 }

@@ -12,6 +12,7 @@ import {
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
+import { sizeOf } from './size.ts';
 
 /** A table, whatever the type of its records is: without private members, all fit this type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -72,6 +73,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly #pending = new Map<number, R | undefined>();
   /** The id that the next new record gets, after those of the batch. */
   #nextPendingId = 1;
+  /** What the records take, as the batch leaves them. */
+  #recordBytes = 0;
 
   constructor(definition: TableDefinition<R>) {
     const { name, unique = {}, groups = {}, whenFull = false } = definition;
@@ -90,6 +93,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   get size(): number {
     return this.#blocks.size;
+  }
+
+  /** The memory that the records and the indexes take, as the batch leaves them. */
+  get bytes(): number {
+    let bytes = this.#recordBytes + this.#blocks.bytes;
+    for (const index of this.#indexes) bytes += index.bytes;
+    return bytes;
   }
 
   get(id: number): R | undefined {
@@ -157,6 +167,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** Puts a pending record, or removes it where `record` is `undefined`. */
   putPending(id: number, record: R | undefined): void {
     const [published, before] = [this.get(id), this.getPending(id)];
+    this.#count(before, record);
     for (const index of this.#indexes) {
       const keyOf = (version: R | undefined) => version && index.keyOf(version);
       const [kept, from, to] = [keyOf(published), keyOf(before), keyOf(record)];
@@ -227,7 +238,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     };
     const ids = [...new Set(holders.map(([id]) => id))].sort((a, b) => a - b);
     const settle = (): number[] => {
-      for (const holder of holders) this.#publish(holder[0], without(holder));
+      for (const holder of holders) this.#put(holder[0], without(holder));
       return ids.filter((id) => this.get(id) === undefined);
     };
     const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
@@ -255,7 +266,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const problem = `it does not fit the declaration of ${this.name}: record ${id} ${record}`;
       return { problem, cause: { id, reason: record } };
     }
-    this.#publish(id, record);
+    this.#put(id, record);
     this.advance(0, id + 1);
     return undefined;
   }
@@ -266,19 +277,30 @@ export class Table<R extends StoredRecord> implements Collection<R> {
    */
   unload(id: number): Misfit | undefined {
     if (this.get(id) === undefined) return { problem: 'it removes a record that is not there' };
-    this.#publish(id, undefined);
+    this.#put(id, undefined);
     return undefined;
   }
 
   /** Removes all records; their ids stay taken. Nothing is pending. */
   clear(): void {
-    for (const { id } of this.#blocks.view().flat()) this.#publish(id, undefined);
+    for (const { id } of this.#blocks.view().flat()) this.#put(id, undefined);
   }
 
   /** Raises the revision and the next id, as a snapshot or a journal says. */
   advance(revision: number, nextId: number): void {
     if (revision > this.revision) this.revision = revision;
     if (nextId > this.nextId) this.nextId = nextId;
+  }
+
+  /** Publishes what was never pending. */
+  #put(id: number, record: R | undefined): void {
+    this.#count(this.get(id), record);
+    this.#publish(id, record);
+  }
+
+  /** Counts a record in the place of another. */
+  #count(before: R | undefined, record: R | undefined): void {
+    this.#recordBytes += sizeOf(record) - sizeOf(before);
   }
 
   #publish(id: number, record: R | undefined): void {

@@ -72,8 +72,8 @@ export function steppingClock(): Clock & { advance: (ms: number) => void } {
   };
 }
 
-/** Options of a store among very many: its journal grows by little, and it watches no heap. */
-export const small = { spareBytes: 1200, heap: { isFull: false } };
+/** Options of a store among very many: its journal grows by little. */
+export const small = { spareBytes: 1200 };
 
 export const thisProcess: ProcessIdentity = { host: 'box', place: 'b1 n1', pid: 7, started: '70' };
 

@@ -1,13 +1,16 @@
-/** Fills the memory of its process with records until the store refuses more, and prints what happened. */
+/**
+ * Fills the memory of its process with records, as an import and then requests do, until the store refuses more, and
+ * prints what happened.
+ */
 import { CairnError } from '../../../src/base/errors.ts';
 import { startStore } from './fixtures.ts';
 
 const { store, notes, notices } = await startStore();
 
-async function insertSome(): Promise<string> {
+async function insert(count: number): Promise<string> {
   try {
     await store.write((tx) => {
-      for (let n = 0; n < 1000; n += 1) tx.of(notes).insert({ person: n, text: `${notes.size + n}`.padEnd(400) });
+      for (let n = 0; n < count; n += 1) tx.of(notes).insert({ person: n, text: `${notes.size + n}`.padEnd(100) });
     });
     return 'inserted';
   } catch (error) {
@@ -16,24 +19,33 @@ async function insertSome(): Promise<string> {
   }
 }
 
-let refusal = 'inserted';
-while (refusal === 'inserted') refusal = await insertSome();
-const filled = notes.size;
-
-while (notes.size > 0) {
+async function removeLatest(count: number): Promise<void> {
   await store.write((tx) => {
-    for (const { id } of notes.latest(1000)) tx.of(notes).remove(id);
+    for (const { id } of notes.latest(count)) tx.of(notes).remove(id);
   });
 }
 
-// What was removed is garbage until V8 collects it, which further garbage brings about.
-let garbage: number[][] = [];
-async function makeGarbage(): Promise<void> {
-  garbage.push(new Array<number>(100_000).fill(garbage.length));
-  if (garbage.length === 10) garbage = [];
-  await new Promise(setImmediate); // so that the watch hears of a collection
+const imported: string[] = [];
+for (let n = 0; n < 5; n += 1) imported.push(await insert(20_000));
+const refusedAfterImport: string[] = [];
+for (let n = 0; n < 1000; n += 1) {
+  const outcome = await insert(1);
+  if (outcome !== 'inserted') refusedAfterImport.push(outcome);
 }
-while ((await insertSome()) !== 'inserted') await makeGarbage();
-const left = notes.size;
-process.stdout.write(JSON.stringify({ refusal, filled, left, notices }));
+
+let refusal = 'inserted';
+while (refusal === 'inserted') refusal = await insert(1000);
+const filled = notes.size;
+const stateWhenFull = store.state;
+const { memoryBytes, memoryMaxBytes } = store.status();
+
+await removeLatest(1000);
+const afterRemoval = await insert(1000);
+while (notes.size > 1000) await removeLatest(1000);
+const { state } = store;
+const left = { records: notes.size, ...store.status() };
+process.stdout.write(JSON.stringify({
+  imported, refusedAfterImport, refusal, filled, stateWhenFull, memoryBytes, memoryMaxBytes, afterRemoval, state, left,
+  notices,
+}));
 await store.close();

@@ -1,0 +1,59 @@
+import { storageFull } from '../log.ts';
+import type { AnyTable } from './table.ts';
+
+/** Share of the bound below which a memory that was full has room again. */
+const releaseShare = 0.95;
+
+/**
+ * The memory that the records take. It is counted (`sizeOf`) and not measured, because until a
+ * garbage collection much of the heap in use may be garbage.
+ */
+export class Memory {
+  /** From the first refusal until there is clearly room again. */
+  isFull = false;
+  readonly bytesMax: number;
+  readonly #tables: ReadonlyMap<string, AnyTable>;
+  readonly #onNotice: (notice: string, level?: 'error') => void;
+
+  /** `onNotice` takes a sentence for the operator when `isFull` changes. */
+  constructor(
+    tables: ReadonlyMap<string, AnyTable>,
+    bytesMax: number,
+    onNotice: (notice: string, level?: 'error') => void,
+  ) {
+    this.#tables = tables;
+    this.bytesMax = bytesMax;
+    this.#onNotice = onNotice;
+  }
+
+  /** What the records take, with the changes of the batch. */
+  get bytes(): number {
+    let bytes = 0;
+    for (const table of this.#tables.values()) bytes += table.bytes;
+    return bytes;
+  }
+
+  /** Checks a transaction that grows, when it has been run. @throws CairnError `storage_full` */
+  check(): void {
+    const { bytes, bytesMax } = this;
+    if (bytes <= bytesMax) return;
+    this.#note(true);
+    throw storageFull(
+      `the records would take ${bytes} bytes of memory, and may take ${bytesMax}: remove ` +
+        'records, or give Node.js more memory by --max-old-space-size',
+    );
+  }
+
+  /** Called when records have come or gone. */
+  changed(): void {
+    this.#note(this.bytes > this.bytesMax * (this.isFull ? releaseShare : 1));
+  }
+
+  #note(isFull: boolean): void {
+    if (isFull === this.isFull) return;
+    this.isFull = isFull;
+    if (!isFull) return this.#onNotice('there is room in memory again: all writes are accepted');
+    const notice = `the records fill the ${this.bytesMax} bytes of memory that they may take`;
+    this.#onNotice(`${notice}: only removals are accepted`, 'error');
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Makes records of many shapes, and prints for each how much the heap grew, and by how much the store counts it. Run
+ * with --expose-gc. Each shape is read as from a file, and written as by a request.
+ */
+import assert from 'node:assert/strict';
+import type { JsonObject } from '../../../src/base/json.ts';
+import { Table } from '../../../src/store/memory/table.ts';
+import type { Keys } from '../../../src/store/memory/record-index.ts';
+import type { StoredRecord } from '../../../src/store/store.ts';
+
+interface Shape {
+  readonly make: (n: number) => JsonObject;
+  readonly count?: number;
+  /** How far the ids lie apart. */
+  readonly step?: number;
+  readonly unique?: (record: object) => string;
+  readonly group?: (record: object) => Keys;
+}
+
+/** A text that no other record has. */
+const own = (n: number): string => ((n * 2654435761) % 4294967296).toString(36);
+const each = (count: number, make: (k: number) => JsonObject[string]): JsonObject =>
+  Object.fromEntries(Array.from({ length: count }, (_, k) => [`f${k}`, make(k)]));
+const listOf = <T>(count: number, make: (k: number) => T): T[] => Array.from({ length: count }, (_, k) => make(k));
+const time = (n: number): string => new Date(1_750_000_000_000 + n * 1000).toISOString();
+const reference = (record: object): Keys => Number(Reflect.get(record, 'postId'));
+
+const shapes: Readonly<Record<string, Shape>> = {
+  'no member of its own': { make: () => ({}) },
+  'a truth value': { make: (n) => ({ done: n % 2 === 0 }) },
+  'a name': { make: (n) => ({ name: `item ${n}` }) },
+  'an item': { make: (n) => ({ name: `item ${n}`, price: n + 0.5, createdAt: time(n), updatedAt: time(n) }) },
+  'a name and an integer': { make: (n) => ({ name: `item ${n}`, price: n }) },
+  '6 integers': { make: (n) => each(6, (k) => n + k) },
+  '30 integers': { make: (n) => each(30, (k) => n + k) },
+  '4 fractions': { make: (n) => each(4, (k) => n + k / 10 + 0.05) },
+  'fractions in every second record': { make: (n) => each(4, (k) => (n % 2 === 0 ? n + k : n + k / 10 + 0.05)) },
+  'a text of 400': { make: (n) => ({ text: `${n}`.padEnd(400, 'x') }) },
+  'a text of 400 in Latin-1': { make: (n) => ({ text: `${n}`.padEnd(400, 'é') }) },
+  'a text of 400 with one other character': { make: (n) => ({ text: `€${n}`.padEnd(400, 'x') }) },
+  'a text of 20,000': { make: (n) => ({ text: `${n}`.padEnd(20_000, 'x') }), count: 1000 },
+  '10 texts': { make: (n) => each(10, (k) => `value ${k} ${own(n)}`) },
+  '30 short texts': { make: (n) => each(30, (k) => `v${k}${own(n)}`) },
+  '10 tags': { make: (n) => ({ tags: listOf(10, (k) => `tag${k}${own(n)}`) }) },
+  'a list of 50 fractions': { make: (n) => ({ values: listOf(50, (k) => n + k / 3) }) },
+  'a list of 50 integers': { make: (n) => ({ values: listOf(50, (k) => n + k) }) },
+  'objects in it': {
+    make: (n) => ({
+      at: { city: `Rome ${own(n)}`, zip: n }, lines: listOf(2, (k) => ({ n: k, text: `line ${own(n)}` })),
+    }),
+  },
+  'a unique address': {
+    make: (n) => ({ email: `User${n}@example.com` }),
+    unique: (record) => String(Reflect.get(record, 'email')).toLowerCase(),
+  },
+  'a reference that is its own': { make: (n) => ({ postId: n, text: `comment ${n}` }), group: reference },
+  'a reference as one other': { make: (n) => ({ postId: Math.ceil(n / 2), text: `comment ${n}` }), group: reference },
+  'a reference as 99 others': { make: (n) => ({ postId: Math.ceil(n / 100), text: `comment ${n}` }), group: reference },
+  'ids far apart': { make: (n) => ({ name: `item ${n}` }), step: 64 },
+};
+
+function tableOf({ unique, group }: Shape): Table<StoredRecord> {
+  return new Table({
+    name: 'records',
+    parse: (record): StoredRecord => record,
+    unique: unique === undefined ? {} : { key: unique },
+    groups: group === undefined ? {} : { key: group },
+  });
+}
+
+function used(): number {
+  global.gc?.();
+  global.gc?.();
+  return process.memoryUsage().heapUsed;
+}
+
+const found: { shape: string; how: string; counted: number; used: number }[] = [];
+for (const [name, shape] of Object.entries(shapes)) {
+  for (const how of ['read', 'written']) {
+    const { make, count = 12_000, step = 1 } = shape;
+    const before = used();
+    const table = tableOf(shape);
+    for (let n = 1; n <= count; n += 1) {
+      const id = n * step;
+      const fields: object = JSON.parse(JSON.stringify({ ownerId: 1, ...make(n) }));
+      if (how === 'read') table.load(JSON.parse(JSON.stringify({ id, revision: n, ...fields })));
+      else {
+        const record = { id, revision: n, ...fields };
+        table.putPending(id, record);
+        table.publishPending(id, record, n);
+      }
+    }
+    table.view();
+    found.push({ shape: name, how, counted: table.bytes, used: used() - before });
+    for (const { id } of table.view().blocks.flat()) table.unload(id);
+    assert.equal(table.bytes, 0, name);
+  }
+}
+process.stdout.write(JSON.stringify(found));
