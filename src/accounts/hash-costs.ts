@@ -1,15 +1,13 @@
 import { costOf } from '../auth/passwords.ts';
-import type { Collection, Store } from '../store/store.ts';
+import type { Collection } from '../store/store.ts';
 import type { UserRecord } from './records.ts';
 
 /** Counts the users by the cost of their password's hash. Built when it is first asked. */
 export class HashCosts {
-  readonly #store: Store;
   readonly #users: Collection<UserRecord>;
   #counts: Map<string, number> | undefined;
 
-  constructor(store: Store, users: Collection<UserRecord>) {
-    this.#store = store;
+  constructor(users: Collection<UserRecord>) {
     this.#users = users;
   }
 
@@ -20,26 +18,18 @@ export class HashCosts {
 
   #count(): Map<string, number> {
     const counts = new Map<string, number>();
-    const add = (phc: unknown, more: number): void => {
-      const cost = typeof phc === 'string' ? costOf(phc) : undefined;
+    const add = (user: UserRecord | undefined, more: number): void => {
+      const cost = costOf(user?.passwordHash ?? '');
       if (cost === undefined) return;
       const count = (counts.get(cost) ?? 0) + more;
       if (count > 0) counts.set(cost, count);
       else counts.delete(cost);
     };
-    for (const block of this.#users.view().blocks)
-      for (const user of block) add(user.passwordHash, 1);
-    this.#store.onPublished((changes) => {
-      for (const { collection, before, record } of changes) {
-        if (collection.name !== this.#users.name) continue;
-        add(hashOf(before), -1);
-        add(hashOf(record), 1);
-      }
+    for (const block of this.#users.view().blocks) for (const user of block) add(user, 1);
+    this.#users.follow((before, after) => {
+      add(before, -1);
+      add(after, 1);
     });
     return counts;
   }
-}
-
-function hashOf(record: object | undefined): unknown {
-  return record !== undefined && 'passwordHash' in record ? record.passwordHash : undefined;
 }

@@ -23,7 +23,7 @@ export class SignIn {
   constructor(parts: AccountParts, sessions: Sessions) {
     this.#parts = parts;
     this.#sessions = sessions;
-    this.#costs = new HashCosts(parts.store, parts.users);
+    this.#costs = new HashCosts(parts.users);
   }
 
   /**

@@ -263,7 +263,7 @@ test('the costs of all stored hashes are counted, and forgotten with the last on
   const add = (name: string, passwordHash?: string): Promise<UserRecord> =>
     store.write((tx) => tx.of(users).insert({ name, email: `${name}@x`, role: 'member', passwordHash }));
   const [first] = [await add('a', low), await add('b', high), await add('c')];
-  const costs = new HashCosts(store, users);
+  const costs = new HashCosts(users);
   const all = (): (string | undefined)[] => [...costs.all()].toSorted();
   assert.deepEqual(all(), [costOf(low), costOf(high)]);
   const second = await add('d', low);
