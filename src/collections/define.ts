@@ -129,36 +129,6 @@ function endingOf(field: Field): string {
 }
 
 /**
- * Reports what is wrong with collections that are served together, each at its place.
- * `taken`: names that they cannot have.
- */
-export function checkTogether(
-  collections: ReadonlyMap<string, CollectionDefinition>,
-  taken: readonly string[],
-  report: Report,
-): void {
-  const names = new Set(taken);
-  const singulars = new Set<string>();
-  for (const [place, { name, singular }] of collections) {
-    if (names.has(name)) report(`${place}/name`, `"${name}" is taken`);
-    if (singulars.has(singular))
-      report(`${place}/singular`, `"${singular}" is the singular of another collection`);
-    names.add(name);
-    singulars.add(singular);
-  }
-  const targets = Array.from(collections.values(), ({ name }) => name);
-  const isTarget = must(`one of ${targets.join(', ')}`, (to) => targets.some((one) => one === to));
-  for (const [place, { fields }] of collections) {
-    for (const [name, field] of Object.entries(fields)) {
-      const reference = referenceIn(field);
-      if (reference === undefined) continue;
-      const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}/to`;
-      isTarget(reference.to, at, report);
-    }
-  }
-}
-
-/**
  * Refuses collections of a program that contradict each other.
  * @throws InvariantError for one that was not declared; DeclarationError with all mistakes
  */
@@ -167,7 +137,10 @@ export function refuseContradictions(served: Served): void {
   refuseMistakes('Cannot serve the collections: ', (report) => checkServed(served, [], report));
 }
 
-/** Reports what is wrong with collections that are served together, by its place in a file. */
+/**
+ * Reports what is wrong with collections that are served together, by its place in a file.
+ * `taken`: names that they cannot have.
+ */
 export function checkServed(
   { items: hasItems = true, collections = [] }: Served<CollectionDefinition>,
   taken: readonly string[],
@@ -175,7 +148,25 @@ export function checkServed(
 ): void {
   const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsCollection]] : []);
   for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
-  checkTogether(all, taken, report);
+  const names = new Set(taken);
+  const singulars = new Set<string>();
+  for (const [place, { name, singular }] of all) {
+    if (names.has(name)) report(`${place}/name`, `"${name}" is taken`);
+    if (singulars.has(singular))
+      report(`${place}/singular`, `"${singular}" is the singular of another collection`);
+    names.add(name);
+    singulars.add(singular);
+  }
+  const targets = Array.from(all.values(), ({ name }) => name);
+  const isTarget = must(`one of ${targets.join(', ')}`, (to) => targets.some((one) => one === to));
+  for (const [place, { fields }] of all) {
+    for (const [name, field] of Object.entries(fields)) {
+      const reference = referenceIn(field);
+      if (reference === undefined) continue;
+      const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}/to`;
+      isTarget(reference.to, at, report);
+    }
+  }
 }
 
 function checkFields(fields: unknown, at: string, report: Report, timestamps: boolean): boolean {
