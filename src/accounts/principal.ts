@@ -9,7 +9,7 @@ import type { AccountRecords } from './records.ts';
  * end while the body of a request is arriving.
  * @throws CairnError `actor_changed`
  */
-export function checkActor(
+export function checkPrincipal(
   reader: Reader,
   principal: Principal,
   { users, sessions }: AccountRecords,

@@ -15,9 +15,9 @@ import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
 import type { Transaction } from '../store/store.ts';
-import { checkActor } from './actor.ts';
 import type { Audit } from './events.ts';
 import type { AccountParts } from './parts.ts';
+import { checkPrincipal } from './principal.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 
 /** What uses a session, so that its user can recognise it. */
@@ -134,7 +134,7 @@ export class Sessions {
    * @throws CairnError `not_found`, `actor_changed`
    */
   end(tx: Transaction, principal: Principal, sessionId: number, address: string): void {
-    checkActor(tx, principal, this.#parts);
+    checkPrincipal(tx, principal, this.#parts);
     const session = tx.of(this.#parts.sessions).get(sessionId);
     const isAllowed = principal.role === 'admin' || principal.userId === session?.userId;
     if (session === undefined || !isAllowed || !this.#isLive(session)) throw notFound();

@@ -6,10 +6,10 @@ import { found, type Target } from '../collections/resource.ts';
 import { creation, draft, validateBody, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
-import { published, type Collection, type Reader, type Transaction } from '../store/store.ts';
-import { checkActor } from './actor.ts';
+import { published, type Collection, type Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountParts } from './parts.ts';
+import { checkPrincipal } from './principal.ts';
 import type { UserRecord } from './records.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
 import { matchesPassword } from './sign-in.ts';
@@ -59,10 +59,6 @@ export class Users {
     this.#sessions = sessions;
   }
 
-  /** Checks a caller again that writes users. @throws CairnError `actor_changed` */
-  readonly checkActor = (reader: Reader, principal: Principal): void =>
-    checkActor(reader, principal, this.#parts);
-
   /** Validates a body that creates a user. @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
     const rules = newUserRules(this.#parts.passwordLengthMin);
@@ -110,18 +106,19 @@ export class Users {
   ): Promise<Prepared> {
     const { store, throttle } = this.#parts;
     await store.confirm();
-    this.checkActor(published, principal);
+    checkPrincipal(published, principal, this.#parts);
     if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
     return { address, passwordHash: await this.#hash(password, principal, address) };
   }
 
-  /** Creates a user. @throws CairnError `email_taken` */
+  /** Creates a user. @throws CairnError `actor_changed`, `email_taken` */
   create(
     tx: Transaction,
     principal: Principal,
     { password, ...shown }: NewUser,
     { passwordHash, address }: Prepared = {},
   ): UserRecord {
+    checkPrincipal(tx, principal, this.#parts);
     invariant(password === undefined || passwordHash !== undefined, 'a password is hashed before');
     this.#checkEmail(tx, shown.email);
     const user = tx.of(this.records).insert({ ...shown, passwordHash });
@@ -141,7 +138,7 @@ export class Users {
     const { store, throttle } = this.#parts;
     await store.confirm();
     const known = found(this.records.get(userId));
-    this.checkActor(published, principal);
+    checkPrincipal(published, principal, this.#parts);
     precondition.demand();
     const proposal = draft.against(known);
     const isNewEmail = emailKey(proposal.email) !== emailKey(known.email);
@@ -155,8 +152,8 @@ export class Users {
   /**
    * Replaces or patches a user. A change that changes no field is not written. A new password
    * or role ends all sessions of the user.
-   * @throws CairnError in the order that `Precondition` documents; also `last_admin`,
-   *   `email_taken`
+   * @throws CairnError `actor_changed`; in the order that `Precondition` documents; also
+   *   `last_admin`, `email_taken`
    */
   change(
     tx: Transaction,
@@ -164,6 +161,7 @@ export class Users {
     draft: UserDraft,
     { passwordHash, provenHash }: Prepared = {},
   ): ChangedUser {
+    checkPrincipal(tx, principal, this.#parts);
     const before = found(tx.of(this.records).get(userId));
     const values = draft.against(before);
     precondition.check(before.revision);
@@ -182,8 +180,9 @@ export class Users {
     return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
   }
 
-  /** @throws CairnError in the order that `Precondition` documents; also `last_admin` */
+  /** @throws CairnError as `change` */
   remove(tx: Transaction, { principal, id: userId, precondition, address }: Target): void {
+    checkPrincipal(tx, principal, this.#parts);
     const before = found(tx.of(this.records).get(userId));
     precondition.demand();
     precondition.check(before.revision);

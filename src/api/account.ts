@@ -48,13 +48,13 @@ export function accountEndpoints({
     },
 
     listSessions({ principal, query }) {
-      const caller = requireUser(principal);
+      const user = requireUser(principal);
       const current = principal.kind === 'session' ? principal.sessionId : undefined;
       const value = onlyParameter(parseQuery(query), 'userId');
-      const userId = value === undefined ? caller.userId : parseId(value);
+      const userId = value === undefined ? user.userId : parseId(value);
       if (userId === 0 && value !== undefined)
         throw invalidParameter('userId', 'must be a positive whole number');
-      const listed = sessions.list(caller, userId);
+      const listed = sessions.list(user, userId);
       return unstoredReply(
         200,
         `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,

@@ -10,8 +10,8 @@ import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/record.ts';
-import type { CheckActor, Writes } from '../collections/writes.ts';
-import type { Collection, StoredRecord, Transaction } from '../store/store.ts';
+import type { Writes } from '../collections/writes.ts';
+import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import {
   entityTag,
@@ -29,8 +29,6 @@ import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  /** Present where writes depend on what the caller is by now. */
-  readonly checkActor?: CheckActor;
   /** What takes time before a record is created or changed; nothing if absent. */
   prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
   prepareChange?(target: Target, draft: C): Promise<Prepared>;
@@ -46,7 +44,7 @@ interface ChangedRecord {
 }
 
 export interface CollectionOptions extends RouteOptions {
-  readonly epoch: () => string;
+  readonly store: Store;
   readonly writes: Writes;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
@@ -74,10 +72,8 @@ export function collectionEndpoints<N extends object, C>(
     const { principal, body } = call;
     const target = targetOf(call);
     const prepared = await resource.prepareChange?.(target, body);
-    const { record, renewed } = await writes.write(
-      principal,
-      (tx) => resource.change(tx, target, body, prepared),
-      resource.checkActor,
+    const { record, renewed } = await writes.write(principal, (tx) =>
+      resource.change(tx, target, body, prepared),
     );
     const cookie = renewed === undefined ? [] : setSessionCookie(call.request, renewed.secret);
     return shown(200, tagOf(record.revision), write(record), cookie);
@@ -117,7 +113,7 @@ export function collectionEndpoints<N extends object, C>(
         return shown(201, tagOf(created.revision), write(created), location);
       };
       const hasPassword = prepared?.passwordHash !== undefined;
-      return writes.answer(principal, keyedBy(call, hasPassword), create, resource.checkActor);
+      return writes.answer(principal, keyedBy(call, hasPassword), create);
     },
 
     read(call) {
@@ -130,7 +126,7 @@ export function collectionEndpoints<N extends object, C>(
 
     async remove(call) {
       const target = targetOf(call);
-      await writes.write(call.principal, (tx) => resource.remove(tx, target), resource.checkActor);
+      await writes.write(call.principal, (tx) => resource.remove(tx, target));
       return noContent();
     },
   });
@@ -151,8 +147,8 @@ function embeddedBy<N, C>(
 /** Returns the entity tag of a revision, and of a selected part of it. */
 type TagOf = (revision: number, selection?: string) => string;
 
-function tagsOf<N, C>({ shapeTag }: RoutedCollection<N, C>, { epoch }: CollectionOptions): TagOf {
-  return (revision, selection) => entityTag(epoch(), revision, shapeTag, selection);
+function tagsOf<N, C>({ shapeTag }: RoutedCollection<N, C>, { store }: CollectionOptions): TagOf {
+  return (revision, selection) => entityTag(store.epoch, revision, shapeTag, selection);
 }
 
 /** What the batch route needs of a collection: `CollectionResource` offers it. */

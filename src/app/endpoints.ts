@@ -24,7 +24,7 @@ export function endpointsOf(
   const options = {
     ...settings,
     writes,
-    epoch: () => store.epoch,
+    store,
     listPool: new ListPool(complete.clock),
   };
   const endpoints = [

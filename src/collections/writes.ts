@@ -1,11 +1,8 @@
 import type { Principal } from '../auth/access.ts';
 import { callerKey } from '../base/network.ts';
 import type { Reply } from '../http/message.ts';
-import type { Reader, Store, Transaction } from '../store/store.ts';
+import type { Store, Transaction } from '../store/store.ts';
 import type { IdempotencyKeys, KeyedRequest } from './idempotency.ts';
-
-/** Checks a caller again in the transaction that writes for it. @throws CairnError */
-export type CheckActor = (reader: Reader, principal: Principal) => void;
 
 /** Observes a transaction on behalf of a caller, before its work begins. */
 export type Observe = (tx: Transaction, principal: Principal) => void;
@@ -18,9 +15,9 @@ export interface WritesOptions {
 }
 
 /**
- * The place where a transaction on behalf of a caller begins: it looks at the caller again, calls
- * the observer, and keeps the reply to a request with an `Idempotency-Key`. The operations that it
- * runs are functions of the transaction.
+ * The place where a transaction on behalf of a caller begins: it calls the observer, and keeps the
+ * reply to a request with an `Idempotency-Key`. The operations that it runs are functions of the
+ * transaction.
  */
 export class Writes {
   readonly #options: WritesOptions;
@@ -31,14 +28,13 @@ export class Writes {
 
   /**
    * Runs `work` as one transaction.
-   * @throws CairnError the errors of `check`, `observe`, `work` and `Store.write`
+   * @throws CairnError the errors of `observe`, `work` and `Store.write`
    */
-  write<T>(principal: Principal, work: (tx: Transaction) => T, check?: CheckActor): Promise<T> {
+  write<T>(principal: Principal, work: (tx: Transaction) => T): Promise<T> {
     const { store, observe } = this.#options;
     const { userId } = principal;
     const caller = userId === undefined ? 'strangers' : callerKey('', userId);
     return store.write((tx) => {
-      check?.(tx, principal);
       observe?.(tx, principal);
       return work(tx);
     }, caller);
@@ -53,16 +49,15 @@ export class Writes {
     principal: Principal,
     keyed: KeyedRequest | undefined,
     work: (tx: Transaction) => Reply,
-    check?: CheckActor,
   ): Promise<Reply> {
-    if (keyed === undefined) return this.write(principal, work, check);
+    if (keyed === undefined) return this.write(principal, work);
     const { idempotencyKeys } = this.#options;
     for (;;) {
       const compared = await idempotencyKeys.compare(keyed);
       if (compared.reply !== undefined) return compared.reply;
       const once = (tx: Transaction): Reply | undefined =>
         idempotencyKeys.once(tx, compared, () => work(tx));
-      const reply = await this.write(principal, once, check);
+      const reply = await this.write(principal, once);
       // Otherwise another request with the key was faster: compare with it.
       if (reply !== undefined) return reply;
     }
