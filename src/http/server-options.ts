@@ -1,10 +1,10 @@
-import type { Budget } from '../base/budget.ts';
-import type { Limits } from '../base/limits.ts';
+import { Budget } from '../base/budget.ts';
+import { oldGenerationBytes } from '../base/heap.ts';
+import { limits, type Limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
-import type { YieldToEventLoop } from '../base/turns.ts';
+import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
-import type { Pace } from './pace.ts';
 
 /** A caller's address, and whether its connection is encrypted. */
 export interface Caller {
@@ -64,8 +64,11 @@ export interface HttpServerOptions {
   readonly memoryMax?: number | undefined;
 }
 
+/** The longest time that a reply is held back because there is no room. */
+const heldMsMax = 1000;
+
 /** What the connections of a server share. */
-export interface Shared {
+export class Shared {
   readonly options: HttpServerOptions & { readonly limits: Limits };
   /** Requests that wait for a disk, a hash or the like, and not for their sender. */
   readonly exchanges: Budget;
@@ -74,19 +77,54 @@ export interface Shared {
   /** Lets callers take turns with bodies that take milliseconds to read. */
   readonly takeTurn: YieldToEventLoop;
   /** Requests whose reply is being created, those that wait for their body included. */
-  unanswered: number;
-  /** Called when a reply begins to be streamed, or the system does not accept it at once. */
-  beginSending(): void;
-  /** Called when such a reply has been sent or cut off. */
-  readonly endSending: () => void;
-  /** The replies that say that there is no room. */
-  readonly overloads: Pace;
+  unanswered = 0;
+  /** Replies that are being streamed, or that the system has not accepted yet. */
+  sending = 0;
   /** Open connections to the server's own ports. */
-  readonly connections: number;
+  connections = 0;
   /** Whether every reply ends its connection, since the server is stopping. */
-  readonly isDraining: boolean;
+  isDraining = false;
   /** Connections with a reply that is held back until the end of the loop turn. */
-  readonly gathered: { sendGathered(): void }[];
+  readonly gathered: { sendGathered(): void }[] = [];
+  /** Called when no reply is being sent any more. */
+  protected onSent = (): void => undefined;
+  #overloadDueMs = 0;
+  #hasReportedProxy = false;
+
+  constructor(options: HttpServerOptions) {
+    const bounds = { ...limits, ...options.limits };
+    const { memoryMax = oldGenerationBytes() * bounds.waitingHeapShareMax } = options;
+    this.options = { ...options, limits: bounds };
+    this.exchanges = new Budget(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax);
+    this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);
+    this.takeTurn = createSlices(options.clock);
+  }
+
+  /** Called when a reply begins to be streamed, or the system does not accept it at once. */
+  beginSending(): void {
+    this.sending += 1;
+  }
+
+  /** Called when such a reply has been sent or cut off. */
+  readonly endSending = (): void => {
+    this.sending -= 1;
+    if (this.sending === 0) this.onSent();
+  };
+
+  /**
+   * Returns how long to hold back a reply that says that there is no room. Callers may ask again
+   * at once, which takes time from the requests that there is room for.
+   */
+  overloadDelayMs(): number {
+    const nowMs = this.options.clock.elapsed();
+    const dueMs = Math.min(Math.max(this.#overloadDueMs, nowMs), nowMs + heldMsMax);
+    this.#overloadDueMs = dueMs + 1000 / this.options.limits.overloadsPerSecondMax;
+    return dueMs - nowMs;
+  }
+
   /** Reports a peer that sends `X-Forwarded-For` and is not trusted. */
-  reportProxy(address: string): void;
+  reportProxy(address: string): void {
+    if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
+    this.#hasReportedProxy = true;
+  }
 }

@@ -5,13 +5,10 @@ import { Server as TcpServer, type Socket } from 'node:net';
 
 import { Budget, type Holding } from '../base/budget.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
-import { oldGenerationBytes } from '../base/heap.ts';
-import { limits, type Limits } from '../base/limits.ts';
+import type { Limits } from '../base/limits.ts';
 import { networkOf, plainAddress, siteOfCaller } from '../base/network.ts';
-import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import { Connection } from './connection.ts';
-import { Pace } from './pace.ts';
-import type { HttpServerOptions, Shared } from './server-options.ts';
+import { Shared } from './server-options.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
@@ -32,41 +29,15 @@ export interface ListenOptions {
  * An HTTP/1.1 server. It listens on ports of its own, and answers requests that arrive at
  * a server of `node:http` or `node:https`. All of them share its bounds.
  */
-export class HttpServer implements Shared {
-  readonly options: HttpServerOptions & { readonly limits: Limits };
-  readonly exchanges: Budget;
-  readonly memory: Budget;
-  readonly takeTurn: YieldToEventLoop;
-  unanswered = 0;
-  /** Replies that are being streamed, or that the system has not accepted yet. */
-  sending = 0;
-  readonly overloads: Pace;
-  connections = 0;
+export class HttpServer extends Shared {
   /** Connections closed at once because a limit was reached. */
   refused = 0;
-  isDraining = false;
-  readonly gathered: Connection[] = [];
   readonly #servers: (Server | HttpsServer)[] = [];
   /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
   readonly #sockets = new Set<Socket>();
-  readonly #perNetwork: Budget;
+  readonly #perNetwork = new Budget(Infinity, this.options.limits.connectionsPerAddressMax);
   readonly #connectionOf = new WeakMap<Socket, Connection>();
-  #hasReportedProxy = false;
   #idleClosedMs = -Infinity;
-  /** Called when no reply is being sent any more. */
-  #onSent = (): void => undefined;
-
-  constructor(options: HttpServerOptions) {
-    const bounds = { ...limits, ...options.limits };
-    const { requestsInFlightMax, requestsInFlightPerCallerMax, connectionsPerAddressMax } = bounds;
-    const { memoryMax = oldGenerationBytes() * bounds.waitingHeapShareMax } = options;
-    this.options = { ...options, limits: bounds };
-    this.exchanges = new Budget(requestsInFlightMax, requestsInFlightPerCallerMax);
-    this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);
-    this.takeTurn = createSlices(options.clock);
-    this.#perNetwork = new Budget(Infinity, connectionsPerAddressMax);
-    this.overloads = new Pace(options.clock, bounds.overloadsPerSecondMax);
-  }
 
   /**
    * Listens on a port of its own, and returns it. With a certificate, it speaks HTTPS only.
@@ -83,8 +54,7 @@ export class HttpServer implements Shared {
         this.#failMalformed(error, socket),
       )
       // A TLS socket is counted when it connects, before the handshake costs anything.
-      .on('connection', (socket: Socket) => this.#count(socket))
-      .on('drop', () => this.#makeRoom());
+      .on('connection', (socket: Socket) => this.#count(socket));
     await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
     // An accept that fails, perhaps for lack of a descriptor, must not end the server.
     server.on('error', () => undefined);
@@ -122,7 +92,6 @@ export class HttpServer implements Shared {
    */
   async drain(timeoutMs: number = this.options.limits.drainTimeoutMs): Promise<number> {
     this.isDraining = true;
-    this.overloads.runAll();
     // Only stops listening. `close` of node:http would also close connections whose reply
     // has not been read yet, because it takes them for idle.
     const closed = this.#servers.map(
@@ -136,7 +105,7 @@ export class HttpServer implements Shared {
       cutOff = this.#sockets.size;
       for (const socket of this.#sockets) socket.destroy();
     }, timeoutMs);
-    const sent = new Promise<void>((resolve) => (this.#onSent = resolve));
+    const sent = new Promise<void>((resolve) => (this.onSent = resolve));
     if (this.sending > 0) await Promise.race([sent, ...closed]);
     // Closes idle connections, and ends Node's timeouts of slow ones.
     for (const server of this.#servers) server.close();
@@ -144,20 +113,6 @@ export class HttpServer implements Shared {
     clearTimeout(timer);
     return cutOff ?? 0;
   }
-
-  beginSending(): void {
-    this.sending += 1;
-  }
-
-  readonly endSending = (): void => {
-    this.sending -= 1;
-    if (this.sending === 0) this.#onSent();
-  };
-
-  readonly reportProxy = (address: string): void => {
-    if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
-    this.#hasReportedProxy = true;
-  };
 
   /** The connection of a socket, which may belong to a server of the embedder. */
   #connection(socket: Socket): Connection {
@@ -170,7 +125,6 @@ export class HttpServer implements Shared {
 
   /** Counts a connection, or refuses it if there are too many, in all or of its network. */
   #count(socket: Socket): void {
-    // `maxConnections` bounds those of each port.
     if (this.connections >= this.options.limits.connectionsMax) {
       this.#makeRoom();
       socket.destroy();
@@ -274,7 +228,6 @@ async function createNodeServer(
   // node:https is loaded only if it is needed.
   const server =
     tls === undefined ? createServer(options) : (await import('node:https')).createServer(secure);
-  server.maxConnections = bounds.connectionsMax;
   // Node silently drops fields beyond this number. `checkHead` bounds them and reports
   // it.
   server.maxHeadersCount = 0;
