@@ -11,6 +11,7 @@ import {
   successorAgain,
   successorOf,
 } from '../auth/secrets.ts';
+import { Beginnings } from '../base/beginnings.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { networkOf } from '../base/network.ts';
@@ -41,6 +42,7 @@ export interface SignedIn extends StartedSession {
 /** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
   readonly #parts: AccountParts;
+  readonly #beginnings: Beginnings;
   /**
    * The JSON of a record, which is immutable: formatting three dates is slower than the
    * look-up. The second text is that of the session of the request.
@@ -53,6 +55,7 @@ export class Sessions {
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
+    this.#beginnings = new Beginnings(parts.clock);
   }
 
   /** Starts a session. Its secret is the cookie's, or the first token of a family. */
@@ -214,7 +217,13 @@ export class Sessions {
   }
 
   #isLive(session: SessionRecord): boolean {
-    return isLive(session, this.#parts.clock.now());
+    return isLive(this.#dated(session), this.#parts.clock.now());
+  }
+
+  /** Returns the session with a beginning that is not in the future. */
+  #dated(session: SessionRecord): SessionRecord {
+    const createdAt = this.#beginnings.of(session);
+    return createdAt === session.createdAt ? session : { ...session, createdAt };
   }
 
   /** Removes a session that has ended: setting the clock back must not revive it. */
@@ -287,7 +296,7 @@ export class Sessions {
     const session = this.#family(tx, token);
     if (session?.tokenHash === undefined) return {};
     const tokenHash = secretHash(token);
-    const decision = decideRefresh(session, tokenHash, clock.now());
+    const decision = decideRefresh(this.#dated(session), tokenHash, clock.now());
     if (decision === 'repeat')
       return { session, secret: successorAgain(token, session.tokenHash, ring()) };
     if (decision !== 'rotate') {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Key, KeyRing } from '../auth/keys.ts';
 import type { Passwords } from '../auth/passwords.ts';
+import { Beginnings } from '../base/beginnings.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
@@ -79,10 +80,12 @@ export class IdempotencyKeys {
   readonly #options: IdempotencyOptions;
   readonly #kept: Collection<KeptReply>;
   readonly #sizes = new SizesByCaller();
+  readonly #beginnings: Beginnings;
 
   /** Registers the collection of replies with a store that has not started. */
   constructor(options: IdempotencyOptions) {
     this.#options = options;
+    this.#beginnings = new Beginnings(options.clock);
     this.#kept = options.store.collection<KeptReply>({
       name: 'idempotency-keys',
       parse: storedRecordParser(keptFields),
@@ -176,8 +179,9 @@ export class IdempotencyKeys {
     for (const reply of removed) if (reply !== undefined) kept.remove(reply.id);
   }
 
-  #isExpired({ createdAt }: KeptReply): boolean {
-    return createdAt + limits.keySecondsMax * 1000 <= this.#options.clock.now();
+  #isExpired(kept: KeptReply): boolean {
+    const endsAt = this.#beginnings.of(kept) + limits.keySecondsMax * 1000;
+    return endsAt <= this.#options.clock.now();
   }
 }
 

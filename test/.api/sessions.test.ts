@@ -629,17 +629,38 @@ for (const [what, end] of Object.entries(ends)) {
 
 const decade = 10 * 365 * day;
 
-test('a session of a clock that was ahead is ended, and so are its refresh tokens', async (t) => {
+test('what a clock that was ahead made ends within its lifetime, as this run has seen it', async (t) => {
   const { clock, cookie, family, refresh, ask, as } = await setUp(t);
   clock.step(decade);
   const [sid, token] = [await cookie('member'), await family()];
   clock.step(-decade);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 200);
+  const refreshed = await refresh(token);
+  assert.equal(refreshed.status, 201);
+  clock.advance(7 * day);
   assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session');
-  assert.equal((await refresh(token)).status, 401);
+  const again = await refresh(refreshTokenIn(refreshed));
+  assert.equal(again.status, 201, 'a family lives for 30 days');
+  clock.advance(12 * day);
+  const last = await refresh(refreshTokenIn(again));
+  assert.equal(last.status, 201);
+  clock.advance(11 * day + 1);
+  assert.equal((await refresh(refreshTokenIn(last))).status, 401);
   assert.deepEqual((await (await as('admin'))('GET', '/sessions?userId=2')).json, []);
-  assert.equal((await refresh(await family())).status, 201, 'one of the right time goes on');
-  clock.step(decade);
+  clock.step(-decade);
   assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session', 'it stays so');
+});
+
+test('a clock of 1970, a sign-in, and the right time: the sessions of before are still there', async (t) => {
+  const { clock, cookie, family, refresh, ask } = await setUp(t);
+  const [sid, token] = [await cookie('member'), await family()];
+  const sinceEpoch = Math.floor(clock.now() / 1000) - 60;
+  clock.step(-sinceEpoch);
+  for (let count = 0; count < 3; count += 1) await cookie('admin');
+  clock.advance(60);
+  clock.step(sinceEpoch);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 200);
+  assert.equal((await refresh(token)).status, 201);
 });
 
 test('a step back of the clock ends no session that was used meanwhile', async (t) => {

@@ -283,7 +283,7 @@ test('a server that is cut off serves reads for a while, and then only /livez', 
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
 });
 
-test('clocks 10 minutes apart: only tokens and sessions from the future are refused', async (t) => {
+test('clocks 10 minutes apart: only access tokens from the future are refused', async (t) => {
   const etcd = await startEtcd(t);
   const clock = new SetClock();
   clock.offsetMs = 600_000;
@@ -294,7 +294,7 @@ test('clocks 10 minutes apart: only tokens and sessions from the future are refu
   const [cookie, futureCookie] = [await cookieOf(one), await cookieOf(ahead)];
   assert.equal((await ask(ahead, 'GET', '/dashboard', cookie)).status, 200);
   assert.equal((await ask(one, 'GET', '/dashboard', cookie)).status, 200);
-  assert.equal(codeOf(await ask(one, 'GET', '/dashboard', futureCookie)), 'invalid_session');
+  assert.equal((await ask(one, 'GET', '/dashboard', futureCookie)).status, 200);
   const lamp = { name: 'Lamp', price: 1 };
   const created = await ask(ahead, 'POST', '/items', future, lamp);
   const changed = await ask(one, 'PUT', '/items/1', { ...token, 'if-match': created.fields.get('etag') ?? '' }, {
