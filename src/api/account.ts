@@ -28,7 +28,7 @@ export function accountEndpoints({
   sessions,
   registry,
 }: AccountServices): Endpoint[] {
-  const items = registry.all.find(({ isBuiltIn }) => isBuiltIn);
+  const items = [...registry.values()].find(({ isBuiltIn }) => isBuiltIn);
   const writeDashboard = dashboardWriter(records, sessions, items);
   const writeUser = representationWriter(userFields);
   return bind(accountRoutes, {

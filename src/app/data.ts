@@ -9,7 +9,7 @@ import { Throttle } from '../auth/throttle.ts';
 import { reasonOf } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { Registry } from '../collections/registry.ts';
+import { registryOf, type Registry } from '../collections/registry.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -63,7 +63,7 @@ export function openData(
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
   const records = accountRecords(store);
-  const registry = new Registry(store, declarations, options.references);
+  const registry = registryOf(store, declarations, options.references);
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
     ...records,
@@ -87,6 +87,9 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: registry.all.map((declared) => new CollectionResource(declared, clock)),
+    collections: Array.from(
+      registry.values(),
+      (declared) => new CollectionResource(declared, clock),
+    ),
   };
 }

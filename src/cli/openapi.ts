@@ -19,7 +19,7 @@ export const openApiCommand: Command = {
     const declarations = await declarationsOf(read(options.collections));
     const references = await loadReferences(declarations.collections ?? []);
     const { registry } = openData({ ...defaultOptions, ...declarations, references });
-    const table = routeTable(registry.all, {
+    const table = routeTable([...registry.values()], {
       registration: read(options.registration),
       requireIfMatch: read(options.requireIfMatch),
       passwordLengthMin: read(options.passwordLengthMin),

@@ -129,53 +129,45 @@ export interface ReferenceRules {
   remove(tx: Transaction, declared: Declared, record: Entry, now: number): void;
 }
 
-/** The declared collections of an app, made of all declarations at once. */
-export class Registry {
-  readonly all: readonly Declared[];
-  readonly #byName: ReadonlyMap<string, Declared>;
+/** The declared collections of an app, by name. */
+export type Registry = ReadonlyMap<string, Declared>;
 
-  /** Registers their tables with a store that has not started. */
-  constructor(
-    store: Store,
-    declarations: readonly CollectionDeclaration[],
-    references?: ReferenceRules,
-  ) {
-    const all = declarations.map((declaration) => {
-      const { fields, access, isBuiltIn } = declaration;
-      const unique = uniqueFields(fields);
-      const outgoing: Reference[] = [];
-      const incoming: Reference[] = [];
-      const embeddables: Embeddable[] = [];
-      return {
-        ...declaration,
-        records: store.collection(tableOf(declaration, unique)),
-        unique,
-        outgoing,
-        incoming,
-        references,
-        embeddables,
-        hasOwners: access.list !== 'public',
-        shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
-      };
-    });
-    const byName = new Map(all.map((each) => [each.name, each]));
-    for (const from of all) {
-      for (const [name, field] of referencesOf(from.fields)) {
-        const to = byName.get(field.to);
-        invariant(to !== undefined, `${field.to} is declared, to which ${name} refers`);
-        const reference = { from, name, field, to };
-        from.outgoing.push(reference);
-        to.incoming.push(reference);
-      }
+/** Registers the tables of all declarations with a store that has not started. */
+export function registryOf(
+  store: Store,
+  declarations: readonly CollectionDeclaration[],
+  references?: ReferenceRules,
+): Registry {
+  const all = declarations.map((declaration) => {
+    const { fields, access, isBuiltIn } = declaration;
+    const unique = uniqueFields(fields);
+    const outgoing: Reference[] = [];
+    const incoming: Reference[] = [];
+    const embeddables: Embeddable[] = [];
+    return {
+      ...declaration,
+      records: store.collection(tableOf(declaration, unique)),
+      unique,
+      outgoing,
+      incoming,
+      references,
+      embeddables,
+      hasOwners: access.list !== 'public',
+      shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
+    };
+  });
+  const registry = new Map(all.map((each) => [each.name, each]));
+  for (const from of all) {
+    for (const [name, field] of referencesOf(from.fields)) {
+      const to = registry.get(field.to);
+      invariant(to !== undefined, `${field.to} is declared, to which ${name} refers`);
+      const reference = { from, name, field, to };
+      from.outgoing.push(reference);
+      to.incoming.push(reference);
     }
-    for (const each of all) each.embeddables.push(...(references?.embeddablesOf(each) ?? []));
-    this.all = all;
-    this.#byName = byName;
   }
-
-  get(name: string): Declared | undefined {
-    return this.#byName.get(name);
-  }
+  for (const each of all) each.embeddables.push(...(references?.embeddablesOf(each) ?? []));
+  return registry;
 }
 
 /** Returns the table of a declared collection. */

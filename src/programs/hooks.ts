@@ -56,7 +56,7 @@ export function observerOf(
   onError: (error: unknown) => void,
 ): Observe {
   const shapes = new Map<string, Shape>([['users', userFields]]);
-  for (const { name, fields } of registry.all) shapes.set(name, fields);
+  for (const { name, fields } of registry.values()) shapes.set(name, fields);
   return (tx, principal) => {
     const read = readerOf(tx, registry);
     tx.onChange((written) => {

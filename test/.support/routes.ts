@@ -2,13 +2,14 @@ import { routeTable, type RouteOptions } from '../../src/api/routes.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { items } from '../../src/collections/items.ts';
-import { Registry } from '../../src/collections/registry.ts';
+import { registryOf } from '../../src/collections/registry.ts';
 import { routes as feedRoutes } from '../../src/features/feed/feed.ts';
 import { routes as openApiRoutes } from '../../src/features/openapi/openapi.ts';
 import { openStore } from '../../src/store/open-store.ts';
 
 /** Returns the routes of a server with its features, but for the files of the page. */
 export function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
-  const { all } = new Registry(openStore({ clock: systemClock, random: systemRandom }), declarations);
-  return [...routeTable(all, options), ...Object.values(feedRoutes), ...Object.values(openApiRoutes)];
+  const registry = registryOf(openStore({ clock: systemClock, random: systemRandom }), declarations);
+  const table = routeTable([...registry.values()], options);
+  return [...table, ...Object.values(feedRoutes), ...Object.values(openApiRoutes)];
 }

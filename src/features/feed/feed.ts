@@ -39,7 +39,7 @@ export const routes = {
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: FeedContext) {
   const { store, clock, data } = context;
-  const declared = data.registry.all.map(({ name, fields, access }) => ({
+  const declared = Array.from(data.registry.values(), ({ name, fields, access }) => ({
     name,
     access: access.list,
     write: representationWriter(fields),

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
-import { Registry } from '../../../src/collections/registry.ts';
+import { registryOf } from '../../../src/collections/registry.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { Writes } from '../../../src/collections/writes.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
@@ -106,10 +106,10 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     });
   };
   const idempotencyKeys = keysOn(store, clock);
-  const registry = new Registry(store, names.map((name) =>
+  const registry = registryOf(store, names.map((name) =>
     defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })), references);
   const writes = new Writes({ store, idempotencyKeys });
-  const resources = new Map(registry.all.map((each) =>
+  const resources = new Map(Array.from(registry.values(), (each) =>
     [each.name, new CollectionResource(each, clock)]));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
   // The values have the types that the shapes demand.
