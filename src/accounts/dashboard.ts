@@ -1,4 +1,4 @@
-import type { SessionHolder } from '../auth/access.ts';
+import type { SessionPrincipal } from '../auth/access.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Declared } from '../collections/registry.ts';
 import { found } from '../collections/resource.ts';
@@ -16,15 +16,15 @@ export function dashboardWriter(
   records: AccountRecords,
   sessions: Sessions,
   items: Declared | undefined,
-): (holder: SessionHolder) => string {
+): (principal: SessionPrincipal) => string {
   const writeUser = representationWriter(userFields);
   const recentItems = items === undefined ? () => '' : recentWriter(items);
-  return (holder) => {
-    const { userId, role, sessionId } = holder;
+  return (principal) => {
+    const { userId, role, sessionId } = principal;
     const user = writeUser(found(records.users.get(userId)));
     const itemCount = items === undefined ? '' : `"items":${items.records.size},`;
     const userCount = role === 'admin' ? `"users":${records.users.size},` : '';
-    const counts = `{${itemCount}${userCount}"sessions":${sessions.list(holder, userId).length}}`;
+    const counts = `{${itemCount}${userCount}"sessions":${sessions.list(principal, userId).length}}`;
     const session = sessions.write(found(records.sessions.get(sessionId)), sessionId);
     return `{"user":${user},"counts":${counts},${recentItems()}"session":${session}}`;
   };

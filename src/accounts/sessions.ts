@@ -1,4 +1,9 @@
-import { notFound, type Principal, type SessionHolder, type User } from '../auth/access.ts';
+import {
+  notFound,
+  type Principal,
+  type SessionPrincipal,
+  type UserPrincipal,
+} from '../auth/access.ts';
 import {
   decideRefresh,
   familyHash,
@@ -86,10 +91,10 @@ export class Sessions {
   }
 
   /**
-   * Returns the holder of the cookie with this secret, with the current role.
+   * Returns who has the cookie with this secret, with the current role.
    * @throws CairnError `invalid_session`
    */
-  resume(secret: string): SessionHolder {
+  resume(secret: string): SessionPrincipal {
     const session = this.#find(secret);
     const user = session && this.#parts.users.get(session.userId);
     if (session === undefined || user === undefined) {
@@ -133,7 +138,7 @@ export class Sessions {
   }
 
   /**
-   * Ends one of the caller's sessions. Administrators can end any session.
+   * Ends one of the principal's sessions. Administrators can end any session.
    * @throws CairnError `not_found`, `actor_changed`
    */
   end(tx: Transaction, principal: Principal, sessionId: number, address: string): void {
@@ -173,12 +178,12 @@ export class Sessions {
   }
 
   /**
-   * Returns the live sessions of the caller, the oldest first. Administrators can list those
+   * Returns the live sessions of the principal, the oldest first. Administrators can list those
    * of any user.
    * @throws CairnError `insufficient_scope`
    */
-  list(caller: User, userId: number): SessionRecord[] {
-    if (userId !== caller.userId && caller.role !== 'admin') {
+  list(principal: UserPrincipal, userId: number): SessionRecord[] {
+    if (userId !== principal.userId && principal.role !== 'admin') {
       throw new CairnError(
         'insufficient_scope',
         'Cannot list sessions of another user: the role "admin" is required',

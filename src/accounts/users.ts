@@ -48,7 +48,6 @@ export interface ChangedUser {
 
 /** The users, and changes of them and their sessions. Callers are authorized before. */
 export class Users {
-  readonly fields = userFields;
   readonly records: Collection<UserRecord>;
   readonly #parts: AccountParts;
   readonly #sessions: Sessions;

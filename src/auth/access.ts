@@ -7,7 +7,7 @@ export type Role = 'admin' | 'member';
 export const roles: readonly Role[] = ['admin', 'member'];
 
 /** A user identified by a bearer token. The user may have changed since it was signed. */
-export interface TokenBearer {
+export interface TokenPrincipal {
   readonly kind: 'bearer';
   readonly userId: number;
   readonly role: Role;
@@ -16,7 +16,7 @@ export interface TokenBearer {
 }
 
 /** A user identified by the `sid` cookie. The session was looked up. */
-export interface SessionHolder {
+export interface SessionPrincipal {
   readonly kind: 'session';
   readonly userId: number;
   readonly role: Role;
@@ -26,14 +26,17 @@ export interface SessionHolder {
 /** The caller of commands, and of all requests with `auth=none`. No user has its id. */
 export const localAdministrator = { kind: 'local', userId: 0, role: 'admin' } as const;
 
-/** A caller with a role. */
-export type User = TokenBearer | SessionHolder | typeof localAdministrator;
+/** Who is signed in, or may do as much. */
+export type UserPrincipal = TokenPrincipal | SessionPrincipal | typeof localAdministrator;
 
 /** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;
 
-/** The caller of a request. */
-export type Principal = User | typeof anonymous;
+/**
+ * Who is signed in, as far as credentials tell. The caller is who sends a request: an address,
+ * and the user if there is one.
+ */
+export type Principal = UserPrincipal | typeof anonymous;
 
 /**
  * The access to a route.
@@ -96,8 +99,8 @@ export function requireOwner(access: Access, principal: Principal, ownerId: numb
 /** Returns the error for an absent record, and for a record hidden from the caller. */
 export const notFound = (): CairnError => refused('not_found');
 
-/** Returns the caller. @throws CairnError `authentication_required` if it is anonymous */
-export function requireUser(principal: Principal): User {
+/** Returns a principal. @throws CairnError `authentication_required` if it is anonymous */
+export function requireUser(principal: Principal): UserPrincipal {
   if (principal.kind === 'anonymous') throw refused('authentication_required');
   return principal;
 }

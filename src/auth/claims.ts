@@ -1,11 +1,11 @@
 /** Claims of an access token (RFC 7519 §4.1). Its signature has been verified by `jws.ts`. */
 import { parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { roles, type TokenBearer } from './access.ts';
+import { roles, type TokenPrincipal } from './access.ts';
 
 /** The user of a token, and when it is valid, in seconds since the epoch. */
 export interface Claims {
-  readonly bearer: TokenBearer;
+  readonly bearer: TokenPrincipal;
   /** The first time at which the token is valid. */
   readonly from: number;
   /** The first time at which the token is no longer valid. */
@@ -35,7 +35,7 @@ export function parseClaims(payload: Buffer): Claims | undefined {
   if (exp <= iat || exp - iat > limits.accessTokenLifetimeSecondsMax) return undefined;
   // A token with an audience is for another service (RFC 7519 §4.1.3): Cairn has no name.
   if (typeof jti !== 'string' || aud !== undefined) return undefined;
-  const bearer: TokenBearer = { kind: 'bearer', userId, role, issuedAt: iat };
+  const bearer: TokenPrincipal = { kind: 'bearer', userId, role, issuedAt: iat };
   // Tolerates a signer whose clock is ahead, but does not extend the lifetime.
   return { bearer, from: Math.max(iat, nbf) - limits.clockSkewSecondsMax, until: exp };
 }

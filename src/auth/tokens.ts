@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
-import type { Role, TokenBearer } from './access.ts';
+import type { Role, TokenPrincipal } from './access.ts';
 import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
 import { verifiesUntil, type KeyRing } from './keys.ts';
@@ -47,7 +47,7 @@ export class Tokens {
   }
 
   /** Returns the user of a valid token. @throws CairnError `invalid_token`, which never says why */
-  verify(token: string): TokenBearer {
+  verify(token: string): TokenPrincipal {
     const now = this.#options.clock.now() / 1000;
     const claims = this.#verified.get(token) ?? this.#verifyNew(token);
     if (claims !== undefined && claims.from <= now && now < claims.until) return claims.bearer;

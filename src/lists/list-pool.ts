@@ -6,7 +6,7 @@ import type { Clock } from '../base/system.ts';
 import { KeptOrders } from './kept-orders.ts';
 
 /** The caller of a list. A `Request` has these members. */
-export interface ListCaller {
+export interface Caller {
   /** The key of the caller's share. */
   readonly caller: string;
   /** Aborted when the caller no longer waits for the list. */
@@ -49,7 +49,7 @@ export class ListPool {
    * loses one: slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`; `draining`
    */
-  begin(from: ListCaller): ListWork {
+  begin(from: Caller): ListWork {
     const { caller, signal, abandon } = from;
     if (signal.aborted) throw abandoned;
     const place = this.#places.take(caller, 1, abandon && (() => from.abandon?.()));
@@ -64,7 +64,7 @@ export class ListPool {
   }
 
   /** Returns work on a page: it takes no place, but its caller's turns with each step. */
-  withoutPlace({ caller, signal }: ListCaller): ListWork {
+  withoutPlace({ caller, signal }: Caller): ListWork {
     const pause = async (): Promise<void> => {
       await this.#yieldToEventLoop(caller);
       if (signal.aborted) throw abandoned;
@@ -76,7 +76,7 @@ export class ListPool {
    * Runs the steps that make a page, and returns the page. If it needs more than a few steps,
    * they are run in its caller's turns. @throws CairnError `draining`
    */
-  makePage<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Page | Promise<Page> {
+  makePage<Page>(caller: Caller, steps: Generator<unknown, Page>): Page | Promise<Page> {
     for (let step = 0; step < freeSteps; step += 1) {
       const { done, value } = steps.next();
       if (done === true) return value;

@@ -3,7 +3,7 @@ import { referenceIn, type Shape } from '../schema/field.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
-import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
+import { finish, type Caller, type ListPool, type ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery } from './query.ts';
 import {
   comparator,
@@ -37,7 +37,7 @@ export interface ListRequest {
   readonly query: ListQuery;
   /** Whether to count all records that pass the filters. */
   readonly withTotal: boolean;
-  readonly caller: ListCaller;
+  readonly caller: Caller;
   /** Writes records with what is embedded in them. Absent: nothing is embedded. */
   readonly embed?: PieceWriter | undefined;
 }
