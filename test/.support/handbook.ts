@@ -14,6 +14,7 @@ import { clusterOptions, options, settings } from '../../src/config/options.ts';
 import { secrets } from '../../src/config/read.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { projectDirectory } from './source.ts';
+import { appendices, decidesNothing, lists, sizeOf, sizeOfAll, type Reading } from './trusted-path.ts';
 
 export const pages = ['README.md', 'src/README.md'] as const;
 export const projectText = (path: string): string => readFileSync(join(projectDirectory, path), 'utf8');
@@ -92,8 +93,26 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
     '|---|---|---|',
     ...Object.entries(refusals).map(([label, { found, remedy }]) => row(label, found, remedy('DATA'))),
   ],
+  'trusted-access': () => reading(lists.access.files),
+  'trusted-disk': () => reading(lists.disk.files),
+  'trusted-appendices': () => reading(appendices),
+  'trusted-nothing': () => [
+    '| File | What it does |',
+    '|---|---|',
+    ...Object.entries(decidesNothing).map(([path, what]) => row(`\`${path}\``, what)),
+  ],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
 };
+
+/** Files in the order in which to read them, with their sizes. */
+function reading(files: Reading): string[] {
+  return [
+    '| File | Tokens | What to look for |',
+    '|---|--:|---|',
+    ...Object.entries(files).map(([path, what]) => row(`\`${path}\``, sizeOf(path).toLocaleString('en'), what)),
+    row('together', sizeOfAll(files).toLocaleString('en'), ''),
+  ];
+}
 
 /** What each block should say. */
 export const wanted: ReadonlyMap<string, string> = new Map(
