@@ -47,7 +47,12 @@ async function readFiles(paths) {
   limitTests();
   // A test that waits for nothing that holds the process would end it, and with it the tests of all other files.
   const hold = setInterval(() => {}, timeouts.test);
-  for (const path of paths) await import(pathToFileURL(join(directory, path)).href);
+  try {
+    for (const path of paths) await import(pathToFileURL(join(directory, path)).href);
+  } catch (error) {
+    clearInterval(hold);
+    throw error;
+  }
   test(`all tests of ${paths.length} files have ended`, () => clearInterval(hold));
 }
 
