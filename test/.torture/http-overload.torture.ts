@@ -4,9 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -14,9 +12,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { RawClient } from '../.support/http/raw.ts';
 import type { CallersOrder, Counts } from './callers.ts';
+import { requestOf, serve, typescript } from './served.ts';
 
-const host = 'HTTP/1.1\r\nHost: localhost\r\n';
-const credentials = { email: 'admin@localhost.localdomain', password: 'administrator of the tests' };
 const callersBy = [64, 256, 1024, 4096];
 const connectMs = 2000;
 const stepMs = 4000;
@@ -29,46 +26,18 @@ const bytesPerRecord = 512;
 /** Asks whether the server lives; how long the answer took, in milliseconds. */
 async function isAlive(client: RawClient): Promise<number> {
   const askedMs = performance.now();
-  assert.equal((await client.send(`GET /livez ${host}\r\n`).reply()).status, 200);
+  assert.equal((await client.send(requestOf('GET /livez', '')).reply()).status, 200);
   return performance.now() - askedMs;
 }
 
 test('under overload health checks are answered, requests are served and memory stays bounded', async (context) => {
-  const directory = mkdtempSync(join(tmpdir(), 'cairn-overload-'));
-  const main = join(import.meta.dirname, '../../src/main.ts');
-  const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
-  const server = spawn(
-    process.execPath,
-    [...typescript, main, 'serve', '--port', '0', '--ops-port', '0', '--data', directory],
-    { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, CAIRN_ADMIN_PASSWORD: credentials.password } },
-  );
-  context.after(async () => {
-    server.kill('SIGTERM');
-    const [code] = await once(server, 'exit');
-    rmSync(directory, { recursive: true });
-    assert.equal(code, 0);
-  });
-  let output = '';
-  server.stdout.on('data', (chunk) => (output += String(chunk)));
-  while (!output.includes('Cairn serves')) await delay(20);
-  const port = Number(/Cairn serves http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
-  const operationsPort = Number(/Operations are served at http:\/\/127\.0\.0\.1:(\d+)/.exec(output)?.[1]);
-  const post = (target: string, content: object, token = ''): string => {
-    const body = JSON.stringify(content);
-    const bearer = token === '' ? '' : `Authorization: Bearer ${token}\r\n`;
-    const typed = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
-    return `POST ${target} ${host}${bearer}${typed}\r\n${body}`;
-  };
-  const ask = async (request: string): Promise<string> => (await new RawClient(port).send(request).reply()).body;
-  const signIn = async (signedIn: object): Promise<string> =>
-    /"access_token":"([^"]+)/.exec(await ask(post('/tokens', signedIn)))?.[1] ?? '';
-  const own = await signIn(credentials);
+  const server = await serve(context);
+  const { port, operationsPort } = server;
   // One user has a share of the requests in flight, so the crowd is of eight, as its addresses are.
   const requests: string[] = [];
   for (let member = 0; member < 8; member += 1) {
-    const user = { email: `member${member}@example.org`, password: credentials.password };
-    await ask(post('/users', { ...user, name: 'Member', role: 'member' }, own));
-    requests.push(post('/items', { name: 'thing', price: 12.5 }, await signIn(user)));
+    const token = await server.signUp(`member${member}`);
+    requests.push(requestOf('POST /items', token, { name: 'thing', price: 12.5 }));
   }
 
   const done: number[] = [];
