@@ -3,7 +3,8 @@
  * follow it must pass, too.
  */
 export function firstIndex<T>(elements: readonly T[], passes: (element: T) => boolean): number {
-  let [low, high] = [0, elements.length];
+  let low = 0;
+  let high = elements.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
     const element = elements[middle];

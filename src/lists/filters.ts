@@ -98,7 +98,8 @@ function splitValues(list: string): string[] {
   const values: string[] = [];
   let value = '';
   for (let at = 0; at < list.length; at += 1) {
-    const [character = '', next] = [list[at], list[at + 1]];
+    const character = list.charAt(at);
+    const next = list[at + 1];
     if (character === ',') {
       values.push(value);
       value = '';
@@ -195,7 +196,8 @@ export function rangeOf(shape: Shape, filters: readonly Filter[], name: string):
       const bound = names.length === 1 && names[0] === name ? bounds[operator] : undefined;
       return bound === undefined ? [] : [operandTest(shape[name], bound, operands)];
     });
-  const [lower, upper] = [testsOf(lowerBounds), testsOf(upperBounds)];
+  const lower = testsOf(lowerBounds);
+  const upper = testsOf(upperBounds);
   const isBounded = lower.length + upper.length > 0;
   return {
     hasBegun: (record) => {

@@ -71,7 +71,9 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     if (filter === undefined) own.set(parameter, value);
     else filters.set(key, filter);
   }
-  const [searched, owner, until] = [own.get('q'), own.get('owner'), own.get('until')];
+  const searched = own.get('q');
+  const owner = own.get('owner');
+  const until = own.get('until');
   if (searched !== undefined) filters.set('q', readSearch(shape, searched));
   if (owner !== undefined) filters.set('owner', readOwner(owner, userId));
   const ordering = {

@@ -110,7 +110,8 @@ export class SortedBlocks {
   #replace(number: number, records: Block): void {
     const blocks = this.#ownBlocks();
     const half = blockLengthMax / 2;
-    const [previous, next] = [blocks[number - 1], blocks[number + 1]];
+    const previous = blocks[number - 1];
+    const next = blocks[number + 1];
     if (records.length > blockLengthMax) {
       blocks.splice(number, 1, records.slice(0, half), records.slice(half));
     } else if (next !== undefined && records.length + next.length <= half) {

@@ -81,7 +81,8 @@ export function joinCluster(
       node.onRing((ring ??= made));
     },
     async changeKeys(change) {
-      const [meta, keys] = [`${prefix}meta`, `${prefix}keys`];
+      const meta = `${prefix}meta`;
+      const keys = `${prefix}keys`;
       for (;;) {
         const patience = AbortSignal.timeout(openMs);
         const { found } = await etcd.txn({ success: [range(meta), range(keys)] }, patience);

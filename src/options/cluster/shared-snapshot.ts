@@ -62,7 +62,8 @@ export const noSnapshot: SharedSnapshot = { name: '', parts: 0, head: firstHead,
 /** A part is complete when its records have this length: encoding it takes some 2 ms. */
 export const partLength = 128 * 1024;
 
-const [compress, decompress] = [promisify(gzip), promisify(gunzip)];
+const compress = promisify(gzip);
+const decompress = promisify(gunzip);
 
 /** Reads a pointer; `undefined` where it is damaged. */
 export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | undefined {
@@ -166,7 +167,8 @@ function* bodiesOf(views: Image['views']): Generator<string> {
 
 /** Removes the groups before this sequence number, 1,000 at a time. */
 export async function trimLog({ etcd, prefix }: Place, sequence: number): Promise<void> {
-  const [log, end] = [`${prefix}log/`, groupKey(prefix, sequence)];
+  const log = `${prefix}log/`;
+  const end = groupKey(prefix, sequence);
   for (;;) {
     const page = range(log, end, { limit: '1000', keys_only: true });
     const last = (await etcd.txn({ success: [page] })).found[0]?.at(-1);

@@ -33,7 +33,8 @@ export class ClusterTools implements SharedTools {
   /** Makes a cluster of a copy. @throws ClusterError where the prefix has one already */
   async write({ views, through }: Image): Promise<void> {
     const { place: node } = this;
-    const [key, name] = [`${node.prefix}head`, random(8).toString('hex')];
+    const key = `${node.prefix}head`;
+    const name = random(8).toString('hex');
     const { metaRevision } = await findLog({ ...node, creates: true, random }, new Map());
     const isEmpty = hasValue(key, JSON.stringify(firstHead));
     const compare = [isAt(`${node.prefix}meta`, metaRevision), isEmpty];

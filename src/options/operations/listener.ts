@@ -14,7 +14,8 @@ import type { Operated } from '../../log/operated.ts';
 import { exposition, Metrics, type Family, type Sample } from './metrics.ts';
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
-const [listDirectory, diskSpace] = [promisify(readdir), promisify(statfs)];
+const listDirectory = promisify(readdir);
+const diskSpace = promisify(statfs);
 
 /** The sources of what the operations listener shows. */
 interface Sources extends Operated {
