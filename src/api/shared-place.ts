@@ -37,7 +37,7 @@ export type SharedPurpose = 'serve' | 'check' | 'command';
 export interface SharedTools {
   readonly place: SharedPlace;
   /** Reads all records and the key ring, as a server does that starts now. */
-  read(): Promise<{ readonly image: Image; readonly ring: KeyRing | undefined }>;
+  read(): Promise<{ readonly image: Image; readonly keys: Buffer | undefined }>;
   /** Writes a copy to a place without data. */
   write(image: Image): Promise<void>;
   /** Gives the data a new epoch: running servers end, and the next one declares anew. */

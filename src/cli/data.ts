@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { serialiseKeyRing } from '../auth/keys.ts';
 import { reasonOf, type ExitCode } from '../base/errors.ts';
 import { readSecret } from '../config/read.ts';
 import type { SharedTools } from '../api/shared-place.ts';
@@ -189,15 +188,9 @@ async function backup(call: Call): Promise<void> {
   const copy =
     cluster === undefined
       ? await readCopy(new NodeFiles(dataDirectory(call)), settings)
-      : await copyOf(cluster);
+      : await cluster.read();
   await writeCopy(new NodeFiles(target), copy, settings);
   showCopy(call.terminal, copy, target);
-}
-
-async function copyOf(cluster: SharedTools): Promise<Copy> {
-  const { image, ring } = await cluster.read();
-  const keys = ring && Buffer.from(serialiseKeyRing(ring));
-  return { image, keys };
 }
 
 async function restore(call: Call): Promise<void> {

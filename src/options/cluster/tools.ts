@@ -1,5 +1,5 @@
 import type { SharedPurpose, SharedTools } from '../../api/shared-place.ts';
-import type { KeyRing } from '../../auth/keys.ts';
+import { serialiseKeyRing } from '../../auth/keys.ts';
 import { systemClock as clock, systemRandom as random } from '../../base/system.ts';
 import type { ClusterOptions } from '../../config/options.ts';
 import { imageOf, type Image } from '../../store/format/snapshot.ts';
@@ -21,13 +21,13 @@ export class ClusterTools implements SharedTools {
   }
 
   /** Reads all records and the key ring, as a node does that starts now. */
-  async read(): Promise<{ readonly image: Image; readonly ring: KeyRing | undefined }> {
+  async read(): Promise<{ readonly image: Image; readonly keys: Buffer | undefined }> {
     const { place: node } = this;
     const { store, tables } = await this.#open();
     const image = imageOf(tables.values(), store.epoch, store.sequence);
     const ring = node.kid === null ? await node.changeKeys((found) => found) : undefined;
     await store.close();
-    return { image, ring };
+    return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };
   }
 
   /** Makes a cluster of a copy. @throws ClusterError where the prefix has one already */
