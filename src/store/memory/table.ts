@@ -12,7 +12,7 @@ import {
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
-import { sizeOf } from './size.ts';
+import { levelsMax, sizeOf } from './size.ts';
 
 /** A table, whatever the type of its records is: without private members, all fit this type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -266,7 +266,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const problem = `it does not fit the declaration of ${this.name}: record ${id} ${record}`;
       return { problem, cause: { id, reason: record } };
     }
-    this.#put(id, record);
+    const bytes = sizeOf(record);
+    if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
+    this.#recordBytes += bytes - sizeOf(this.get(id));
+    this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
   }

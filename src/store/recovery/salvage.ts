@@ -61,17 +61,7 @@ function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
   const { id } = stored;
   const isTaken = isCount(id) && table.get(id) !== undefined;
   if (isTaken) return { problem: `another record has the id ${id}` };
-  return isNestedWithin(levelsMax, stored)
-    ? table.load(stored)
-    : { problem: `a record is nested more than ${levelsMax} deep` };
-}
-
-/** More than any record has that this program wrote. Far beyond it, no JSON can be written. */
-const levelsMax = 64;
-
-function isNestedWithin(levels: number, value: JsonValue): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  return levels > 0 && Object.values(value).every((each) => isNestedWithin(levels - 1, each));
+  return table.load(stored);
 }
 
 /**
