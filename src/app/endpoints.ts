@@ -54,12 +54,14 @@ function statusOf(
 ): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
-    const { state, journalBytes, checkpointedAt, memoryBytes, memoryMaxBytes } = store.status();
+    const { state, journalBytes, checkpointedAt, clockNotice, ...figures } = store.status();
+    const { memoryBytes, memoryMaxBytes } = figures;
     const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
       startedAt,
       state,
+      clockNotice,
       records: store.size,
       memoryBytes,
       memoryMaxBytes,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { queryObjects } from 'node:v8';
 import { InvariantError } from '../../src/base/errors.ts';
+import { systemClock } from '../../src/base/system.ts';
 import { limits } from '../../src/base/limits.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
@@ -300,7 +301,7 @@ describe('a store in a directory', () => {
     assert.equal(file.split('\n')[1], '{"id":1,"revision":1,"name":"ann","email":"ann@example.org","role":"member"}');
     for (const name of readdirSync(directory)) assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name);
 
-    const second = await startStore({ files: new NodeFiles(directory) });
+    const second = await startStore({ files: new NodeFiles(directory), clock: systemClock });
     assert.equal(second.store.epoch, first.store.epoch);
     assert.deepEqual(second.notices, noticesOfDeniedSyncs);
     assert.deepEqual(all(second.people), all(first.people));
@@ -344,7 +345,7 @@ describe('a store in a directory', () => {
     const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
     rmSync(join(directory, 'lock'));
-    const second = await startStore({ files: new NodeFiles(directory) });
+    const second = await startStore({ files: new NodeFiles(directory), clock: systemClock });
     assert.deepEqual(second.notices, [...noticesOfDeniedSyncs, 'the last stop was not clean: 1 commits were replayed']);
     assert.deepEqual(all(second.people), all(first.people));
     const late = (): Promise<unknown> => first.store.write((tx) => tx.of(first.people).insert(person('bob')));

@@ -33,6 +33,9 @@ export interface FileLogOptions extends LockOptions {
 /** How often the disk is asked for its free bytes, if it has answered by then. */
 const watchMs = 1000;
 
+/** How far the clock may be off before an operator is told. */
+const clockToleranceMs = 60_000;
+
 /** A start that has read everything, and has not written snapshots and a journal of its own. */
 interface Start {
   readonly found: Recovered;
@@ -65,6 +68,9 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   /** When the last group was appended, and how long all appends took. */
   #appendedAt = 0;
   #appendMs = 0;
+  /** The time at which elapsed time began, by the clock. */
+  #clockOrigin = 0;
+  #clockNotice: string | undefined;
   #stopWatching: () => void = () => undefined;
 
   /** The tables are empty until the log is open. */
@@ -139,7 +145,13 @@ export class FileLog implements CommitLog, Journals, RoomUser {
 
   status() {
     const { figures, checkpointedAt } = this.#checkpointer;
-    return { ...figures, journalBytes: this.bytes, appendMs: this.#appendMs, checkpointedAt };
+    return {
+      ...figures,
+      journalBytes: this.bytes,
+      appendMs: this.#appendMs,
+      checkpointedAt,
+      clockNotice: this.#clockNotice,
+    };
   }
 
   get bytes(): number {
@@ -178,7 +190,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
 
   /** Reads all that is there, and tells an operator what was unusual. */
   async #recover(): Promise<Start> {
-    const { onNotice, random } = this.#options;
+    const { clock, onNotice, random } = this.#options;
     if (!this.#files.syncsDirectories) {
       onNotice('this Node denies syncs of directories: files are written through');
     }
@@ -194,6 +206,8 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     if (!found.closed) {
       onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
     }
+    const newest = journalName(found.journals.at(-1) ?? 0);
+    this.#expect(Math.max(clock.now(), this.#files.modifiedAt(newest) ?? 0));
     const { sequence, epoch = newEpoch(random), snapshotSizes } = found;
     this.sequence = this.#checkpointer.through = sequence;
     this.#checkpointer.largestBytes = Math.max(0, ...snapshotSizes);
@@ -236,8 +250,20 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     });
   }
 
+  /** Tells an operator of a clock that is wrong, once. Does not correct it. */
+  #expect(time: number): void {
+    const { clock, onNotice } = this.#options;
+    const now = clock.now();
+    this.#clockOrigin = now - clock.elapsed();
+    if (Math.abs(now - time) <= clockToleranceMs) return;
+    const [found, expected] = [now, time].map((each) => new Date(each).toISOString());
+    this.#clockNotice = `the clock says ${found} where ${expected} was expected`;
+    onNotice(`${this.#clockNotice}: sessions and tokens live by it`);
+  }
+
   /** Finds out early that there is little room, or that there is room again, and that it is at rest. */
   async #watch(): Promise<void> {
+    this.#expect(this.#clockOrigin + this.#options.clock.elapsed());
     const isBusy = this.isWriting;
     const start = this.#start;
     const hasRoom = await this.#room.isThere();

@@ -169,4 +169,8 @@ export class NodeFiles implements Files {
     const options = { bigint: true, throwIfNoEntry: false } as const;
     return statSync(join(this.directory, name), options)?.ino.toString();
   }
+
+  modifiedAt(name: string): number | undefined {
+    return statSync(join(this.directory, name), { throwIfNoEntry: false })?.mtimeMs;
+  }
 }

@@ -42,6 +42,8 @@ export class SimulatedDisk implements Files {
   pause: (at: 'write' | 'written', name: string) => Promise<void> | undefined = () => undefined;
   /** Bytes that fit; writes beyond are short, then fail with ENOSPC. */
   capacity = Number.POSITIVE_INFINITY;
+  /** When it says that its files were written. */
+  writtenAt: number | undefined;
   /** What it says is free. */
   unused = Number.POSITIVE_INFINITY;
   readonly #inodes = new Map<number, Inode>();
@@ -119,6 +121,10 @@ export class SimulatedDisk implements Files {
   identity(name: string): string | undefined {
     const inode = this.#names.get(name);
     return inode === undefined ? undefined : String(inode);
+  }
+
+  modifiedAt(): number | undefined {
+    return this.writtenAt;
   }
 
   #handle(name: string, inode: number, mode: OpenMode): OpenFile {
