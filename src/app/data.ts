@@ -10,7 +10,6 @@ import { reasonOf } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
 import { registryOf, type Registry } from '../collections/registry.ts';
-import { CollectionResource } from '../collections/resource.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -29,8 +28,6 @@ export interface Data {
   readonly users: Users;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
-  /** All collections except users. `items` comes first, if it is served. */
-  readonly collections: readonly CollectionResource[];
 }
 
 /**
@@ -87,9 +84,5 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
-    collections: Array.from(
-      registry.values(),
-      (declared) => new CollectionResource(declared, clock),
-    ),
   };
 }

@@ -7,6 +7,7 @@ import { accountEndpoints, type AccountServices } from '../api/account.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
 import { version } from '../base/version.ts';
+import { CollectionResource } from '../collections/resource.ts';
 import { ListPool } from '../lists/list-pool.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
@@ -20,7 +21,7 @@ export function endpointsOf(
   features: readonly Feature[],
 ): Endpoint[] {
   const { settings } = complete;
-  const { store, writes, users, collections } = services;
+  const { store, writes, users, registry } = services;
   const options = {
     ...settings,
     writes,
@@ -29,8 +30,9 @@ export function endpointsOf(
   };
   const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),
-    ...collections.flatMap((resource) => {
-      const collection = declaredCollection(resource.collection);
+    ...[...registry.values()].flatMap((declared) => {
+      const collection = declaredCollection(declared);
+      const resource = new CollectionResource(declared, complete.clock);
       return [
         ...collectionEndpoints(collection, resource, options),
         ...batchEndpoints(collection, resource, options),

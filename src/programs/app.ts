@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Users } from '../accounts/users.ts';
 import type { Unready } from '../api/health.ts';
 import { openApp } from '../app/app.ts';
+import { CollectionResource } from '../collections/resource.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
@@ -55,7 +56,8 @@ export interface App {
  *   an administrator that breaks a rule
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
-  const app = await openApp(completeOptions(options));
+  const complete = completeOptions(options);
+  const app = await openApp(complete);
   await app.begin();
   const { data, server, close } = app;
   return Object.assign(app, {
@@ -72,9 +74,10 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       }
     },
     collection(name: string): ProgramCollection {
-      const found = data.collections.find(({ collection }) => collection.name === name);
-      if (found !== undefined) return programCollection(found, data.writes);
-      const names = data.collections.map(({ collection }) => collection.name).join(', ');
+      const declared = data.registry.get(name);
+      if (declared !== undefined)
+        return programCollection(new CollectionResource(declared, complete.clock), data.writes);
+      const names = [...data.registry.keys()].join(', ');
       throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
     },
     [Symbol.asyncDispose]: close,

@@ -12,7 +12,8 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createApp } from '../../src/programs/app.ts';
 import { openData, type Data } from '../../src/app/data.ts';
 import { completeOptions } from '../../src/programs/options.ts';
-import type { CollectionResource } from '../../src/collections/resource.ts';
+import { systemClock } from '../../src/base/system.ts';
+import { CollectionResource } from '../../src/collections/resource.ts';
 import type { LoadResult } from './load.ts';
 import { ask, email, load, password, residentMiB, secret } from './processes.ts';
 import { startBare, startCairn, stop, type Server } from './processes.ts';
@@ -45,9 +46,10 @@ export async function benchStore(bench: StoreBench): Promise<string> {
 }
 
 /** The store and its collection of items, the only one. */
-function itemsOf({ store, collections: [items] }: Data): Pick<Data, 'store'> & { items: CollectionResource } {
+function itemsOf({ store, registry }: Data): Pick<Data, 'store'> & { items: CollectionResource } {
+  const items = registry.get('items');
   assert.ok(items !== undefined);
-  return { store, items };
+  return { store, items: new CollectionResource(items, systemClock) };
 }
 
 /** A stopped data directory with so many items. */

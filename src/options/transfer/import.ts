@@ -9,8 +9,7 @@ import {
 } from '../../base/json.ts';
 import { systemClock } from '../../base/system.ts';
 import type { CollectionDeclaration } from '../../collections/declaration.ts';
-import { idsIn, type KeyOf } from '../../collections/registry.ts';
-import type { CollectionResource } from '../../collections/resource.ts';
+import { idsIn, type Declared, type KeyOf, type Registry } from '../../collections/registry.ts';
 import type { Value } from '../../schema/field.ts';
 import { hasType, ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
@@ -33,7 +32,7 @@ const entryBytes = 64;
 
 /** What the file has for one collection. */
 export interface Arrival {
-  readonly resource: CollectionResource;
+  readonly collection: Declared;
   /** Those that are not in the store. One that is there already is as the file has it. */
   readonly records: NewRecord[];
   /** What these take in the commit, and at least of memory. */
@@ -56,7 +55,7 @@ interface NewRecord {
 /** What an import needs of a store. */
 export interface Destination {
   readonly store: Store;
-  readonly collections: readonly CollectionResource[];
+  readonly registry: Registry;
 }
 
 /**
@@ -71,29 +70,29 @@ export function checkMembers(
   const mistakes = new Mistakes();
   const arrivals: Arrival[] = [];
   for (const [name, value] of members) {
-    const resource = resourceOf(destination, name);
-    if (resource === undefined) {
+    const collection = destination.registry.get(name);
+    if (collection === undefined) {
       mistakes.add(`${name}: no declaration covers it; use --collections`, pointerTo(name));
     } else if (!Array.isArray(value)) {
       mistakes.add(`${name}: it must be an array of records`, pointerTo(name));
-    } else arrivals.push(arrivalOf(resource, value, mistakes));
+    } else arrivals.push(arrivalOf(collection, value, mistakes));
   }
   let bytes = 0;
   let memoryBytes = 0;
-  for (const { resource, records, ids, highest, ...arrival } of arrivals) {
+  for (const { collection, records, ids, highest, ...arrival } of arrivals) {
     bytes += arrival.bytes;
     memoryBytes += arrival.memoryBytes;
     if (highest <= idsFree + Math.max(records.length, ids.size) * idsPerRecordMax) continue;
-    const { name } = resource.collection;
+    const { name } = collection;
     mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
   }
   // Records with mistakes have no ids, so references to them would look wrong, too.
-  for (const { resource, references } of mistakes.lines.length === 0 ? arrivals : []) {
+  for (const { collection, references } of mistakes.lines.length === 0 ? arrivals : []) {
     for (const [field, to, places] of references) {
-      const target = arrivals.find((each) => each.resource.collection.name === to);
+      const target = arrivals.find((each) => each.collection.name === to);
       for (const [id, pointer] of places) {
-        if (target?.ids.has(id) || resourceOf(destination, to)?.records.get(id)) continue;
-        const { name } = resource.collection;
+        if (target?.ids.has(id) || destination.registry.get(to)?.records.get(id)) continue;
+        const { name } = collection;
         mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
       }
     }
@@ -116,13 +115,13 @@ export function checkMembers(
 
 /** Checks the records of one collection, and adds their mistakes to the others. */
 function arrivalOf(
-  resource: CollectionResource,
+  collection: Declared,
   values: readonly JsonValue[],
   mistakes: Mistakes,
 ): Arrival {
-  const { name, unique, outgoing } = resource.collection;
+  const { name, unique, outgoing } = collection;
   const arrival: Arrival = {
-    resource,
+    collection,
     records: [],
     bytes: 0,
     memoryBytes: 0,
@@ -138,7 +137,7 @@ function arrivalOf(
       continue;
     }
     try {
-      register(arrival, recordOf(resource.collection, value), pointer);
+      register(arrival, recordOf(collection, value), pointer);
     } catch (error) {
       if (!(error instanceof CairnError) || error.issues === undefined) throw error;
       for (const { pointer: member, detail } of error.issues) {
@@ -154,10 +153,10 @@ function arrivalOf(
  * @throws CairnError `validation_failed` where another record has its id, or a value that is unique
  */
 function register(arrival: Arrival, record: NewRecord, pointer: string): void {
-  const { resource, records, ids, keys, references } = arrival;
+  const { collection, records, ids, keys, references } = arrival;
   const { id, fields } = record;
-  const known = id === undefined ? undefined : resource.records.get(id);
-  if (known !== undefined && !looksSame(resource.collection.fields, known, fields)) {
+  const known = id === undefined ? undefined : collection.records.get(id);
+  if (known !== undefined && !looksSame(collection.fields, known, fields)) {
     throw issue('/id', 'must be that of no other record in the store');
   }
   if (id !== undefined && ids.has(id)) {
@@ -166,7 +165,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   for (const [field, keyOf, seen] of keys) {
     const key = keyOf(fields);
     if (key === undefined) continue;
-    const holder = resource.records.find(field, key);
+    const holder = collection.records.find(field, key);
     if (seen.has(key) || (holder !== undefined && holder.id !== id)) {
       throw issue(pointerTo(field), 'must be unique');
     }
@@ -182,7 +181,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (known !== undefined) return;
   records.push(record);
   arrival.memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
-  const { name } = resource.collection;
+  const { name } = collection;
   arrival.bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
 }
 
@@ -216,9 +215,6 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   return { id: typeof id === 'number' ? id : undefined, fields: { ...input, ...times } };
 }
 
-const resourceOf = ({ collections }: Destination, name: string): CollectionResource | undefined =>
-  collections.find(({ collection }) => collection.name === name);
-
 /** Writes all new records in one commit, and returns their numbers. */
 export async function writeArrivals(
   arrivals: readonly Arrival[],
@@ -227,22 +223,19 @@ export async function writeArrivals(
 ): Promise<ReadonlyMap<string, number>> {
   const news = arrivals.filter(({ records }) => records.length > 0);
   const insertAll = (transaction: Transaction): void => {
-    for (const { resource, records, highest } of news) {
-      let nextId = Math.max(highest + 1, resource.records.nextId);
+    for (const { collection, records, highest } of news) {
+      let nextId = Math.max(highest + 1, collection.records.nextId);
       for (const { id = nextId++, fields } of records) {
-        const record = { ownerId, ...withTimes(resource, fields) };
-        transaction.of(resource.records).insert(record, id);
+        const record = { ownerId, ...withTimes(collection, fields) };
+        transaction.of(collection.records).insert(record, id);
       }
     }
   };
   if (news.length > 0) await store.write(insertAll);
-  return new Map(news.map(({ resource, records }) => [resource.collection.name, records.length]));
+  return new Map(news.map(({ collection, records }) => [collection.name, records.length]));
 }
 
-function withTimes(
-  { collection: { timestamps } }: CollectionResource,
-  fields: NewRecord['fields'],
-) {
+function withTimes({ timestamps }: Declared, fields: NewRecord['fields']) {
   if (!timestamps) return fields;
   const now = new Date(systemClock.now()).toISOString();
   const { createdAt = fields['updatedAt'] ?? now, updatedAt = createdAt, ...others } = fields;
