@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { idField, type Field, type Shape } from '../../src/schema/field.ts';
-import { resourceSchema, type Purpose } from '../../src/schema/json-schema.ts';
+import { resourceSchema, type Purpose } from '../../src/features/openapi/json-schema.ts';
 import { ruleViolation } from '../../src/schema/kinds.ts';
 import { emailPattern, textPattern } from '../../src/schema/rules.ts';
 import { fieldValue, readableNames, representationWriter } from '../../src/schema/record.ts';

@@ -5,7 +5,7 @@ import { idempotencyKeyPattern } from '../../api/replies.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
-import { manySchema, objectSchema, resourceSchema } from '../../schema/json-schema.ts';
+import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchema } from './schemas.ts';
 import { describe, type DescribedRoute } from './summaries.ts';
 

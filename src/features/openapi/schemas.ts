@@ -2,7 +2,7 @@ import type { JsonObject } from '../../base/json.ts';
 import { items } from '../../collections/items.ts';
 import { sessionFields } from '../../accounts/records.ts';
 import { userFields } from '../../accounts/user-fields.ts';
-import { objectSchema, resourceSchema } from '../../schema/json-schema.ts';
+import { objectSchema, resourceSchema } from './json-schema.ts';
 
 /**
  * Schemas of what is returned apart from the records of collections: tokens, sessions, the

@@ -8,7 +8,7 @@ import {
 } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { manySchema, resourceSchema } from '../../schema/json-schema.ts';
+import { manySchema, resourceSchema } from './json-schema.ts';
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import {
   dashboardSchema,

@@ -1,7 +1,7 @@
-import type { JsonObject } from '../base/json.ts';
-import { limits } from '../base/limits.ts';
-import type { Field, Shape } from './field.ts';
-import { exampleOf, kindOf } from './kinds.ts';
+import type { JsonObject } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import type { Field, Shape } from '../../schema/field.ts';
+import { exampleOf, kindOf } from '../../schema/kinds.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
