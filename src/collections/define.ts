@@ -8,6 +8,7 @@ import {
   maybe,
   members,
   must,
+  oneOf,
   type Check,
   type Report,
 } from '../schema/declaration.ts';
@@ -59,8 +60,7 @@ export function refuseMistakes(subject: string, check: (report: Report) => void)
 const accessMembers = Object.fromEntries(
   Object.entries(standardAccess).map(([operation, standard]) => {
     const allowed = standard === 'owner' ? [...anyAccess, standard] : anyAccess;
-    const oneOf = `one of ${allowed.join(', ')}`;
-    return [operation, maybe(must(oneOf, (access) => allowed.some((known) => known === access)))];
+    return [operation, maybe(oneOf(allowed))];
   }),
 );
 
@@ -157,8 +157,7 @@ export function checkServed(
     names.add(name);
     singulars.add(singular);
   }
-  const targets = Array.from(all.values(), ({ name }) => name);
-  const isTarget = must(`one of ${targets.join(', ')}`, (to) => targets.some((one) => one === to));
+  const isTarget = oneOf(Array.from(all.values(), ({ name }) => name));
   for (const [place, { fields }] of all) {
     for (const [name, field] of Object.entries(fields)) {
       const reference = referenceIn(field);

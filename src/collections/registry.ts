@@ -1,7 +1,7 @@
 import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
+import type { Scalar } from '../base/json.ts';
 import {
-  emailKey,
   referenceIn,
   type Field,
   type NumberField,
@@ -9,6 +9,7 @@ import {
   type Shape,
   type Value,
 } from '../schema/field.ts';
+import { kindOf } from '../schema/kinds.ts';
 import { fieldValue, scalarValue, type Write } from '../schema/record.ts';
 import { storedRecordParser } from '../schema/validate.ts';
 import type {
@@ -231,10 +232,10 @@ function uniqueFields(fields: Shape): Declared['unique'] {
 }
 
 /** Returns the key of a field in its unique index. An absent value is no duplicate. */
-function uniqueKey(name: string, { kind }: Field): KeyOf {
+function uniqueKey(name: string, field: Field): KeyOf {
+  const { compared = (value: Scalar) => value } = kindOf(field);
   return (record) => {
     const value = scalarValue(record, name);
-    if (value === undefined) return undefined;
-    return kind === 'email' ? emailKey(String(value)) : String(value);
+    return value === undefined ? undefined : String(compared(value));
   };
 }

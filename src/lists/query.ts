@@ -148,8 +148,8 @@ export const searchedNames = (shape: Shape): string[] =>
  */
 export const sortableNames = (shape: Shape): string[] =>
   namesWhere(shape, (field) => {
-    const { parts, lengthMax } = kindOf(field);
-    return parts === undefined && (lengthMax?.(field) ?? 0) <= limits.sortableTextMax;
+    const length = kindOf(field).lengthMax?.(field) ?? 0;
+    return field.kind !== 'list' && length <= limits.sortableTextMax;
   });
 
 function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {

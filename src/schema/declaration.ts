@@ -79,7 +79,8 @@ export const lengthMax = 100_000;
 const aLength = must(`a whole number from 0 to ${lengthMax}`, (value) => {
   return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= lengthMax;
 });
-const oneOf = (...values: readonly string[]): Check =>
+/** Returns the check of a text that must be one of `values`. */
+export const oneOf = (values: readonly string[]): Check =>
   must(`one of ${values.join(', ')}`, (value) => values.some((known) => known === value));
 
 const memberChecks: { readonly [rule in MemberRule]: Check } = {
@@ -88,7 +89,7 @@ const memberChecks: { readonly [rule in MemberRule]: Check } = {
   'flag?': maybe(aFlag),
   choices: elements('a non-empty array of strings', 1, aText),
   collection: aText,
-  'onDelete?': maybe(oneOf('refuse', 'remove', 'clear')),
+  'onDelete?': maybe(oneOf(['refuse', 'remove', 'clear'])),
   element: checkElement,
 };
 
@@ -115,7 +116,7 @@ function checkMembers(
   allowed: ReadonlyMap<unknown, Kind>,
   others: (kind: Kind) => { readonly [name: string]: Check },
 ): Check {
-  const aKind = oneOf(...Array.from(allowed.keys(), String));
+  const aKind = oneOf(Array.from(allowed.keys(), String));
   return (value, at, report) => {
     if (!isObject(value)) return anObject(value, at, report);
     const kind = allowed.get(value['kind']);

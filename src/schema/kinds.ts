@@ -38,13 +38,8 @@ import {
 export interface Kind<F extends Field = Field> {
   // Methods, because TypeScript compares methods loosely: the rows of all kinds have one type.
   // This is sound, because `kindOf` returns the row of the field that is then given.
-  /** Returns how a value violates the rule of a field, apart from its parts. */
+  /** Returns how a value violates the rule of a field, apart from the elements of a list. */
   violation(value: JsonValue, field: F): Violation | undefined;
-  /**
-   * Returns the parts of a good value, which have rules of their own. Values with parts are not
-   * sorted.
-   */
-  parts?(value: JsonValue, field: F): readonly Part[];
   /** Whether a value has the type: it fits the rule, apart from bounds. */
   hasType(value: unknown, field: F): boolean;
   /** Returns the JSON Schema without bounds. */
@@ -72,9 +67,6 @@ export interface Kind<F extends Field = Field> {
   /** The most characters of texts that are searched. Absent: values are not searched. */
   lengthMax?(field: F): number;
 }
-
-/** A part of a value: its place, as a JSON Pointer, and the field that it must fit. */
-type Part = readonly [place: string, value: JsonValue, field: Field];
 
 /** A type of JSON Schema. An `enum` always has a `type`, for code generators. */
 interface TypeSchema {
@@ -275,8 +267,6 @@ const list: Kind<ListField> = {
     if (value.length <= max) return undefined;
     return violation('too_long', `must have at most ${max} elements`);
   },
-  parts: (value, { of }) =>
-    Array.isArray(value) ? value.map((one: JsonValue, index) => [`/${index}`, one, of]) : [],
   hasType: (value, { of }) => Array.isArray(value) && value.every((one) => hasType(of, one)),
   type: () => ({ type: 'array' }),
   bounds({ of, max = listLengthMax }) {
@@ -315,15 +305,12 @@ export function violationsOf(
   field: Field,
   value: JsonValue,
 ): readonly (Violation & { readonly place?: string })[] {
-  const kind = kindOf(field);
-  const found = kind.violation(value, field);
+  const found = kindOf(field).violation(value, field);
   if (found !== undefined) return [found];
-  if (kind.parts === undefined) return none;
-  return kind
-    .parts(value, field)
-    .flatMap(([place, part, rule]) =>
-      violationsOf(rule, part).map((each) => ({ ...each, place: place + (each.place ?? '') })),
-    );
+  if (field.kind !== 'list' || !Array.isArray(value)) return none;
+  return value.flatMap((one: JsonValue, index) =>
+    violationsOf(field.of, one).map((each) => ({ ...each, place: `/${index}` })),
+  );
 }
 
 const none: readonly Violation[] = [];

@@ -163,10 +163,9 @@ export function validateElements<T>(body: JsonValue, validate: (element: JsonVal
   const values: T[] = [];
   for (const [index, element] of body.entries()) {
     try {
-      values.push(atElement(index, () => validate(element)));
+      values.push(validate(element));
     } catch (error) {
-      if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-      issues.push(...error.issues);
+      issues.push(...(errorAt(index, error).issues ?? []));
     }
     if (issues.length > issuesMax) break;
   }
@@ -182,13 +181,14 @@ export function atElement<T>(index: number, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-    const issues = error.issues.map((issue) => ({
-      ...issue,
-      pointer: `/${index}${issue.pointer}`,
-    }));
-    throw new CairnError(error.code, error.message, { issues, cause: error.cause });
+    throw errorAt(index, error);
   }
+}
+
+function errorAt(index: number, error: unknown): CairnError {
+  if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+  const issues = error.issues.map((issue) => ({ ...issue, pointer: `/${index}${issue.pointer}` }));
+  return new CairnError(error.code, error.message, { issues, cause: error.cause });
 }
 
 /**
