@@ -31,7 +31,7 @@ import { tablesOf, undeclared } from './tables.ts';
  * The commands for the data directory as a whole. What they do without a server is in
  * `src/options/offline`, which only they load.
  */
-export const dataCommands: readonly Command[] = [
+export const commands: readonly Command[] = [
   {
     name: 'check',
     summary:

@@ -17,7 +17,7 @@ import { clusterOf, dataDirectory, storeAccess, type Call, type Command } from '
  * Commands about the keys that sign tokens. They show ids and never secrets, and may run
  * beside a running server.
  */
-export const keyCommands: readonly Command[] = [
+export const commands: readonly Command[] = [
   {
     name: 'keys list',
     summary: 'Lists the signing keys: id, when each was made, and when it retired',

@@ -25,7 +25,7 @@ const owner = flagOnly(
  * Commands that bring collections in from a file, and out to one. They open the store; what is
  * done with it is in `src/options/transfer`, which only they load.
  */
-export const transferCommands: readonly Command[] = [
+export const commands: readonly Command[] = [
   {
     name: 'declare',
     summary: 'Prints a declaration that fits a file such as json-server has, for --collections',

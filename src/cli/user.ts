@@ -44,7 +44,7 @@ const passwordOptions = [
 ];
 
 /** Commands that change users while no server runs, or beside the nodes of a cluster. */
-export const userCommands: readonly Command[] = [
+export const commands: readonly Command[] = [
   {
     name: 'user add',
     summary: 'Adds a user, with a password from the terminal, from standard input or from a file',

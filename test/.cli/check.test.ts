@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { createApp } from '../../src/programs/app.ts';
 import { FatalError } from '../../src/base/errors.ts';
-import { dataCommands } from '../../src/cli/data.ts';
+import { commands as dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations, type Declarations } from '../../src/collections/declaration-file.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { userCommands } from '../../src/cli/user.ts';
+import { commands as userCommands } from '../../src/cli/user.ts';
 import { Etcd, isAt, put } from '../../src/options/cluster/etcd.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import {

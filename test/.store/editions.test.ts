@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createApp, type App } from '../../src/programs/app.ts';
 import { systemClock } from '../../src/base/system.ts';
-import { dataCommands } from '../../src/cli/data.ts';
+import { commands as dataCommands } from '../../src/cli/data.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
