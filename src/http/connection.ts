@@ -76,7 +76,7 @@ export class Connection {
     shared.unanswered += 1;
     exchange.enter();
     const settle = (settled: Reply): void => {
-      shared.unanswered -= 1;
+      shared.endAnswering();
       exchange.leave();
       this.#send(exchange, settled);
     };

@@ -86,8 +86,8 @@ export class Shared {
   isDraining = false;
   /** Connections with a reply that is held back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
-  /** Called when no reply is being sent any more. */
-  protected onSent = (): void => undefined;
+  /** Called when a reply was created or sent. */
+  protected onDone = (): void => undefined;
   #overloadDueMs = 0;
   #hasReportedProxy = false;
 
@@ -108,8 +108,19 @@ export class Shared {
   /** Called when such a reply has been sent or cut off. */
   readonly endSending = (): void => {
     this.sending -= 1;
-    if (this.sending === 0) this.onSent();
+    this.onDone();
   };
+
+  /** Called when a reply has been created that was `unanswered`. */
+  endAnswering(): void {
+    this.unanswered -= 1;
+    this.onDone();
+  }
+
+  /** Waits for replies to be created or sent. */
+  protected async until(isDone: () => boolean): Promise<void> {
+    while (!isDone()) await new Promise<void>((resolve) => (this.onDone = resolve));
+  }
 
   /**
    * Returns how long to hold back a reply that says that there is no room. Callers may ask again

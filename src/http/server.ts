@@ -86,11 +86,14 @@ export class HttpServer extends Shared {
 
   /**
    * Stops gracefully: accepts no more connections, closes idle ones, and answers the
-   * requests in flight, each of which ends its connection. Resolves when the last
-   * connection is closed, with the number of connections that were cut off after
-   * `timeoutMs`.
+   * requests in flight, each of which ends its connection. Calls `onClosed` when the last
+   * connection of its own ports is closed. Resolves when no reply is being created or sent any
+   * more, with the number of connections that were cut off after `timeoutMs`.
    */
-  async drain(timeoutMs: number = this.options.limits.drainTimeoutMs): Promise<number> {
+  async drain(
+    timeoutMs: number = this.options.limits.drainTimeoutMs,
+    onClosed?: () => void,
+  ): Promise<number> {
     this.isDraining = true;
     // Only stops listening. `close` of node:http would also close connections whose reply
     // has not been read yet, because it takes them for idle.
@@ -104,12 +107,14 @@ export class HttpServer extends Shared {
     const timer = setTimeout(() => {
       cutOff = this.#sockets.size;
       for (const socket of this.#sockets) socket.destroy();
+      this.onDone();
     }, timeoutMs);
-    const sent = new Promise<void>((resolve) => (this.onSent = resolve));
-    if (this.sending > 0) await Promise.race([sent, ...closed]);
+    await Promise.race([this.until(() => this.sending === 0), ...closed]);
     // Closes idle connections, and ends Node's timeouts of slow ones.
     for (const server of this.#servers) server.close();
     await Promise.all(closed);
+    onClosed?.();
+    await this.until(() => cutOff !== undefined || this.unanswered + this.sending === 0);
     clearTimeout(timer);
     return cutOff ?? 0;
   }

@@ -70,7 +70,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
       try {
         return await inject(server.options, request);
       } finally {
-        server.unanswered -= 1;
+        server.endAnswering();
       }
     },
     collection(name: string): ProgramCollection {
