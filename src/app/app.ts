@@ -1,10 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Audit } from '../accounts/events.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { healthRoutes } from '../api/routes.ts';
 import type { Unready } from '../api/health.ts';
-import type { KeyRing } from '../auth/keys.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -23,18 +21,14 @@ import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts'
 
 /**
  * Opens the store and puts the application together. Requests wait until `begin` is called,
- * so that ports are bound before anything is made that cannot be undone. `others` observe the
- * app in addition to the log.
+ * so that ports are bound before anything is made that cannot be undone.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
  *   OptionError for a part that was removed; InvariantError for a collection that contradicts
  *   itself or another one; CairnError `validation_failed` for an administrator that breaks a rule
  */
-export async function openApp(
-  complete: CompleteOptions,
-  others: readonly Observer[] = [],
-): Promise<Application> {
+export async function openApp(complete: CompleteOptions): Promise<Application> {
   const { administrator, log } = complete;
-  const observers = [log, ...others];
+  const observers: Observer[] = [log];
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security(event, details);
   };
@@ -54,7 +48,7 @@ export async function openApp(
   }
   try {
     await data.keys.load();
-    return new Application(data, complete, audit, observers, parts);
+    return new Application(data, complete, observers, parts);
   } catch (error) {
     await data.store.close();
     throw error;
@@ -65,13 +59,13 @@ export async function openApp(
 export class Application {
   readonly data: Data;
   readonly store: Store;
+  /** Observe requests and security events. The first one is the log. */
+  readonly observers: Observer[];
   /** Answers requests of its own ports, of an existing server, and those without a port. */
   readonly server: HttpServer;
   /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
   certificate: string | undefined;
   readonly #options: CompleteOptions;
-  readonly #audit: Audit;
-  readonly #tokens: Tokens;
   readonly #features: readonly Feature[];
   readonly #pipeline: Handle;
   #state: 'starting' | 'open' | 'closed' = 'starting';
@@ -82,8 +76,7 @@ export class Application {
   constructor(
     data: Data,
     options: CompleteOptions,
-    audit: Audit,
-    observers: readonly Observer[],
+    observers: Observer[],
     { place, cors, proxies, ...parts }: Parts,
   ) {
     const { store } = data;
@@ -93,12 +86,12 @@ export class Application {
     this.data = data;
     this.store = store;
     this.#options = options;
-    this.#audit = audit;
-    this.#tokens = new Tokens({ ring: data.keys.ring(), clock, random });
-    data.keys.onRing = (ring, former) => this.#useKeys(ring, former);
+    this.observers = observers;
+    const tokens = new Tokens({ ring: data.keys.ring(), clock, random });
+    data.keys.onRing = (ring) => tokens.setRing(ring);
     const unready = (): Unready | undefined => this.unready();
-    const services = { ...data, tokens: this.#tokens, unready };
-    const context = { settings, clock, store, data, tokens: this.#tokens };
+    const services = { ...data, tokens, unready };
+    const context = { settings, clock, store, data, tokens };
     const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
     const pipeline = createPipeline({
@@ -173,15 +166,10 @@ export class Application {
     (this.#closed ??= this.#drain().then(() => this.store.close()));
 
   async #drain(): Promise<void> {
-    const { clock } = this.#options;
-    const deadline = clock.elapsed() + limits.drainTimeoutMs;
     this.server.isDraining = true;
     if (this.#state === 'starting') this.#enter('closed');
     for (const feature of this.#features) feature.close?.();
-    await this.server.drain();
-    this.#enter('closed');
-    const isBusy = (): boolean => this.server.unanswered + this.server.sending > 0;
-    while (isBusy() && clock.elapsed() < deadline) await sleep(10);
+    await this.server.drain(limits.drainTimeoutMs, () => this.#enter('closed'));
   }
 
   /** Why the app should get no requests now; `undefined` if it should. */
@@ -201,12 +189,6 @@ export class Application {
   /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
   reloadKeys(): Promise<void> {
     return this.data.keys.load();
-  }
-
-  #useKeys(ring: KeyRing, former: KeyRing | undefined): void {
-    const { kid } = ring.keys[0];
-    this.#tokens.setRing(ring);
-    if (kid !== former?.keys[0].kid) this.#audit('keys_rotated', { kid });
   }
 
   /** Replaces the certificate. @throws the errors of node:tls; the former one stays */

@@ -56,7 +56,7 @@ export function openData(
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
-  const keys = new Keys({ files, secret: options.secret, clock, random, place });
+  const keys = new Keys({ files, secret: options.secret, clock, random, place, audit });
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
   const records = accountRecords(store);

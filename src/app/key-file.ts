@@ -11,6 +11,7 @@ import {
 import { invariant } from '../base/errors.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { readWhole, replaceFile, type Files } from '../store/disk/files.ts';
+import type { Audit } from '../accounts/events.ts';
 import type { SharedPlace } from '../api/shared-place.ts';
 
 /**
@@ -28,12 +29,13 @@ export interface KeyOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly place: SharedPlace | undefined;
+  readonly audit: Audit;
 }
 
 /** The key ring that an app signs and verifies with. */
 export class Keys {
-  /** Called with each ring and the one before it, before anything else runs. */
-  onRing: (ring: KeyRing, former: KeyRing | undefined) => void = () => undefined;
+  /** Called with each ring, before anything else runs. */
+  onRing: (ring: KeyRing) => void = () => undefined;
   readonly #options: KeyOptions;
   readonly #configured: KeyRing | undefined;
   #ring: KeyRing | undefined;
@@ -70,9 +72,11 @@ export class Keys {
   }
 
   #use(ring: KeyRing): void {
-    const former = this.#ring;
+    const former = this.#ring?.keys[0].kid;
+    const { kid } = ring.keys[0];
     this.#ring = ring;
-    this.onRing(ring, former);
+    this.onRing(ring);
+    if (former !== undefined && former !== kid) this.#options.audit('keys_rotated', { kid });
   }
 }
 

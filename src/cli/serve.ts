@@ -93,27 +93,24 @@ async function start(
   const { cluster, secret } = config;
   const { terminal } = call;
   const place = (await clusterOf(call)) ?? passwordFileIn(directory);
-  const observers: Observer[] = [passwordWatcher(place, () => app.data.users)];
   const operations =
     opsPort === undefined
       ? undefined
       : new (await loadOption(parts.operations, '--ops-port')).Operations();
-  if (operations !== undefined) observers.push(operations.observer);
-  const app = await openApp(
-    {
-      ...defaultOptions,
-      settings: config.settings,
-      ...(await declarationsOf(config.collections)),
-      directory: cluster === undefined ? directory : undefined,
-      page: config.page === 'on',
-      cluster,
-      secret,
-      administrator: firstAdministrator(config, terminal, place),
-      log,
-      onFailure,
-    },
-    observers,
-  );
+  const app = await openApp({
+    ...defaultOptions,
+    settings: config.settings,
+    ...(await declarationsOf(config.collections)),
+    directory: cluster === undefined ? directory : undefined,
+    page: config.page === 'on',
+    cluster,
+    secret,
+    administrator: firstAdministrator(config, terminal, place),
+    log,
+    onFailure,
+  });
+  app.observers.push(passwordWatcher(place, app.data.users));
+  if (operations !== undefined) app.observers.push(operations.observer);
   log.message('notice', 'Cairn is loaded', {
     version,
     node: process.version,
@@ -142,12 +139,12 @@ async function start(
 }
 
 /** Removes the generated password where it is kept, when it is no longer good. */
-function passwordWatcher(place: PasswordPlace, users: () => Users): Observer {
+function passwordWatcher(place: PasswordPlace, users: Users): Observer {
   return {
     request: () => undefined,
     security(event, { userId }) {
       if (event !== 'password_changed' && event !== 'user_removed') return;
-      void forgetAdminPassword(place, users(), userId);
+      void forgetAdminPassword(place, users, userId);
     },
   };
 }
