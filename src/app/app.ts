@@ -43,7 +43,7 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
     checkAdministrator(data.users, administrator);
   }
   await data.store.start();
-  for (const name of data.store.undeclared) {
+  for (const name of data.store.undeclared()) {
     log.message('warn', `No declaration covers ${name}: its records are only kept`);
   }
   try {

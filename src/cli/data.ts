@@ -25,7 +25,7 @@ import {
 } from './command.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import { checkDirectory, failure, ok, problemsOf, warning, type Finding } from './findings.ts';
-import { tablesOf, undeclared } from './tables.ts';
+import { storeOf, undeclared } from './store.ts';
 
 /**
  * The commands for the data directory as a whole. What they do without a server is in
@@ -98,12 +98,12 @@ async function check(call: Call): Promise<ExitCode> {
   const directory = dataDirectory(call);
   const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress(`checking ${directory}`);
-  const tables = tablesOf(directory, declared);
-  const found = await checkStore(new NodeFiles(directory), tables);
+  const store = storeOf(directory, declared);
+  const found = await checkStore(new NodeFiles(directory), store.freshTables);
   const findings = [
     ...problemsOf(found.damage).map(failure),
     ...found.notices.map(warning),
-    ...undeclared(found.collections, tables).map(warning),
+    ...undeclared(store, found.collections).map(warning),
     ...counts(found.collections).map(ok),
     ...checkDirectory(directory),
     await checkKeys(directory, secret),
@@ -166,12 +166,12 @@ async function repair(call: Call): Promise<ExitCode> {
   const { terminal } = call;
   const source = dataDirectory(call);
   const target = targetOf(call);
-  const tables = tablesOf(source, await declarationsOf(call.read(options.collections)));
-  const found = await repairStore(new NodeFiles(source), new NodeFiles(target), tables, {
+  const store = storeOf(source, await declarationsOf(call.read(options.collections)));
+  const found = await repairStore(new NodeFiles(source), new NodeFiles(target), store.freshTables, {
     ...offlineOptions(terminal),
     credentials: endedByLoss,
   });
-  const warnings = [...problemsOf(found.damage), ...undeclared(found.collections, tables)];
+  const warnings = [...problemsOf(found.damage), ...undeclared(store, found.collections)];
   show(terminal, [...warnings.map(warning), ...counts(found.collections).map(ok)]);
   if (found.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);

@@ -10,7 +10,7 @@ import { imageOf } from '../store/format/snapshot.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
 import { takenNames } from './declarations.ts';
-import { tablesOf, undeclared } from './tables.ts';
+import { storeOf, undeclared } from './store.ts';
 
 const owner = flagOnly(
   option(
@@ -114,7 +114,7 @@ async function exportAll(call: Call): Promise<65 | void> {
   const image = imageOf(tables.values(), epoch, sequence);
   await exportCollections(servedCollections(declarations), image, out);
   const counts = image.views.map(({ name, size }) => ({ name, records: size }));
-  const leftOut = undeclared(counts, tablesOf(directory, declarations));
+  const leftOut = undeclared(storeOf(directory, declarations), counts);
   for (const text of leftOut) err(`Left out: ${text}\n`);
   return leftOut.length === 0 ? undefined : 65;
 }

@@ -163,8 +163,7 @@ export class Writer implements Store, LogClient {
   }
 
   /** The collections that have records and were not registered. They are only kept. */
-  get undeclared(): readonly string[] {
-    const counts = countsOf(this.#options.tables);
+  undeclared(counts: StoreStatus['collections'] = countsOf(this.#options.tables)): string[] {
     return counts
       .filter(({ name, records }) => records > 0 && !this.#registered.has(name))
       .map(({ name }) => name);
