@@ -69,7 +69,7 @@ export class Throttle {
     const shared: readonly Count[] = [
       ['failuresOfAccount', name],
       ['failuresFromNetwork', network],
-      ['failuresFromSite', siteOf(address)],
+      ['failuresFromSite', siteOf(network)],
       ['failures', ''],
     ];
     const disguise = this.#refusal(shared, tooManyFailures);
@@ -107,9 +107,10 @@ export class Throttle {
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   countNewEmail(userId: number | undefined, address: string): void {
+    const network = networkOf(address);
     const ofStranger: readonly Count[] = [
-      ['emailsFromNetwork', networkOf(address)],
-      ['emailsFromSite', siteOf(address)],
+      ['emailsFromNetwork', network],
+      ['emailsFromSite', siteOf(network)],
       ['emails', ''],
     ];
     const counts: readonly Count[] =

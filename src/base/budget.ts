@@ -1,4 +1,4 @@
-import { isStranger, siteOfCaller } from './network.ts';
+import { isStranger, siteOf } from './network.ts';
 
 /** What one request, reply, stream or connection holds of a budget. */
 export class Holding {
@@ -87,7 +87,7 @@ export class Budget {
     this.#sum += more;
     if (isStranger(caller)) this.#heldByStrangers += more;
     this.#add(caller, more);
-    const site = siteOfCaller(caller);
+    const site = siteOf(caller);
     if (site !== caller) this.#add(site, more);
     if (holding.breakOff !== undefined) this.#note(holding, site);
     return true;
@@ -101,7 +101,7 @@ export class Budget {
 
   #isLeft(caller: string, more: number, own: number): boolean {
     if (isStranger(caller) && this.#isBeyondHalf(more, own)) return false;
-    return this.heldBy(siteOfCaller(caller)) - own + more <= this.#total - this.#sum;
+    return this.heldBy(siteOf(caller)) - own + more <= this.#total - this.#sum;
   }
 
   /** Whether it takes another's holding to have so much more. */
@@ -133,7 +133,7 @@ export class Budget {
    * If strangers have their half, only one of theirs makes room for another.
    */
   #makeRoom(caller: string, amount: number): boolean {
-    const own = siteOfCaller(caller);
+    const own = siteOf(caller);
     const isOfStrangers = isStranger(caller) && this.#isBeyondHalf(amount, 0);
     let most = own;
     for (const site of this.#breakable.keys()) {

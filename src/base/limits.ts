@@ -6,8 +6,9 @@ import { invariant } from './errors.ts';
  * bounds nothing from outside is written where it is used.
  */
 
-/** Bodies in JSON (src/base/json.ts). */
-const bodies = {
+/** All bounds. */
+export const limits = {
+  // Bodies in JSON (src/base/json.ts).
   /** The largest request body. */
   bodyBytesMax: 1024 * 1024,
   /**
@@ -21,10 +22,8 @@ const bodies = {
   elementsMax: 1000,
   /** The most values in a JSON body, at any depth: reading them takes about 5 ms. */
   jsonValuesMax: 10_000,
-} as const;
 
-/** Requests and connections (src/http). */
-const connections = {
+  // Requests and connections (src/http).
   /**
    * The largest head of a request: request line and all fields together; beyond it 431.
    */
@@ -94,10 +93,8 @@ const connections = {
   lingerTimeoutMs: 1000,
   /** How long a stopping server waits for the requests in flight. */
   drainTimeoutMs: 30_000,
-} as const;
 
-/** Callers and their credentials (src/auth). */
-const callers = {
+  // Callers and their credentials (src/auth).
   /** The longest access token. */
   accessTokenBytesMax: 4096,
   /** The lifetime of an access token that Cairn issues. */
@@ -148,10 +145,8 @@ const callers = {
    * forgotten. About 300 bytes each.
    */
   throttleEntriesMax: 32_768,
-} as const;
 
-/** Lists (src/lists). */
-const lists = {
+  // Lists (src/lists).
   /** The longest time that all lists together hold the event loop at once. */
   sliceMs: 1,
   /** The most lists without a limit that are being made or sent, in all; beyond it 503. */
@@ -178,10 +173,8 @@ const lists = {
    * into a request line.
    */
   sortableTextMax: 500,
-} as const;
 
-/** Safe retries (src/collections). */
-const retries = {
+  // Safe retries (src/collections).
   /** The longest `Idempotency-Key`, in characters. */
   keyLengthMax: 255,
   /**
@@ -200,20 +193,16 @@ const retries = {
   keyedBodyBytesMax: 512 * 1024,
   /** How long an idempotency key stands for its request. */
   keySecondsMax: 24 * 60 * 60,
-} as const;
 
-/** References between records (src/collections). */
-const references = {
+  // References between records (src/collections).
   /** The most records that are removed or changed when one is removed; beyond it 409. */
   referrersMax: 10_000,
   /** The most records that are embedded in a record for each name in `embed`. */
   embeddedMax: 100,
   /** The most records that a filter by a reference finds in its index; else all are read. */
   indexedRecordsMax: 8192,
-} as const;
 
-/** The change feed (src/collections). */
-const feed = {
+  // The change feed (src/collections).
   /** The most open streams of the change feed, in all; beyond it 503. */
   listenersMax: 2048,
   /** The most open streams of the change feed of one caller; beyond it 503. */
@@ -231,10 +220,8 @@ const feed = {
    * once leave time for requests.
    */
   msPerListener: 0.3,
-} as const;
 
-/** The store (src/store). */
-const store = {
+  // The store (src/store).
   /** The most commits that share one write and one sync. */
   groupTransactionsMax: 1024,
   /**
@@ -267,18 +254,6 @@ const store = {
    * with less, writes that grow are refused (507).
    */
   spareBytes: 1024 * 1024,
-} as const;
-
-/** All bounds. Their names are unique; the groups above only help the reader. */
-export const limits = {
-  ...bodies,
-  ...connections,
-  ...callers,
-  ...lists,
-  ...retries,
-  ...references,
-  ...feed,
-  ...store,
 } as const;
 
 /** Returns the relations between bounds that do not hold. The start asserts that all do. */

@@ -5,19 +5,6 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
  * first 64 bits of an IPv6 address (RFC 4291 §2.5.4).
  */
 export function networkOf(address: string): string {
-  return prefixOf(address, 4);
-}
-
-/**
- * Returns the largest network that one site usually has (RFC 6177 §2): the address itself, or
- * the first 48 bits of an IPv6 address.
- */
-export function siteOf(address: string): string {
-  return prefixOf(address, 3);
-}
-
-/** Returns the first groups of 16 bits of an IPv6 address, and any other text as it is. */
-function prefixOf(address: string, groups: number): string {
   const [plain = ''] = address.split('%');
   // This check comes first, because the first call of isIPv6 takes 3 ms.
   if (!plain.includes(':') || !isIPv6(plain)) return address;
@@ -27,7 +14,7 @@ function prefixOf(address: string, groups: number): string {
     half.split(':').filter((group) => group !== ''),
   );
   const zeros = new Array<string>(8 - before.length - after.length).fill('0');
-  return [...before, ...zeros, ...after].slice(0, groups).join(':');
+  return [...before, ...zeros, ...after].slice(0, 4).join(':');
 }
 
 /**
@@ -44,10 +31,10 @@ export function isStranger(caller: string): boolean {
 }
 
 /**
- * Returns the site of a caller that is an IPv6 network by `networkOf`; any other caller, an IPv4
- * address or a user, as it is.
+ * Returns the largest network that one site usually has (RFC 6177 §2): the first 48 bits of an
+ * IPv6 network by `networkOf`; any other caller, an IPv4 address or a user, as it is.
  */
-export function siteOfCaller(caller: string): string {
+export function siteOf(caller: string): string {
   return caller.includes(':') ? caller.split(':', 3).join(':') : caller;
 }
 

@@ -6,7 +6,7 @@ import { Server as TcpServer, type Socket } from 'node:net';
 import { Budget, type Holding } from '../base/budget.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import type { Limits } from '../base/limits.ts';
-import { networkOf, plainAddress, siteOfCaller } from '../base/network.ts';
+import { networkOf, plainAddress, siteOf } from '../base/network.ts';
 import { Connection } from './connection.ts';
 import { Shared } from './server-options.ts';
 
@@ -154,7 +154,7 @@ export class HttpServer extends Shared {
 
   /** Takes a connection out of a network's share. A site with many networks has half of all. */
   #placeOf(network: string): Holding | undefined {
-    const site = siteOfCaller(network);
+    const site = siteOf(network);
     const siteMax = site === network ? Infinity : this.options.limits.connectionsMax / 2;
     return this.#perNetwork.heldBy(site) < siteMax ? this.#perNetwork.take(network, 1) : undefined;
   }

@@ -26,5 +26,5 @@ test('RFC 6177: the site of an address', () => {
     ['2001:db8::1', '2001:db8:0'],
     ['2001:db8:1:ff00::1', '2001:db8:1'],
     ['unknown', 'unknown'],
-  ] as const) assert.equal(siteOf(address), site, address);
+  ] as const) assert.equal(siteOf(networkOf(address)), site, address);
 });
