@@ -1,19 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { hasAccess, type Access, type Principal } from '../../auth/access.ts';
+import type { RoutedCollection } from '../../api/call.ts';
+import { hasAccess, type Principal } from '../../auth/access.ts';
 import { Budget } from '../../base/budget.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
-import { sizeOf, type Write } from '../../schema/record.ts';
+import { representationWriter, sizeOf, type Write } from '../../schema/record.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
-/** A collection whose changes the feed reports. */
-export interface Source {
-  readonly name: string;
-  /** Access to its list, and so to its changes. */
-  readonly access: Access;
+/** A collection whose changes the feed reports to callers who may list it. */
+type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access'>;
+
+interface Source extends Reported {
   /** Writes a record as callers see it. */
   readonly write: Write;
 }
@@ -113,13 +113,15 @@ export class ChangeFeed {
   #isClosed = false;
 
   /** Follows a store that has started. */
-  constructor(store: Store, clock: Clock, sources: readonly Source[]) {
+  constructor(store: Store, clock: Clock, collections: readonly Reported[]) {
     this.#store = store;
     this.#clock = clock;
     this.#yieldToEventLoop = createSlices(clock);
     this.#sequence = store.sequence;
     this.#forgotten = this.#sequence;
-    this.#sources = new Map(sources.map((source) => [source.name, source]));
+    this.#sources = new Map(
+      collections.map((each) => [each.name, { ...each, write: representationWriter(each.fields) }]),
+    );
     store.onPublished((changes) => this.#remember(changes));
   }
 
@@ -163,7 +165,7 @@ export class ChangeFeed {
   }
 
   #followedBy({ principal, collections }: FeedRequest): ReadonlySet<Source> {
-    const isListable = ({ access }: Source): boolean => hasAccess(access, principal);
+    const isListable = ({ access }: Source): boolean => hasAccess(access.list, principal);
     const all = [...this.#sources.values()];
     if (collections === undefined) return new Set(all.filter(isListable));
     return new Set(

@@ -6,13 +6,12 @@ import type { Clock } from '../../base/system.ts';
 import type { Registry } from '../../collections/registry.ts';
 import { parseQuery } from '../../http/query.ts';
 import { onlyParameter } from '../../lists/filters.ts';
-import { representationWriter } from '../../schema/record.ts';
 import type { Store } from '../../store/store.ts';
-import { userFields } from '../../accounts/user-fields.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { bearerToken } from '../../api/authenticate.ts';
 import { bind, type Call, type Endpoint, type Route } from '../../api/call.ts';
 import { eventStream } from '../../api/replies.ts';
+import { usersCollection } from '../../api/routes.ts';
 
 /** What the change feed needs of the app. */
 interface FeedContext {
@@ -39,15 +38,8 @@ export const routes = {
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: FeedContext) {
   const { store, clock, data } = context;
-  const declared = Array.from(data.registry.values(), ({ name, fields, access }) => ({
-    name,
-    access: access.list,
-    write: representationWriter(fields),
-  }));
-  const feed = new ChangeFeed(store, clock, [
-    { name: data.records.users.name, access: 'admin', write: representationWriter(userFields) },
-    ...declared,
-  ]);
+  const collections = [usersCollection({}), ...data.registry.values()];
+  const feed = new ChangeFeed(store, clock, collections);
   return {
     endpoints: (): Endpoint[] => feedEndpoints(feed, context),
     load: () => feed.load,
