@@ -60,7 +60,7 @@ export function openData(
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
   const records = accountRecords(store);
-  const registry = registryOf(store, declarations, options.references);
+  const registry = registryOf(store, declarations, options.references, settings.recordsPerOwner);
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
     ...records,

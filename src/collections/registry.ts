@@ -1,5 +1,5 @@
 import type { Principal } from '../auth/access.ts';
-import { invariant } from '../base/errors.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import type { Scalar } from '../base/json.ts';
 import {
   referenceIn,
@@ -52,6 +52,11 @@ export interface Declared extends CollectionDeclaration {
   readonly hasOwners: boolean;
   /** Part of each entity tag, where the declaration decides what a record looks like. */
   readonly shapeTag: string;
+  /**
+   * Checks that an owner may have one more record in the app. Absent: owners are not bounded.
+   * @throws CairnError `storage_full`
+   */
+  readonly checkOwner: ((tx: Transaction, ownerId: number) => void) | undefined;
 }
 
 /** Returns the key of a record in a unique index; `undefined` where it takes no part. */
@@ -138,16 +143,28 @@ export function registryOf(
   store: Store,
   declarations: readonly CollectionDeclaration[],
   references?: ReferenceRules,
+  recordsPerOwner?: number,
 ): Registry {
+  const isBounded = recordsPerOwner !== undefined;
+  const tables: Collection<Entry>[] = [];
+  const checkOwner = (tx: Transaction, ownerId: number): void => {
+    let owned = 0;
+    for (const table of tables) owned += tx.of(table).referring('ownerId', ownerId).countAtMost;
+    if (!isBounded || owned < recordsPerOwner) return;
+    const message = `Cannot write: you own ${owned} records, and may own ${recordsPerOwner}`;
+    throw new CairnError('storage_full', `${message}: remove some`);
+  };
   const all = declarations.map((declaration) => {
     const { fields, access, isBuiltIn } = declaration;
     const unique = uniqueFields(fields);
+    const records = store.collection(tableOf(declaration, unique, isBounded));
+    tables.push(records);
     const outgoing: Reference[] = [];
     const incoming: Reference[] = [];
     const embeddables: Embeddable[] = [];
     return {
       ...declaration,
-      records: store.collection(tableOf(declaration, unique)),
+      records,
       unique,
       outgoing,
       incoming,
@@ -155,6 +172,7 @@ export function registryOf(
       embeddables,
       hasOwners: access.list !== 'public',
       shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
+      checkOwner: isBounded ? checkOwner : undefined,
     };
   });
   const registry = new Map(all.map((each) => [each.name, each]));
@@ -175,19 +193,20 @@ export function registryOf(
 function tableOf(
   { name, fields }: CollectionDeclaration,
   unique: Declared['unique'],
+  countsOwners: boolean,
 ): TableDefinition<Entry> {
   const stored: Shape & { readonly ownerId: NumberField } = {
     ...fields,
     ownerId: { kind: 'integer', readOnly: true },
   };
   const references = referencesOf(fields);
+  const groups = references.map(([field]) => field);
+  if (countsOwners) groups.push('ownerId');
   return {
     name,
     parse: storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId)),
     unique: Object.fromEntries(unique),
-    groups: Object.fromEntries(
-      references.map(([field]) => [field, (entry) => idsIn(entry, field)]),
-    ),
+    groups: Object.fromEntries(groups.map((field) => [field, (entry) => idsIn(entry, field)])),
     references: Object.fromEntries(references.map(([field, { to }]) => [field, to])),
     without: (entry, field, key) => without(entry, fields, field, key),
   };

@@ -73,10 +73,11 @@ export class CollectionResource {
     this.#clock = clock;
   }
 
-  /** Creates an entry. @throws CairnError `validation_failed`, `not_unique` */
+  /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, `storage_full` */
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
     this.#check(tx, principal, input);
     const ownerId = principal.userId ?? 0;
+    if (principal.role !== 'admin') this.collection.checkOwner?.(tx, ownerId);
     const times = timesOf(this.collection, this.#clock.now());
     return tx.of(this.records).insert({ ownerId, ...input, ...times });
   }

@@ -215,6 +215,12 @@ export const settings = {
     undefined,
     { defaultText: "three fifths of Node.js's, less what an empty server has in use" },
   ),
+  recordsPerOwner: option(
+    'records-per-owner',
+    'most records that a caller who is no administrator owns; beyond it 507 for that caller',
+    integer('NUMBER', 1, 1_000_000_000),
+    undefined,
+  ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
   atRest: option(
     'at-rest',

@@ -25,6 +25,7 @@ test('without flags and variables the defaults hold', () => {
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
     basePath: '', passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, atRest: 'on', memoryMax: undefined,
+    recordsPerOwner: undefined,
     collections: undefined, cluster: undefined,
   });
 });
