@@ -17,11 +17,6 @@ import { exposition, Metrics, type Family, type Sample } from './metrics.ts';
 const listDirectory = promisify(readdir);
 const diskSpace = promisify(statfs);
 
-/** The sources of what the operations listener shows. */
-interface Sources extends Operated {
-  readonly metrics: Metrics;
-}
-
 /**
  * Metrics, and the operations listener that shows them: `/livez`, `/readyz` and `/metrics`. It
  * authenticates nobody, so only operators should reach it. On loopback it answers only for a
@@ -35,7 +30,7 @@ export class Operations {
   /** Listens, and returns the port. @throws the errors of binding */
   async listen(operated: Operated, port: number, host: string): Promise<number> {
     const server = new HttpServer({
-      handle: operationsHandle({ ...operated, metrics: this.observer }, isLoopback(host)),
+      handle: operationsHandle(operated, this.observer, host),
       problemReply,
       clock: systemClock,
       nextId: createRequestIds(systemRandom),
@@ -51,8 +46,9 @@ export class Operations {
   }
 }
 
-function operationsHandle(sources: Sources, isLocal: boolean): Handle {
-  const { app } = sources;
+function operationsHandle(operated: Operated, metrics: Metrics, listening: string): Handle {
+  const { app } = operated;
+  const isLocal = isLoopback(listening);
   const pages = new Map<string, () => Reply | Promise<Reply>>([
     ['/livez', () => textReply(200, 'live\n')],
     [
@@ -65,7 +61,7 @@ function operationsHandle(sources: Sources, isLocal: boolean): Handle {
     [
       '/metrics',
       async () => {
-        const page = exposition(await families(sources));
+        const page = exposition(await families(operated, metrics));
         return textReply(200, page, 'text/plain; version=0.0.4');
       },
     ],
@@ -99,7 +95,7 @@ function textReply(status: number, body: string, type = 'text/plain'): Reply {
   return { status, fields: [...fields, ...apiFields], body };
 }
 
-async function families({ app, metrics, log, directory }: Sources): Promise<Family[]> {
+async function families({ app, log, directory }: Operated, metrics: Metrics): Promise<Family[]> {
   const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
   // A locked-down process may not list this, and other systems do not have it.
   const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
