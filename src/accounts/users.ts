@@ -74,10 +74,7 @@ export class Users {
    * @throws CairnError `validation_failed`, and the errors of `create` and `Store.write`
    */
   async add(body: JsonValue): Promise<UserRecord> {
-    const by = localAdministrator;
-    const input = this.acceptNew(by, body);
-    const prepared = await this.prepareCreate(by, input);
-    return this.#parts.writes.write(by, (tx) => this.create(tx, by, input, prepared));
+    return this.#parts.writes.write(localAdministrator, await this.#creation(body));
   }
 
   /**
@@ -85,12 +82,17 @@ export class Users {
    * together adds the user.
    */
   async addFirst(body: JsonValue): Promise<void> {
-    const by = localAdministrator;
-    const input = this.acceptNew(by, body);
-    const prepared = await this.prepareCreate(by, input);
-    await this.#parts.writes.write(by, (tx) => {
-      if (this.records.size === 0) this.create(tx, by, input, prepared);
+    const create = await this.#creation(body);
+    await this.#parts.writes.write(localAdministrator, (tx) => {
+      if (this.records.size === 0) create(tx);
     });
+  }
+
+  /** Returns what creates a user on behalf of the installation. */
+  async #creation(body: JsonValue): Promise<(tx: Transaction) => UserRecord> {
+    const input = this.acceptNew(localAdministrator, body);
+    const prepared = await this.prepareCreate(localAdministrator, input);
+    return (tx) => this.create(tx, localAdministrator, input, prepared);
   }
 
   /**
