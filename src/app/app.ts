@@ -30,7 +30,7 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
   const { administrator, log } = complete;
   const observers: Observer[] = [log];
   const audit: Audit = (event, details) => {
-    for (const observer of observers) observer.security(event, details);
+    for (const observer of observers) observer.security?.(event, details);
   };
   if (complete.collections.length > 0) {
     (await import('../collections/define.ts')).refuseContradictions(complete);
@@ -91,9 +91,10 @@ export class Application {
     data.keys.onRing = (ring) => tokens.setRing(ring);
     const unready = (): Unready | undefined => this.unready();
     const services = { ...data, tokens, unready };
-    const context = { settings, clock, store, data, tokens };
+    const context = { settings, clock, data, tokens };
     const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
+    observers.push(...features);
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
@@ -118,8 +119,7 @@ export class Application {
         log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
       onAnswered(entry) {
-        for (const feature of features) feature.onAnswered?.(entry);
-        for (const observer of observers) observer.request(entry);
+        for (const observer of observers) observer.request?.(entry);
       },
     });
   }

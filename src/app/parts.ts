@@ -6,13 +6,11 @@ import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ReferenceRules } from '../collections/registry.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
-import type { RequestEntry } from '../http/message.ts';
 import type { Cors, Proxies } from '../http/server-options.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
 import { referenceIn } from '../schema/field.ts';
-import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
@@ -47,12 +45,10 @@ export interface Operations {
   drain(): Promise<void>;
 }
 
-/** A feature of one app. */
-export interface Feature {
+/** A feature of one app. It observes the requests and security events that it has methods for. */
+export interface Feature extends Observer {
   /** Its endpoints. `others` are the routes of the app and of the features before it. */
   endpoints(others: readonly Route[]): readonly Endpoint[];
-  /** Called with each request that was answered. */
-  readonly onAnswered?: (entry: RequestEntry) => void;
   /** Returns what it adds to `/status`. */
   readonly status?: () => object;
   /** Returns what it adds to the load of the app. */
@@ -65,7 +61,6 @@ export interface Feature {
 export interface FeatureContext {
   readonly settings: Settings;
   readonly clock: Clock;
-  readonly store: Store;
   readonly data: Data;
   readonly tokens: Tokens;
 }

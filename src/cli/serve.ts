@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Users } from '../accounts/users.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
@@ -13,7 +12,7 @@ import { clusterOptions, options } from '../config/options.ts';
 import { readConfig, unknownVariables, type Config } from '../config/read.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { LogSink } from '../log/line-queue.ts';
-import { createLog, silentLog, type Format, type Log, type Observer } from '../log/log.ts';
+import { createLog, silentLog, type Format, type Log } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
 import { forgetAdminPassword, passwordFileIn, type PasswordPlace } from './admin-password.ts';
 import { clusterOf, declarationsOf, type Call, type Command, type Terminal } from './command.ts';
@@ -109,7 +108,12 @@ async function start(
     log,
     onFailure,
   });
-  app.observers.push(passwordWatcher(place, app.data.users));
+  app.observers.push({
+    security(event, { userId }) {
+      if (event !== 'password_changed' && event !== 'user_removed') return;
+      void forgetAdminPassword(place, app.data.users, userId);
+    },
+  });
   if (operations !== undefined) app.observers.push(operations.observer);
   log.message('notice', 'Cairn is loaded', {
     version,
@@ -136,17 +140,6 @@ async function start(
     await operations?.drain();
     throw error;
   }
-}
-
-/** Removes the generated password where it is kept, when it is no longer good. */
-function passwordWatcher(place: PasswordPlace, users: Users): Observer {
-  return {
-    request: () => undefined,
-    security(event, { userId }) {
-      if (event !== 'password_changed' && event !== 'user_removed') return;
-      void forgetAdminPassword(place, users, userId);
-    },
-  };
 }
 
 /** @throws OptionError */

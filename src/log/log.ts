@@ -7,8 +7,8 @@ import { writeError } from './standard-streams.ts';
 
 /** Receives requests and security events, to log or to count them. */
 export interface Observer {
-  request(entry: RequestEntry): void;
-  security(event: SecurityEvent, details: LogDetails): void;
+  request?(entry: RequestEntry): void;
+  security?(event: SecurityEvent, details: LogDetails): void;
 }
 
 /**
@@ -23,7 +23,7 @@ export interface Observer {
  * nothing. While more than 1 MiB waits, lines are dropped and counted, and a later line
  * says how many. Security events are kept until 16 MiB wait.
  */
-export interface Log extends Observer {
+export interface Log extends Required<Observer> {
   message(level: LogLevel, message: string, details?: LogDetails): void;
   /** The number of lines dropped so far. */
   readonly dropped: number;

@@ -15,10 +15,10 @@ import { usersCollection } from '../../api/routes.ts';
 
 /** What the change feed needs of the app. */
 interface FeedContext {
-  readonly store: Store;
   readonly clock: Clock;
   readonly tokens: Tokens;
   readonly data: {
+    readonly store: Store;
     readonly records: AccountRecords;
     readonly sessions: Sessions;
     readonly registry: Registry;
@@ -37,9 +37,9 @@ export const routes = {
 
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: FeedContext) {
-  const { store, clock, data } = context;
+  const { clock, data } = context;
   const collections = [usersCollection({}), ...data.registry.values()];
-  const feed = new ChangeFeed(store, clock, collections);
+  const feed = new ChangeFeed(data.store, clock, collections);
   return {
     endpoints: (): Endpoint[] => feedEndpoints(feed, context),
     load: () => feed.load,

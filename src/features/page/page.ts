@@ -8,15 +8,15 @@ import { Minutes, type Minute } from './minutes.ts';
 interface PageContext {
   readonly settings: { readonly auth: 'required' | 'none' };
   readonly clock: Clock;
-  readonly store: { readonly size: number };
+  readonly data: { readonly store: { readonly size: number } };
 }
 
 /** The page for browsers at `/`, and the figures of the last hour that it draws. */
-export function createFeature({ settings, clock, store }: PageContext) {
-  const minutes = new Minutes(clock, () => store.size);
+export function createFeature({ settings, clock, data }: PageContext) {
+  const minutes = new Minutes(clock, () => data.store.size);
   return {
     endpoints: (): Endpoint[] => pageEndpoints(settings.auth === 'none'),
-    onAnswered: (entry: RequestEntry): void => minutes.request(entry),
+    request: (entry: RequestEntry): void => minutes.request(entry),
     status: (): { readonly minutes: Minute[] } => ({ minutes: minutes.recent() }),
   };
 }
