@@ -209,8 +209,8 @@ export const limits = {
   listenersPerCallerMax: 64,
   /** The most changes that are remembered; beyond it the oldest are removed. */
   eventsMax: 10_000,
-  /** The total length of the remembered changes, in UTF-16 code units. */
-  eventsLengthMax: 16 * 1024 * 1024,
+  /** About how much memory the remembered changes may take, in bytes. */
+  eventsBytesMax: 16 * 1024 * 1024,
   /** The most text that is sent to one stream at a time, in UTF-16 code units. */
   pieceLengthMax: 64 * 1024,
   /** How often a stream gets at least a comment, and its caller is checked again. */

@@ -51,17 +51,6 @@ export function representationOf(shape: Shape, record: object): JsonObject {
   return shown;
 }
 
-/** About how much memory a record takes: bytes for most texts, which are most of it. */
-export function sizeOf(record: object): number {
-  const values: unknown[] = Object.values(record);
-  let size = 100;
-  for (const value of values) {
-    if (typeof value === 'string') size += value.length;
-    else if (Array.isArray(value)) size += value.join().length;
-  }
-  return size;
-}
-
 /** Whether both have equal values in all fields that callers can set and see. */
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(

@@ -7,7 +7,8 @@ import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
-import { representationWriter, sizeOf, type Write } from '../../schema/record.ts';
+import { representationWriter, type Write } from '../../schema/record.ts';
+import { sizeOf } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection whose changes the feed reports to callers who may list it. */
@@ -42,8 +43,8 @@ interface Event {
   readonly source: Source;
   readonly kind: 'created' | 'replaced' | 'removed';
   readonly id: number;
-  /** About what it takes in memory, in UTF-16 code units. */
-  readonly length: number;
+  /** About what its record takes in memory. */
+  readonly bytes: number;
   /** Replaced by the text when the first listener reads it, for all of them. */
   record: StoredRecord | undefined;
   text?: string;
@@ -96,7 +97,7 @@ export class ChangeFeed {
   /** Position of the oldest event that is known. */
   #first = 0;
   /** Length of all events that are known. */
-  #length = 0;
+  #bytes = 0;
   /** Sequence number of the newest forgotten event: all later commits are still known. */
   #forgotten: number;
   /** Sequence number of the last published commit, which may have no events. */
@@ -271,7 +272,7 @@ export class ChangeFeed {
       if (source === undefined) continue;
       const event = eventOf(change, source);
       this.#events.set(this.#end, event);
-      this.#length += event.length;
+      this.#bytes += event.bytes;
     }
     this.#sequence = changes.at(-1)?.sequence ?? this.#sequence;
     this.#forget();
@@ -281,11 +282,11 @@ export class ChangeFeed {
 
   /** Forgets the oldest events while there are too many. */
   #forget(): void {
-    while (this.#events.size > limits.eventsMax || this.#length > limits.eventsLengthMax) {
+    while (this.#events.size > limits.eventsMax || this.#bytes > limits.eventsBytesMax) {
       const oldest = this.#events.get(this.#first);
       this.#events.delete(this.#first);
       this.#first += 1;
-      this.#length -= oldest?.length ?? 0;
+      this.#bytes -= oldest?.bytes ?? 0;
       this.#forgotten = oldest?.sequence ?? this.#forgotten;
     }
   }
@@ -335,7 +336,7 @@ function eventOf(change: RecordChange, source: Source): Event {
   const { sequence, id, record, before } = change;
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;
-  return { sequence, source, kind, id, length: sizeOf(record ?? {}), record };
+  return { sequence, source, kind, id, bytes: sizeOf(record), record };
 }
 
 /** Returns the text of an event without its end. */
