@@ -83,7 +83,7 @@ export const problemReply: ProblemReply = (error, { id, basePath }) => {
   const type = `${basePath}/openapi.json#/x-problems/${code}`;
   const instance = `urn:${uuid.test(id) ? 'uuid' : 'x-request-id'}:${id}`;
   const body = JSON.stringify({ type, title, status, detail, instance, code, errors });
-  return { status, fields, body, isOverload: code === 'overloaded' };
+  return { status, fields, body };
 };
 
 /** The codes that a challenge names as well (RFC 6750 §3.1). */

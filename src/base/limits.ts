@@ -82,7 +82,7 @@ export const limits = {
   /** The most of these requests of one caller; beyond it 503. */
   requestsInFlightPerCallerMax: 512,
   /**
-   * The most 503s for lack of room in a second. Further ones are held back, for at most a
+   * The most 503s in a second. Further ones are held back, for at most a
    * second, since many callers ask again at once.
    */
   overloadsPerSecondMax: 2000,

@@ -27,10 +27,13 @@ type State =
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
 /** The memory that Node needs for a request that is ignored. */
 const ignoredRequestBytes = 2048;
-/** Up to this size, a reply takes no memory from its caller's share if the system accepts it. */
-const uncountedReplyBytesMax = 64 * 1024;
-/** What a stream takes before its first piece, and what of a piece is given to the system at once. */
+/**
+ * What of a stream is given to the system at once. A reply of this size takes no memory from its
+ * caller's share if the system accepts it.
+ */
 const sliceLength = 64 * 1024;
+/** The status of replies that may ask the caller to try again at once. */
+const unavailable = 503;
 
 /**
  * One connection, which has one request at a time. If another one arrives while the reply
@@ -168,9 +171,9 @@ export class Connection {
   #sendSoon(exchange: Exchange, reply: Reply): void {
     const { connections, options, gathered } = this.#shared;
     const { body } = reply;
-    const isLong = isStreamed(body) || (body?.length ?? 0) > uncountedReplyBytesMax;
+    const isLong = isStreamed(body) || (body?.length ?? 0) > sliceLength;
     const isAlone = connections < options.limits.gatheringConnectionsMin;
-    if (isAlone || isLong || reply.isOverload === true) return this.#send(exchange, reply);
+    if (isAlone || isLong || reply.status === unavailable) return this.#send(exchange, reply);
     this.#state = 'gathered';
     this.#waiting = reply;
     if (gathered.push(this) > 1) return;
@@ -187,8 +190,8 @@ export class Connection {
   }
 
   /**
-   * Whether a reply that says that there is no room is held back: sent at once, they leave a
-   * fortieth of the best work under 4,096 callers that ask again at once, held back a third.
+   * Whether a 503 is held back: sent at once, they leave a fortieth of the best work under 4,096
+   * callers that ask again at once, held back a quarter.
    */
   #isHeldBack(reply: Reply): boolean {
     const { isDraining } = this.#shared;
@@ -201,8 +204,8 @@ export class Connection {
 
   /** Sends the reply to a request. */
   #send(exchange: Exchange, reply: Reply): void {
-    if (reply.isOverload === true && this.#isHeldBack(reply)) return;
     const { status, body } = reply;
+    if (status === unavailable && this.#isHeldBack(reply)) return;
     const { outgoing } = exchange;
     const isHead = exchange.method === 'HEAD';
     const isStream = isStreamed(body);
@@ -217,7 +220,7 @@ export class Connection {
     const held = sent + bytesInMemory(content, sent);
     // A response has the socket only when the system has accepted all earlier ones.
     const isBehind = outgoing.socket === null;
-    const isCounted = (isBehind || held > uncountedReplyBytesMax) && reply.isOverload !== true;
+    const isCounted = (isBehind || held > sliceLength) && status !== unavailable;
     const holding = isCounted ? this.#hold(exchange, held) : undefined;
     if (isCounted && holding === undefined) return this.#refuse(exchange);
     if (!this.#writeHead(exchange, reply, bytes)) return;

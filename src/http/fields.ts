@@ -65,15 +65,10 @@ function combine(raw: readonly string[]): FieldValues {
  */
 export function readCookies(fields: Fields, name: string): string[] {
   const values: string[] = [];
-  const text = fields.get('cookie') ?? '';
-  for (let start = 0; start < text.length;) {
-    const next = text.indexOf(';', start);
-    const end = next === -1 ? text.length : next;
-    const pair = text.slice(start, end);
+  for (const pair of fields.get('cookie')?.split(';') ?? []) {
     const equals = pair.indexOf('=');
     const isNamed = equals !== -1 && pair.slice(0, equals).trim() === name;
     if (isNamed) values.push(pair.slice(equals + 1).trim());
-    start = end + 1;
   }
   return values;
 }

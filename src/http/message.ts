@@ -80,8 +80,6 @@ export interface Reply {
   readonly body: string | Buffer | StreamedBody | undefined;
   /** Whether the body never ends by itself. It ends when the caller closes its half. */
   readonly isEndless?: boolean;
-  /** Whether there is no room for the request now. Such replies are sent at a pace. */
-  readonly isOverload?: boolean;
 }
 
 export function isStreamed(body: Reply['body']): body is StreamedBody {

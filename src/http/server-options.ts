@@ -64,7 +64,7 @@ export interface HttpServerOptions {
   readonly memoryMax?: number | undefined;
 }
 
-/** The longest time that a reply is held back because there is no room. */
+/** The longest time that a 503 is held back. */
 const heldMsMax = 1000;
 
 /** What the connections of a server share. */
@@ -123,8 +123,8 @@ export class Shared {
   }
 
   /**
-   * Returns how long to hold back a reply that says that there is no room. Callers may ask again
-   * at once, which takes time from the requests that there is room for.
+   * Returns how long to hold back a 503. Callers may ask again at once, which takes time from the
+   * requests that there is room for.
    */
   overloadDelayMs(): number {
     const nowMs = this.options.clock.elapsed();
