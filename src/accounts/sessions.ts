@@ -46,6 +46,11 @@ export interface SignedIn extends StartedSession {
 
 /** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
+  /**
+   * Settles when the sessions that were found to have ended are removed. Until then that is not
+   * told, so that none comes back when the clock is set back.
+   */
+  removed: Promise<void> = Promise.resolve();
   readonly #parts: AccountParts;
   readonly #beginnings: Beginnings;
   /**
@@ -233,8 +238,8 @@ export class Sessions {
 
   /** Removes a session that has ended: setting the clock back must not revive it. */
   #expire(session: SessionRecord): void {
-    this.#inBackground(session, (tx, current) => {
-      if (!this.#isLive(current)) tx.of(this.#parts.sessions).remove(current.id);
+    this.removed = this.#inBackground(session, (tx, { id, revision }) => {
+      if (revision === session.revision) tx.of(this.#parts.sessions).remove(id);
     });
   }
 
@@ -267,7 +272,7 @@ export class Sessions {
     // The time of the use, since the write may be delayed.
     const now = this.#parts.clock.now();
     if (!lastSeenIsDue(session, now)) return;
-    this.#inBackground(session, (tx, current) => {
+    void this.#inBackground(session, (tx, current) => {
       // Another request at the same time may have recorded its use already.
       if (!lastSeenIsDue(current, now)) return;
       tx.of(this.#parts.sessions).replace(current.id, { ...current, lastSeenAt: now });
@@ -281,13 +286,13 @@ export class Sessions {
   #inBackground(
     { id }: SessionRecord,
     write: (tx: Transaction, current: SessionRecord) => void,
-  ): void {
+  ): Promise<void> {
     const { store, sessions } = this.#parts;
     const written = store.write((tx) => {
       const current = tx.of(sessions).get(id);
       if (current !== undefined) write(tx, current);
     });
-    written.catch(() => undefined);
+    return written.catch(() => undefined);
   }
 
   #end(tx: Transaction, { id, userId }: SessionRecord, details: Parameters<Audit>[1]): void {

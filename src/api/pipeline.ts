@@ -40,7 +40,14 @@ export function createPipeline(options: PipelineOptions): Handle {
       return { method, pattern, value };
     }),
   );
-  return (request) => answer(request, router.match(request.method, request.target), options);
+  return (request) => {
+    try {
+      return answer(request, router.match(request.method, request.target), options);
+    } catch (error) {
+      if (!(error instanceof CairnError) || error.code !== 'invalid_session') throw error;
+      return options.sessions.removed.then(() => Promise.reject(error));
+    }
+  };
 }
 
 const noBytes = Buffer.alloc(0);

@@ -695,6 +695,18 @@ test('a session that a sign-in finds ended does not come back when the clock ste
   assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 401);
 });
 
+test('a session that is found to have ended is removed before that is told', async (t) => {
+  const { app, clock, cookie, ask } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  const count = () => app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  const before = count();
+  clock.step(day);
+  assert.equal((await ask('GET', '/dashboard', { fields })).status, 401);
+  assert.equal(count(), Number(before) - 1);
+  clock.step(-day);
+  assert.equal((await ask('GET', '/dashboard', { fields })).status, 401);
+});
+
 test('a session that has ended does not come back when the clock steps back', async (t) => {
   const { clock, cookie, family, refresh, ask, as } = await setUp(t);
   const [sid, listed, token] = [await cookie('member'), await cookie('member'), await family()];
