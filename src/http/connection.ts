@@ -17,8 +17,6 @@ type State =
   | 'ready'
   /** A reply is being created or streamed. If another request arrives, it is ignored. */
   | 'answering'
-  /** A reply is ready, and held back until the end of the loop turn. */
-  | 'gathered'
   /** A reply is being created or streamed, with which the connection ends. */
   | 'closing'
   /** The last reply has been handed to the system. */
@@ -49,8 +47,8 @@ export class Connection {
   readonly #proxies: Proxies | undefined;
   #state: State = 'ready';
   #latest: Exchange | undefined;
-  /** The reply to the latest request, while it is `gathered` or waits for its pace. */
-  #waiting: Reply | undefined;
+  /** The reply to the latest request, while it is held back until the end of the loop turn. */
+  #gathered: Reply | undefined;
   /** The memory of further requests, which are ignored. */
   #ignored: Holding | undefined;
 
@@ -112,9 +110,9 @@ export class Connection {
 
   /** Sends the reply that was held back, if there is one. */
   sendGathered(): void {
-    if (this.#state !== 'gathered') return;
-    this.#state = 'answering';
-    this.#sendWaiting();
+    const reply = this.#gathered;
+    this.#gathered = undefined;
+    if (reply !== undefined && this.#latest !== undefined) this.#send(this.#latest, reply);
   }
 
   /** Returns the reply to a request. */
@@ -174,38 +172,26 @@ export class Connection {
     const isLong = isStreamed(body) || (body?.length ?? 0) > sliceLength;
     const isAlone = connections < options.limits.gatheringConnectionsMin;
     if (isAlone || isLong || reply.status === unavailable) return this.#send(exchange, reply);
-    this.#state = 'gathered';
-    this.#waiting = reply;
+    this.#gathered = reply;
     if (gathered.push(this) > 1) return;
     setImmediate(() => {
       for (const each of gathered.splice(0)) each.sendGathered();
     });
   }
 
-  #sendWaiting(): void {
-    const exchange = this.#latest;
-    const reply = this.#waiting;
-    if (exchange !== undefined && reply !== undefined) this.#send(exchange, reply);
-    this.#waiting = undefined;
-  }
-
   /**
-   * Whether a 503 is held back: sent at once, they leave a fortieth of the best work under 4,096
-   * callers that ask again at once, held back a quarter.
+   * Sends the reply to a request. Some 503s are held back: sent at once, they leave a fortieth of
+   * the best work under 4,096 callers that ask again at once, held back a quarter.
    */
-  #isHeldBack(reply: Reply): boolean {
-    const { isDraining } = this.#shared;
-    const delayMs = this.#waiting === reply || isDraining ? 0 : this.#shared.overloadDelayMs();
-    if (delayMs === 0) return false;
-    this.#waiting = reply;
-    setTimeout(() => this.#sendWaiting(), delayMs);
-    return true;
+  #send(exchange: Exchange, reply: Reply): void {
+    const isPaced = reply.status === unavailable && !this.#shared.isDraining;
+    const delayMs = isPaced ? this.#shared.overloadDelayMs() : 0;
+    if (delayMs > 0) setTimeout(() => this.#sendNow(exchange, reply), delayMs);
+    else this.#sendNow(exchange, reply);
   }
 
-  /** Sends the reply to a request. */
-  #send(exchange: Exchange, reply: Reply): void {
+  #sendNow(exchange: Exchange, reply: Reply): void {
     const { status, body } = reply;
-    if (status === unavailable && this.#isHeldBack(reply)) return;
     const { outgoing } = exchange;
     const isHead = exchange.method === 'HEAD';
     const isStream = isStreamed(body);
