@@ -20,7 +20,8 @@ test('96 MB of heap: after 100,000 records, writes are taken up to the bound, an
   assert.deepEqual(found.imported, Array(5).fill('inserted'));
   assert.deepEqual(found.refusedAfterImport, []);
   const bytes = 'the records would take (\\d+) bytes of memory, and may take (\\d+)';
-  const refusal = RegExp(`^Cannot write: ${bytes}: remove records, or give`).exec(found.refusal);
+  const told = RegExp(`^Cannot write: ${bytes}: remove records, or raise --memory-max,`);
+  const refusal = told.exec(found.refusal);
   assert.ok(refusal, found.refusal);
   const [needed, most] = refusal.slice(1).map(Number);
   assert.equal(most, Math.floor(0.6 * 96 * 2 ** 20) - limits.emptyServerBytes);

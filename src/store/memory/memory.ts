@@ -40,7 +40,7 @@ export class Memory {
     this.#note(true);
     throw storageFull(
       `the records would take ${bytes} bytes of memory, and may take ${bytesMax}: remove ` +
-        'records, or give Node.js more memory by --max-old-space-size',
+        'records, or raise --memory-max, or --max-old-space-size of Node.js',
     );
   }
 
