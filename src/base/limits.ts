@@ -7,7 +7,7 @@ import { invariant } from './errors.ts';
  */
 
 /** All bounds. */
-export const limits = {
+const limits = {
   // Bodies in JSON (src/base/json.ts).
   /** The largest request body. */
   bodyBytesMax: 1024 * 1024,
@@ -255,6 +255,7 @@ export const limits = {
    */
   spareBytes: 1024 * 1024,
 } as const;
+export { limits };
 
 /** Returns the relations between bounds that do not hold. The start asserts that all do. */
 export function contradictionsIn(bounds: Limits): string[] {
