@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parts, tryWithout } from '../.support/parts.ts';
 
-test('without any of its parts, each removed with its one line, the rest compiles and serves', (t) => {
-  const copy = tryWithout(t, parts);
+test('without any of its parts, each removed with its one line, the rest compiles and serves', async (t) => {
+  const copy = await tryWithout(t, parts);
   const kept = ['features', 'options'].flatMap((floor) => readdirSync(join(copy, 'src', floor)));
   assert.deepEqual(kept, [], 'all parts are removed');
 });
