@@ -260,6 +260,8 @@ visitTest('a change by others never discards input', { things: 3 }, async (visit
   await server.as('ada', 'PATCH', '/items/2', { price: 6 });
   send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 6 } });
   await visit.says('Someone else has changed price.');
+  // The page draws the field in the next frame.
+  await browser.until('return document.querySelector("#field-price")?.value === "6"');
   assert.deepEqual([await value('name'), await value('price')], ['Half a na', '6']);
   send('created', { collection: 'items', id: 4, record: { id: 4, name: 'New', price: 1 } });
   send('removed', { collection: 'items', id: 1 });
