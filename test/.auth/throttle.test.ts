@@ -70,16 +70,49 @@ test('one account: 30 failures from any addresses', () => {
   assert.equal(fail(throttle, 'b@example.org', '192.0.2.200'), 0, 'another account');
 });
 
-test('in total: 600 failures', () => {
-  const { throttle } = setUp();
-  const attempt = (index: number) => fail(throttle, `${index}@example.org`, `10.0.${index >> 8}.${index & 255}`);
-  assert.equal(failuresUntilRefused(attempt), 600);
-});
+/** Asks for an e-mail address. Returns the seconds to wait if it was refused, or 0. */
+function ask(throttle: Throttle, userId: number | undefined, address: string): number {
+  try {
+    throttle.countNewEmail(userId, address);
+    return 0;
+  } catch (error) {
+    assert.ok(error instanceof CairnError && error.code === 'too_many_requests');
+    return error.retryAfterSeconds ?? 0;
+  }
+}
+
+const anywhere = (index: number): string => `10.0.${index >> 8}.${index & 255}`;
+const inOneSite = (index: number): string => `2001:db8:7:${index.toString(16)}::1`;
+const anyone = (index: number): string => `${index}@example.org`;
+
+/** Each count: how many are admitted at once, and then one in how many seconds. */
+const rates: readonly [string, number, number, (throttle: Throttle, index: number) => number][] = [
+  ['failures of an account from one address', 5, 60, (throttle) => fail(throttle, 'a', '192.0.2.1')],
+  ['failures of one address', 30, 10, (throttle, index) => fail(throttle, anyone(index), '192.0.2.1')],
+  ['failures of one site', 120, 2.5, (throttle, index) => fail(throttle, anyone(index), inOneSite(index))],
+  ['all failures', 600, 0.2, (throttle, index) => fail(throttle, anyone(index), anywhere(index))],
+  ['failures of one account', 30, 120, (throttle, index) => fail(throttle, 'a', anywhere(index))],
+  ['e-mail addresses of one address', 30, 10, (throttle) => ask(throttle, undefined, '192.0.2.1')],
+  ['e-mail addresses of one site', 120, 2.5, (throttle, index) => ask(throttle, undefined, inOneSite(index))],
+  ['all e-mail addresses of strangers', 600, 1, (throttle, index) => ask(throttle, undefined, anywhere(index))],
+  ['e-mail addresses of one user', 30, 10, (throttle, index) => ask(throttle, 7, anywhere(index))],
+];
+for (const [what, burst, seconds, attempt] of rates) {
+  test(`${what}: ${burst} at once, then one in ${seconds} s`, () => {
+    const { clock, throttle } = setUp();
+    assert.equal(failuresUntilRefused((index) => attempt(throttle, index)), burst);
+    assert.equal(attempt(throttle, burst), Math.ceil(seconds));
+    clock.advance(seconds * 0.9);
+    assert.ok(attempt(throttle, burst) > 0, 'too early');
+    clock.advance(seconds * 0.2);
+    assert.deepEqual([attempt(throttle, burst), attempt(throttle, burst + 1)], [0, Math.ceil(seconds * 0.9)]);
+  });
+}
 
 /** Makes 1,000 failures on this account from elsewhere, and on other accounts from this address. */
 function attack(throttle: Throttle): void {
   for (let index = 0; index < 1000; index += 1) {
-    const elsewhere = `10.0.${index >> 8}.${index & 255}`;
+    const elsewhere = anywhere(index);
     fail(throttle, 'a@example.org', elsewhere);
     fail(throttle, `${index}@example.org`, '192.0.2.1');
     fail(throttle, `${index}@example.org`, elsewhere);
