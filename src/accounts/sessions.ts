@@ -76,7 +76,7 @@ export class Sessions {
     );
     // Leaves room for this session.
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
-    for (const { id } of surplus) tx.of(sessions).remove(id);
+    for (const session of surplus) this.#end(tx, session, { address: client.address });
     this.#sweep(tx);
     const secret = kind === 'cookie' ? newSessionId(random) : newRefreshToken(random);
     const hash = secretHash(secret);

@@ -1,4 +1,5 @@
 import { localAdministrator, type Principal } from '../auth/access.ts';
+import type { Attempt } from '../auth/throttle.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { callerKey } from '../base/network.ts';
@@ -220,9 +221,16 @@ export class Users {
     address: string | undefined,
   ): Promise<string | undefined> {
     const { throttle, passwords, audit } = this.#parts;
-    const attempt = throttle.proof(user.id);
+    const details = { userId: user.id, address };
+    let attempt: Attempt;
+    try {
+      attempt = throttle.proof(user.id);
+    } catch (error) {
+      audit('login_throttled', details);
+      throw error;
+    }
     if (await matchesPassword(passwords, attempt, password, user)) return user.passwordHash;
-    audit('login_failed', { userId: user.id, address });
+    audit('login_failed', details);
     throw wrongPassword();
   }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApp } from '../../src/programs/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { limits } from '../../src/base/limits.ts';
 import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log/log.ts';
 import type { SessionRecord } from '../../src/accounts/records.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
@@ -50,6 +51,30 @@ test('every security event caused by a request has the network address of the ca
     'user_created', 'user_removed', 'session_ended', 'logout',
   ]);
   assert.deepEqual(events.filter(([, details]) => details['address'] !== address), []);
+});
+
+test('a session that makes room for another, and refused guesses of a password, are logged', async (t) => {
+  const events: [SecurityEvent, LogDetails][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
+  const { ask, as, credentials } = await openTestApp(t, { log });
+  const member = await as('member');
+  const address = '192.0.2.7';
+  const signIn = async (): Promise<void> => {
+    const { status } = await ask('POST', '/tokens', { json: credentials('member'), address });
+    assert.equal(status, 201);
+  };
+  const [, first] = events.find(([event, { userId }]) => event === 'login' && userId === 2) ?? [];
+  for (let more = 1; more < limits.sessionsPerUserMax; more += 1) await signIn();
+  events.length = 0;
+  await signIn();
+  const { sessionId } = first ?? {};
+  assert.deepEqual(events[0], ['session_ended', { userId: 2, sessionId, address }]);
+  assert.deepEqual(events.map(([event]) => event), ['session_ended', 'login']);
+  events.length = 0;
+  const json = { password: 'another good password', currentPassword: 'guessed' };
+  for (let guesses = 0; guesses < 6; guesses += 1) await member('PATCH', '/users/2', { json, address });
+  const told = (event: SecurityEvent) => [event, { userId: 2, address }];
+  assert.deepEqual(events, [...new Array(5).fill(told('login_failed')), told('login_throttled')]);
 });
 
 test('a session without a valid user id or time is refused at the start', async (t) => {
