@@ -64,20 +64,21 @@ class Write<T> {
     this.reject = reject;
   }
 
-  /** Runs the work. @throws its error */
-  run(transaction: TableTransaction): void {
-    this.#result = this.#work(transaction);
-    const isSynchronous = !(this.#result instanceof Promise);
-    invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
-    this.hasChanges = transaction.changes.length > 0;
-    this.#run = transaction;
-  }
-
-  /** Keeps the error of a run, whose changes were undone. */
-  fail(error: unknown): void {
+  /** Runs the work. Its changes are undone where it fails, or where `checkRoom` refuses them. */
+  run(transaction: TableTransaction, checkRoom: () => void): void {
     this.#run = undefined;
-    this.#error = error;
-    this.hasChanges = false;
+    try {
+      this.#result = this.#work(transaction);
+      const isSynchronous = !(this.#result instanceof Promise);
+      invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
+      if (transaction.grows) checkRoom();
+      this.#run = transaction;
+    } catch (error) {
+      undo(transaction.changes);
+      this.#error = error;
+    }
+    transaction.isOpen = false;
+    this.hasChanges = this.#run !== undefined && transaction.changes.length > 0;
   }
 
   /** Answers with the outcome of the last run. */
@@ -343,7 +344,9 @@ export class Writer implements Store, LogClient {
       const write = this.#again.shift() ?? this.#waiting.next();
       if (write === undefined) break;
       const transaction = new TableTransaction(first + commits.length);
-      this.#runWork(write, transaction);
+      this.#isDeciding = true;
+      write.run(transaction, this.#checkRoom);
+      this.#isDeciding = false;
       if (write.hasChanges) {
         const { encoded } = transaction;
         const size = Buffer.byteLength(encoded);
@@ -369,27 +372,12 @@ export class Writer implements Store, LogClient {
     return batch;
   }
 
-  /** Runs one transaction, and undoes what a refused one has changed. */
-  #runWork(write: AnyWrite, transaction: TableTransaction): void {
-    this.#isDeciding = true;
-    try {
-      write.run(transaction);
-      if (transaction.grows) this.#checkRoom();
-    } catch (error) {
-      undo(transaction.changes);
-      write.fail(error);
-    } finally {
-      this.#isDeciding = false;
-      transaction.isOpen = false;
-    }
-  }
-
   /** @throws CairnError `storage_full` */
-  #checkRoom(): void {
+  readonly #checkRoom = (): void => {
     const { log, memory } = this.#options;
     if (log.problem?.state === 'full') throw storageFull(log.problem.reason);
     memory.check();
-  }
+  };
 
   /** Undoes the batch, whose writes wait again. */
   #dropBatch(): void {

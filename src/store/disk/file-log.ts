@@ -105,10 +105,29 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     }
   }
 
-  async append(group: Group): Promise<Answer> {
-    const answer = await this.#append(group);
-    this.#checkpointer.beginIfDue(this.#appendedAt, this.#room.isFull);
-    return answer;
+  async append({ first, commits }: Group): Promise<Answer> {
+    const { clock } = this.#options;
+    const began = clock.elapsed();
+    try {
+      if (commits.length === 0) return won;
+      if (this.#start !== undefined) return this.#room.refuse();
+      const journal = this.#current;
+      this.#fence.check();
+      const line = groupBody(first, commits);
+      const isWritten = await journal.append(line, () => this.#room.extend(journal));
+      if (!isWritten) return this.#room.refuse();
+      // A process that took the directory over meanwhile may not have seen the group.
+      this.#fence.check();
+      this.#appendedAt = clock.elapsed();
+      this.#appendMs += this.#appendedAt - began;
+      this.sequence += commits.length;
+      return won;
+    } catch (error) {
+      this.#fence.fail(error);
+      return { outcome: 'unknown', error };
+    } finally {
+      this.#checkpointer.beginIfDue(this.#appendedAt, this.#room.isFull);
+    }
   }
 
   checkpoint(): Promise<void> {
@@ -276,28 +295,6 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     if (this.#client !== undefined) {
       this.#checkpointer.beginIfDue(this.#appendedAt, this.#room.isFull);
     }
-  }
-
-  async #append({ first, commits }: Group): Promise<Answer> {
-    if (commits.length === 0) return won;
-    if (this.#start !== undefined) return this.#room.refuse();
-    const { clock } = this.#options;
-    const began = clock.elapsed();
-    const journal = this.#current;
-    try {
-      const line = groupBody(first, commits);
-      const extend = () => this.#room.extend(journal);
-      const isWritten = await this.#fence.guard(() => journal.append(line, extend));
-      if (!isWritten) return this.#room.refuse();
-      // A process that took the directory over meanwhile may not have seen the group.
-      this.#fence.check();
-    } catch (error) {
-      return { outcome: 'unknown', error };
-    }
-    this.#appendMs += clock.elapsed() - began;
-    this.sequence += commits.length;
-    this.#appendedAt = clock.elapsed();
-    return won;
   }
 
   /** Begins a new journal. Returns all records as they are between the two journals. */

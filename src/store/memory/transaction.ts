@@ -64,8 +64,14 @@ export class TableTransaction implements Transaction {
     for (const listener of this.#onCommit ?? []) listener();
   }
 
-  /** Makes a change: puts the record, or removes it where it is `undefined`. */
-  change<R extends StoredRecord>(table: Table<R>, id: number, record: R | undefined): void {
+  /** Puts a record and returns it, or removes it where it is `undefined`. @throws UniqueKeyError */
+  change<R extends StoredRecord, T extends R | undefined>(
+    table: Table<R>,
+    id: number,
+    record: T,
+  ): T {
+    const index = record && table.indexWithKeyOf(id, record);
+    if (index !== undefined) throw new UniqueKeyError(table.name, index);
     const before = table.getPending(id);
     const nextId = table.nextPendingId;
     table.putPending(id, record);
@@ -75,6 +81,7 @@ export class TableTransaction implements Transaction {
     const separator = this.#encoded === '' ? '[' : ',';
     this.#encoded += `${separator}["${table.name}",${JSON.stringify(record ?? id)}]`;
     this.#onChange?.(change);
+    return record;
   }
 }
 
@@ -103,14 +110,17 @@ class TableRecords<R extends StoredRecord> implements Records<R> {
   insert(record: Unstored<R>, id = this.#table.nextPendingId): R {
     const { name } = this.#table;
     invariant(this.get(id) === undefined, `there is a record ${id} in ${name} already`);
-    if (isCount(id + 1)) return this.#put(id, record);
-    throw new CairnError('storage_full', `Cannot write to ${name}: it has no more ids to give`);
+    if (!isCount(id + 1))
+      throw new CairnError('storage_full', `Cannot write to ${name}: it has no more ids to give`);
+    const stored = complete<R>(id, this.#transaction.sequence, record);
+    return this.#transaction.change(this.#table, id, stored);
   }
 
   replace(id: number, record: Unstored<R>): R {
     const isKnown = this.get(id) !== undefined;
     invariant(isKnown, `there is no record ${id} in ${this.#table.name} to replace`);
-    return this.#put(id, record);
+    const stored = complete<R>(id, this.#transaction.sequence, record);
+    return this.#transaction.change(this.#table, id, stored);
   }
 
   remove(id: number): void {
@@ -120,14 +130,6 @@ class TableRecords<R extends StoredRecord> implements Records<R> {
   get #table(): Table<R> {
     invariant(this.#transaction.isOpen, 'a transaction is used after its work has returned');
     return this.#records;
-  }
-
-  #put(id: number, record: Unstored<R>): R {
-    const stored = complete<R>(id, this.#transaction.sequence, record);
-    const index = this.#table.indexWithKeyOf(id, stored);
-    if (index !== undefined) throw new UniqueKeyError(this.#table.name, index);
-    this.#transaction.change(this.#table, id, stored);
-    return stored;
   }
 }
 
