@@ -132,7 +132,13 @@ export interface ReferenceRules {
    * Removes a record, and does with those that refer to it what their fields declare. `now` is
    * the time of the change. @throws CairnError `still_referenced`
    */
-  remove(tx: Transaction, declared: Declared, record: Entry, now: number): void;
+  remove(
+    tx: Transaction,
+    principal: Principal,
+    declared: Declared,
+    record: Entry,
+    now: number,
+  ): void;
 }
 
 /** The declared collections of an app, by name. */

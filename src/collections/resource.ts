@@ -118,7 +118,7 @@ export class CollectionResource {
     precondition.check(before.revision);
     const { references } = this.collection;
     if (references === undefined) tx.of(this.records).remove(id);
-    else references.remove(tx, this.collection, before, this.#clock.now());
+    else references.remove(tx, principal, this.collection, before, this.#clock.now());
   }
 
   /**

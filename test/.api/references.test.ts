@@ -105,6 +105,19 @@ test('a removal is refused, clears a field, takes an element away, or takes reco
   assert.equal((await admin('DELETE', '/authors/1')).status, 204);
 });
 
+test('a refused removal tells nobody how many records there are that they may not list', async (t) => {
+  const fields: Shape = { authorId: { kind: 'reference', to: 'authors' } };
+  const votes = declare('votes', 'vote', fields, { access: { list: 'admin' } });
+  const { admin, member } = await open(t, { collections: [...collections, votes] });
+  assert.equal((await member('POST', '/authors', { json: { name: 'Di' } })).status, 201);
+  const removal = async (ask: typeof admin) => Object((await ask('DELETE', '/authors/4')).json).detail;
+  for (const counted of ['1 record refers', '2 records refer']) {
+    assert.equal((await admin('POST', '/votes', { json: { authorId: 4 } })).status, 201);
+    assert.equal(await removal(member), 'Cannot remove the record: records refer to it in votes');
+    assert.equal(await removal(admin), `Cannot remove the record: ${counted} to it in votes`);
+  }
+});
+
 test('a hook that refuses a record that would go along refuses the removal', async (t) => {
   const hooks = {
     beforeWrite({ operation, id }: Change): undefined {

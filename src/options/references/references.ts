@@ -56,7 +56,13 @@ function checkReferences(
  * and they may be circular. `now` is the time of the change.
  * @throws CairnError `still_referenced`
  */
-function removeReferred(tx: Transaction, of: Declared, record: Entry, now: number): void {
+function removeReferred(
+  tx: Transaction,
+  principal: Principal,
+  of: Declared,
+  record: Entry,
+  now: number,
+): void {
   const removal = new Removal(of, record);
   for (const [{ incoming }, { id }] of removal.removed) {
     for (const reference of incoming) {
@@ -65,7 +71,7 @@ function removeReferred(tx: Transaction, of: Declared, record: Entry, now: numbe
       for (const referrer of referrers) removal.add(reference, referrer, id);
     }
   }
-  removal.write(tx, now);
+  removal.write(tx, principal, now);
 }
 
 /** What goes along when a record is removed. */
@@ -95,18 +101,18 @@ class Removal {
   }
 
   /** Writes it all, the records that refer before those to which they refer. */
-  write(tx: Transaction, now: number): void {
+  write(tx: Transaction, principal: Principal, now: number): void {
     const remaining = this.#others.filter(
       ({ reference, referrer }) => !this.#removedKeys.has(keyOf(reference.from, referrer)),
     );
     const refusing = remaining.filter(({ reference }) => reference.field.onDelete !== 'clear');
     const [first] = refusing;
     if (first !== undefined) {
-      const { name } = first.reference.from;
-      const count = refusing.filter(
-        ({ reference }) => reference.from === first.reference.from,
-      ).length;
-      const refer = count === 1 ? '1 record refers' : `${count} records refer`;
+      const { name, access } = first.reference.from;
+      const count = refusing.filter(({ reference: { from } }) => from.name === name).length;
+      const counted = count === 1 ? '1 record refers' : `${count} records refer`;
+      // How many records there are is for a caller that may list them.
+      const refer = hasAccess(access.list, principal) ? counted : 'records refer';
       throw new CairnError(
         'still_referenced',
         `Cannot remove the record: ${refer} to it in ${name}`,
