@@ -52,12 +52,14 @@ export class RawClient {
   async reply(method = 'GET'): Promise<RawReply> {
     for (;;) {
       const found = parseReply(this.#received, method, this.#ended);
-      if (found !== undefined) {
+      if (typeof found !== 'number') {
         this.#received = this.#received.slice(found.length);
         return found.reply;
       }
-      assert.ok(!this.#ended, `the connection ended within a reply: ${JSON.stringify(this.#received)}`);
-      await this.#more();
+      // A long reply is not parsed anew with each piece of it, and not shown before something is wrong.
+      if (this.#ended) assert.fail(`the connection ended within a reply: ${JSON.stringify(this.#received)}`);
+      do await this.#more();
+      while (this.#received.length < found && !this.#ended);
     }
   }
 
@@ -70,15 +72,16 @@ export class RawClient {
 
   #more(): Promise<void> {
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
-    return within(this.#timeoutMs, woken, `no reply; so far: ${JSON.stringify(this.#received)}`);
+    return within(this.#timeoutMs, woken, () => `no reply; so far: ${JSON.stringify(this.#received)}`);
   }
 }
 
 /** Rejects with `what` when the promise takes longer. */
-export async function within<T>(timeoutMs: number, promise: Promise<T>, what: string): Promise<T> {
+export async function within<T>(timeoutMs: number, promise: Promise<T>, what: string | (() => string)): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} within ${timeoutMs} ms`)), timeoutMs);
+    const tell = (): string => `${typeof what === 'string' ? what : what()} within ${timeoutMs} ms`;
+    timer = setTimeout(() => reject(new Error(tell())), timeoutMs);
   });
   try {
     return await Promise.race([promise, late]);
@@ -87,14 +90,17 @@ export async function within<T>(timeoutMs: number, promise: Promise<T>, what: st
   }
 }
 
-/** Parses one reply strictly; `undefined` when it is not complete. @throws AssertionError when it is malformed */
+/**
+ * Parses one reply strictly, or returns the least length that the text has when it is complete.
+ * @throws AssertionError when it is malformed
+ */
 export function parseReply(
   text: string,
   method: string,
   ended: boolean,
-): { reply: RawReply; length: number } | undefined {
+): { reply: RawReply; length: number } | number {
   const end = text.indexOf('\r\n\r\n');
-  if (end === -1) return undefined;
+  if (end === -1) return text.length + 1;
   const [line = '', ...lines] = text.slice(0, end).split('\r\n');
   const status = Number(/^HTTP\/1\.1 ([1-5]\d\d) [\x20-\x7e]*$/.exec(line)?.[1]);
   assert.ok(status >= 100, `a status line: ${JSON.stringify(line)}`);
@@ -112,11 +118,11 @@ export function parseReply(
   if (fields.get('transfer-encoding') === 'chunked') return parseChunks(text, start, status, fields);
   const announced = fields.get('content-length');
   if (announced === undefined) {
-    return ended ? { reply: { status, fields, body: text.slice(start) }, length: text.length } : undefined;
+    return ended ? { reply: { status, fields, body: text.slice(start) }, length: text.length } : text.length + 1;
   }
   assert.match(announced, /^\d+$/);
   const length = start + Number(announced);
-  return text.length < length ? undefined : { reply: { status, fields, body: text.slice(start, length) }, length };
+  return text.length < length ? length : { reply: { status, fields, body: text.slice(start, length) }, length };
 }
 
 function parseChunks(
@@ -124,16 +130,16 @@ function parseChunks(
   start: number,
   status: number,
   fields: ReadonlyMap<string, string>,
-): { reply: RawReply; length: number } | undefined {
+): { reply: RawReply; length: number } | number {
   let body = '';
   let at = start;
   for (;;) {
     const lineEnd = text.indexOf('\r\n', at);
-    if (lineEnd === -1) return undefined;
+    if (lineEnd === -1) return text.length + 1;
     assert.match(text.slice(at, lineEnd), /^[0-9a-f]+$/i);
     const size = Number.parseInt(text.slice(at, lineEnd), 16);
     const chunkEnd = lineEnd + 2 + size;
-    if (text.length < chunkEnd + 2) return undefined;
+    if (text.length < chunkEnd + 2) return chunkEnd + 2;
     assert.equal(text.slice(chunkEnd, chunkEnd + 2), '\r\n');
     body += text.slice(lineEnd + 2, chunkEnd);
     at = chunkEnd + 2;
