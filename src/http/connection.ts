@@ -186,8 +186,13 @@ export class Connection {
   #send(exchange: Exchange, reply: Reply): void {
     const isPaced = reply.status === unavailable && !this.#shared.isDraining;
     const delayMs = isPaced ? this.#shared.overloadDelayMs() : 0;
-    if (delayMs > 0) setTimeout(() => this.#sendNow(exchange, reply), delayMs);
+    if (delayMs > 0) this.#sendLater(exchange, reply, delayMs);
     else this.#sendNow(exchange, reply);
+  }
+
+  /** Apart, since a closure would cost each reply its memory. */
+  #sendLater(exchange: Exchange, reply: Reply, delayMs: number): void {
+    setTimeout(() => this.#sendNow(exchange, reply), delayMs);
   }
 
   #sendNow(exchange: Exchange, reply: Reply): void {
