@@ -1,4 +1,4 @@
-import { authorize } from '../auth/access.ts';
+import { authorize, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -6,7 +6,7 @@ import { checkContentType } from '../http/content-type.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import type { Cors } from '../http/server-options.ts';
-import { Router, type Match } from '../http/router.ts';
+import { Router } from '../http/router.ts';
 import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
 import { checkNoVersion, noContent, redirectTo } from './replies.ts';
@@ -40,42 +40,36 @@ export function createPipeline(options: PipelineOptions): Handle {
       return { method, pattern, value };
     }),
   );
-  return (request) => {
+  /** Takes a request through the steps, up to its body if it has one. @throws CairnError */
+  return function answer(request) {
+    if (!options.required) checkLocal(request);
+    const match = router.match(request.method, request.target);
+    if (match.kind === 'not-found') return answerUnknown(request);
+    if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);
+    const { value: endpoint, query } = match;
+    const { route } = endpoint;
+    request.matched(route.path);
+
+    let principal: Principal;
     try {
-      return answer(request, router.match(request.method, request.target), options);
+      principal = authenticate(route, request, options);
     } catch (error) {
       if (!(error instanceof CairnError) || error.code !== 'invalid_session') throw error;
       return options.sessions.removed.then(() => Promise.reject(error));
     }
+    request.authenticated(principal.userId);
+
+    const id = parseId(match.parameter);
+    authorize(route.access, principal, id);
+
+    checkConditions(route, request, query);
+    const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
+    if (route.body === undefined) return endpoint.handle(call);
+    return answerBody(endpoint, route.body, call, options);
   };
 }
 
 const noBytes = Buffer.alloc(0);
-
-/** Takes a request through the steps, up to its body if it has one. @throws CairnError */
-function answer(
-  request: Request,
-  match: Match<Endpoint>,
-  options: PipelineOptions,
-): Reply | Promise<Reply> {
-  if (!options.required) checkLocal(request);
-  if (match.kind === 'not-found') return answerUnknown(request);
-  if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);
-  const { value: endpoint, query } = match;
-  const { route } = endpoint;
-  request.matched(route.path);
-
-  const principal = authenticate(route, request, options);
-  request.authenticated(principal.userId);
-
-  const id = parseId(match.parameter);
-  authorize(route.access, principal, id);
-
-  checkConditions(route, request, query);
-  const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
-  if (route.body === undefined) return endpoint.handle(call);
-  return answerBody(endpoint, route.body, call, options);
-}
 
 /** Takes a request with a body through the further steps. @throws CairnError */
 async function answerBody(
@@ -111,7 +105,8 @@ function bodyBytesMax({ request, principal }: Call, { isShared }: PipelineOption
 /** Checks that the route supports what the request asks for. @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
   const { method, conditional, of, query: parameters } = route;
-  if (method !== 'GET' && conditional !== true) checkNoVersion(request);
+  const isConditional = method === 'GET' || conditional === true;
+  if (!isConditional && request.fields.get('if-match') !== undefined) checkNoVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
     throw new CairnError('invalid_query', 'Cannot read the query: this path takes no parameters');
   }

@@ -7,7 +7,7 @@ import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
-import type { Handle, Reply, Request } from '../http/message.ts';
+import type { Handle, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
 import { logError, type Observer } from '../log/log.ts';
@@ -68,7 +68,6 @@ export class Application {
   readonly #options: CompleteOptions;
   readonly #features: readonly Feature[];
   readonly #pipeline: Handle;
-  #state: 'starting' | 'open' | 'closed' = 'starting';
   #started: () => void = () => undefined;
   readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));
   #closed: Promise<void> | undefined;
@@ -108,7 +107,7 @@ export class Application {
       clock,
       nextId: createRequestIds(random),
       basePath: settings.basePath,
-      handle: (request) => this.#answer(request),
+      handle: this.#answerLater,
       cors,
       problemReply,
       proxies,
@@ -129,25 +128,27 @@ export class Application {
     const { administrator } = this.#options;
     try {
       if (administrator !== undefined) await makeAdministrator(this.data.users, administrator);
-      this.#enter('open');
+      this.#enter(this.#pipeline);
     } catch (error) {
       await this.close();
       throw error;
     }
   }
 
-  #answer(request: Request): Reply | Promise<Reply> {
-    return this.#state === 'open' ? this.#pipeline(request) : this.#answerWhileNotOpen(request);
-  }
-
-  async #answerWhileNotOpen(request: Request): Promise<Reply> {
+  /** Answers a request that arrives before the app is open or closed. */
+  readonly #answerLater: Handle = async (request) => {
     await this.#starting;
-    const isAnswered = this.#state === 'open' || request.target === healthRoutes.live.path;
-    return isAnswered ? this.#pipeline(request) : problemReply(stopped, request);
-  }
+    return this.server.options.handle(request);
+  };
 
-  #enter(state: 'open' | 'closed'): void {
-    this.#state = state;
+  readonly #answerClosed: Handle = (request) =>
+    request.target === healthRoutes.live.path
+      ? this.#pipeline(request)
+      : problemReply(stopped, request);
+
+  /** Answers requests with `handle` from now on, also those that wait. */
+  #enter(handle: Handle): void {
+    this.server.options.handle = handle;
     this.#started();
   }
 
@@ -167,9 +168,9 @@ export class Application {
 
   async #drain(): Promise<void> {
     this.server.isDraining = true;
-    if (this.#state === 'starting') this.#enter('closed');
+    if (this.server.options.handle === this.#answerLater) this.#enter(this.#answerClosed);
     for (const feature of this.#features) feature.close?.();
-    await this.server.drain(limits.drainTimeoutMs, () => this.#enter('closed'));
+    await this.server.drain(limits.drainTimeoutMs, () => this.#enter(this.#answerClosed));
   }
 
   /** Why the app should get no requests now; `undefined` if it should. */

@@ -42,7 +42,8 @@ export interface HttpServerOptions {
   readonly basePath?: string | undefined;
   /** Absent: only pages of this site may read replies. */
   readonly cors?: Cors | undefined;
-  readonly handle: Handle;
+  /** May be replaced while the server runs. */
+  handle: Handle;
   readonly problemReply: ProblemReply;
   /** Called after each reply. */
   readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
