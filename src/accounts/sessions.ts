@@ -41,7 +41,13 @@ export interface StartedSession {
 
 /** A session that was started or refreshed, and its user. */
 export interface SignedIn extends StartedSession {
+  /** As the transaction saw it that started or refreshed the session. */
   readonly user: UserRecord;
+  /**
+   * When that transaction ran, in milliseconds since the epoch. An access token is issued as of
+   * then, so that a sign-out everywhere that followed ends it, too.
+   */
+  readonly at: number;
 }
 
 /** The sessions of all users: starts, refreshes, lists and ends them. */
@@ -119,13 +125,14 @@ export class Sessions {
    * @throws CairnError `invalid_credentials`, and the errors of `Store.write`
    */
   async refresh(token: string, client: Client): Promise<SignedIn> {
-    const { store, users, audit } = this.#parts;
-    const { secret, session, isReused } = await store.write((tx) =>
-      this.#rotate(tx, token, client),
-    );
-    const user = session && users.get(session.userId);
+    const { store, users, clock, audit } = this.#parts;
+    const { secret, session, user, at, isReused } = await store.write((tx) => {
+      const rotation = this.#rotate(tx, token, client);
+      const user = rotation.session && tx.of(users).get(rotation.session.userId);
+      return { ...rotation, user, at: clock.now() };
+    });
     if (session !== undefined && secret !== undefined && user !== undefined)
-      return { secret, session, user };
+      return { secret, session, user, at };
     const { address } = client;
     if (isReused)
       audit('refresh_token_reused', { userId: session?.userId, sessionId: session?.id, address });

@@ -53,6 +53,7 @@ export class SignIn {
           : transaction.of(users).replace(user.id, { ...user, ...changes });
         return {
           user: current,
+          at: clock.now(),
           ...this.#sessions.start(transaction, kind, user.id, client),
         };
       });

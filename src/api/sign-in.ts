@@ -47,12 +47,13 @@ export function signInEndpoints({ store, sessions, signIn, tokens }: SignInServi
 
     async createToken({ request, body }) {
       const client = clientOf(request);
-      const { secret, user } =
+      const { secret, user, at } =
         'refresh_token' in body
           ? await sessions.refresh(body.refresh_token, client)
           : await signIn.start(body, 'refresh', client);
       const { token, expiresIn } = tokens.issue(
         { userId: user.id, role: user.role },
+        at,
         user.signedOutAt,
       );
       const created = {

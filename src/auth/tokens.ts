@@ -30,17 +30,18 @@ export class Tokens {
   }
 
   /**
-   * Issues a token; `expiresIn` is its lifetime in seconds. `signedOutAt`: when all sessions of
-   * the user were ended, in milliseconds since the epoch. The token is issued after that time,
-   * even in the same second.
+   * Issues a token; `expiresIn` is its lifetime in seconds. `at`: when the sign-in was decided.
+   * `signedOutAt`: when all sessions of the user had ended before. Both are in milliseconds since
+   * the epoch. The token is issued after the latter, even in the same second.
    */
   issue(
     { userId, role }: { readonly userId: number; readonly role: Role },
+    at = this.#options.clock.now(),
     signedOutAt = 0,
   ): { token: string; expiresIn: number } {
-    const { clock, random } = this.#options;
+    const { random } = this.#options;
     const expiresIn = limits.accessTokenSeconds;
-    const iat = Math.max(Math.floor(clock.now() / 1000), Math.floor(signedOutAt / 1000) + 1);
+    const iat = Math.max(Math.floor(at / 1000), Math.floor(signedOutAt / 1000) + 1);
     const jti = random(16).toString('base64url');
     const payload = JSON.stringify({ userId, role, iat, exp: iat + expiresIn, jti });
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };

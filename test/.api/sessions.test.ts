@@ -457,6 +457,20 @@ test('a token from before a sign-out guesses no password, and uses up no attempt
   assert.equal(own.status, 200);
 });
 
+test('a refresh that a sign-out everywhere follows in the same group gets no token that survives it', async (t) => {
+  const { app, ask, clock, cookie, family, refresh } = await setUp(t, { withoutPort: true });
+  const [mine, token] = [await cookie('member'), await family()];
+  const [, refreshed, , signedOut] = await Promise.all([
+    app.store.write(() => undefined),
+    refresh(token),
+    app.store.write(() => clock.advance(1)),
+    ask('POST', '/logout', { fields: { cookie: mine }, json: { everywhere: true } }),
+  ]);
+  assert.deepEqual([refreshed.status, signedOut.status], [201, 204]);
+  const refused = await ask('PATCH', '/users/2', { fields: bearerIn(refreshed), json: { name: 'Mallory' } });
+  assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
+});
+
 test('a sign-out everywhere by a clock that was ahead does not refuse later tokens for that long', async (t) => {
   const opened = await setUp(t);
   const { ask, clock, credentials } = opened;
