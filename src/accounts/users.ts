@@ -85,7 +85,9 @@ export class Users {
   async addFirst(body: JsonValue): Promise<void> {
     const create = await this.#creation(body);
     await this.#parts.writes.write(localAdministrator, (tx) => {
-      if (this.records.size === 0) create(tx);
+      // An earlier transaction of the batch may have added a user, with the next id.
+      const added = tx.of(this.records).get(this.records.nextId);
+      if (this.records.size === 0 && added === undefined) create(tx);
     });
   }
 

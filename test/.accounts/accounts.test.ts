@@ -77,6 +77,15 @@ test('a session that makes room for another, and refused guesses of a password, 
   assert.deepEqual(events, [...new Array(5).fill(told('login_failed')), told('login_throttled')]);
 });
 
+test('of two first users that are added at once only one is made', async (t) => {
+  const app = await createApp({});
+  t.after(() => app.close());
+  const first = (name: string) => ({ name, role: 'admin', email: `${name}@example.org` });
+  // Without passwords to hash, both are decided in one batch.
+  await Promise.all([app.users.addFirst(first('ada')), app.users.addFirst(first('bob'))]);
+  assert.deepEqual(app.users.records.latest(9).map(({ name }) => name), ['ada']);
+});
+
 test('a session without a valid user id or time is refused at the start', async (t) => {
   const session = { kind: 'cookie', lookupHash: 'x', address: '', agent: '' } as const;
   const starts = async (createdAt: number, userId = 1): Promise<string> => {
