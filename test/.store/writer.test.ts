@@ -326,8 +326,14 @@ describe('a writer', () => {
     assert.deepEqual([writer.state, writer.isMemoryFull], ['writable', false]);
     const text = 'x'.repeat(20_000);
     const full = { code: 'storage_full', message: /would take \d{5} bytes of memory, and may take 19600: / };
+    const grow = (name: string): Promise<unknown> => writer.write((tx) => tx.of(people).replace(1, person(name)));
+    await assert.rejects(grow(text), full);
+    assert.deepEqual([writer.state, writer.isMemoryFull, notices], ['writable', false, []], 'half of it is free');
+    await grow('x'.repeat(4600));
+    assert.equal(writer.state, 'writable', 'nothing has been refused for lack of room');
     const before = memory.bytes;
-    await assert.rejects(writer.write((tx) => tx.of(people).replace(1, person(text))), full);
+    assert.ok(before > 0.95 * 19_600 && before < 19_600, `${before}`);
+    await assert.rejects(grow(text), full);
     const swap = writer.write((tx) => {
       tx.of(people).remove(1);
       tx.of(notes).insert({ person: 1, text });

@@ -1,16 +1,18 @@
 import { storageFull } from '../log.ts';
 import type { AnyTable } from './table.ts';
 
-/** Share of the bound below which a memory that was full has room again. */
-const releaseShare = 0.95;
+/** Share of the bound below which the memory has room, although it may not have it for each write. */
+const roomShare = 0.95;
 
 /**
  * The memory that the records take. It is counted (`sizeOf`) and not measured, because until a
  * garbage collection much of the heap in use may be garbage.
  */
 export class Memory {
-  /** From the first refusal until there is clearly room again. */
+  /** From a refusal where there is little room until there is clearly room again. */
   isFull = false;
+  /** What the published records take. */
+  #published = 0;
   readonly bytesMax: number;
   readonly #tables: ReadonlyMap<string, AnyTable>;
   readonly #onNotice: (notice: string, level?: 'error') => void;
@@ -37,7 +39,7 @@ export class Memory {
   check(): void {
     const { bytes, bytesMax } = this;
     if (bytes <= bytesMax) return;
-    this.#note(true);
+    this.#note(this.#published > bytesMax * roomShare);
     throw storageFull(
       `the records would take ${bytes} bytes of memory, and may take ${bytesMax}: remove ` +
         'records, or raise --memory-max, or --max-old-space-size of Node.js',
@@ -46,7 +48,8 @@ export class Memory {
 
   /** Called when records have come or gone. */
   changed(): void {
-    this.#note(this.bytes > this.bytesMax * (this.isFull ? releaseShare : 1));
+    this.#published = this.bytes;
+    this.#note(this.#published > this.bytesMax * (this.isFull ? roomShare : 1));
   }
 
   #note(isFull: boolean): void {
