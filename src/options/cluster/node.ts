@@ -109,11 +109,15 @@ export function joinCluster(
       const handleAgain = () => store.confirm().then(() => handle(request), answerStale);
       const mayHaveEnded = sessions === 'confirmed' && request.fields.get('cookie') !== undefined;
       if (mayHaveEnded || isAhead(request, store)) return handleAgain();
-      try {
-        return handle(request);
-      } catch (error) {
+      const afterError = (error: unknown): Promise<Reply> => {
         if (isUnknownHere(error)) return handleAgain();
         throw error;
+      };
+      try {
+        const reply = handle(request);
+        return reply instanceof Promise ? reply.catch(afterError) : reply;
+      } catch (error) {
+        return afterError(error);
       }
     },
   };
