@@ -11,9 +11,9 @@ export interface UserRecord extends StoredRecord {
   /** A PHC string. A user without one cannot sign in. */
   readonly passwordHash?: string | undefined;
   /**
-   * When a new password or a sign-out everywhere ended all sessions of the user, in
-   * milliseconds since the epoch. Bearer tokens issued before cannot write users or
-   * sessions.
+   * When a new password, a new role or a sign-out everywhere ended all sessions of the user, in
+   * milliseconds since the epoch. Bearer tokens issued before cannot write users or sessions;
+   * those that a clock dated that was ahead are taken for issued later.
    */
   readonly signedOutAt?: number | undefined;
 }

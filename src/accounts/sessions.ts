@@ -16,6 +16,7 @@ import {
   successorAgain,
   successorOf,
 } from '../auth/secrets.ts';
+import { nextSignOut } from '../auth/tokens.ts';
 import { Beginnings } from '../base/beginnings.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -178,7 +179,8 @@ export class Sessions {
     if (everywhere) {
       this.endAll(tx, userId);
       const user = tx.of(users).get(userId);
-      if (user !== undefined) tx.of(users).replace(userId, { ...user, signedOutAt: clock.now() });
+      const signedOutAt = nextSignOut(clock.now(), user?.signedOutAt);
+      if (user !== undefined) tx.of(users).replace(userId, { ...user, signedOutAt });
     } else tx.of(sessions).remove(sessionId);
     tx.onCommit(() => audit('logout', { userId, sessionId, everywhere, address }));
   }

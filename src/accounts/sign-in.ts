@@ -1,6 +1,8 @@
 import type { Passwords } from '../auth/passwords.ts';
 import type { Attempt } from '../auth/throttle.ts';
+import { secondAfter } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
 import { callerKey } from '../base/network.ts';
 import { emailKey } from '../schema/field.ts';
 import { HashCosts } from './hash-costs.ts';
@@ -41,11 +43,13 @@ export class SignIn {
         const user = transaction.of(users).get(known.id);
         if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
         // If the clock was set back since then, the user's new tokens would not be valid
-        // yet.
-        const isAhead = user.signedOutAt !== undefined && user.signedOutAt > clock.now();
+        // yet. This may revive older tokens that the clock that was ahead has dated.
+        const at = clock.now();
+        const tolerated = at / 1000 + limits.clockSkewSecondsMax;
+        const isAhead = secondAfter(user.signedOutAt ?? 0) > tolerated;
         const changes = {
           ...(rehashed && { passwordHash: rehashed }),
-          ...(isAhead && { signedOutAt: clock.now() }),
+          ...(isAhead && { signedOutAt: at }),
         };
         const isSame = Object.keys(changes).length === 0;
         const current = isSame
@@ -53,7 +57,7 @@ export class SignIn {
           : transaction.of(users).replace(user.id, { ...user, ...changes });
         return {
           user: current,
-          at: clock.now(),
+          at,
           ...this.#sessions.start(transaction, kind, user.id, client),
         };
       });

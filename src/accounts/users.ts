@@ -1,5 +1,6 @@
 import { localAdministrator, type Principal } from '../auth/access.ts';
 import type { Attempt } from '../auth/throttle.ts';
+import { nextSignOut } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { callerKey } from '../base/network.ts';
@@ -178,8 +179,14 @@ export class Users {
     if (passwordHash === undefined && looksSame(userFields, before, values))
       return { record: before, renewed: undefined };
     this.#checkEmail(tx, email, userId);
-    const secrets = passwordHash && { passwordHash, signedOutAt: this.#parts.clock.now() };
-    const after = tx.of(this.records).replace(userId, { ...before, name, email, role, ...secrets });
+    const signedOutAt = nextSignOut(this.#parts.clock.now(), before.signedOutAt);
+    const endsSessions = passwordHash !== undefined || role !== before.role;
+    const after = tx.of(this.records).replace(userId, {
+      ...before,
+      ...{ name, email, role },
+      ...(passwordHash && { passwordHash }),
+      ...(endsSessions && { signedOutAt }),
+    });
     tx.onCommit(() => this.#auditChange(before, after, { userId, by: principal.userId, address }));
     return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
   }

@@ -12,6 +12,19 @@ export interface TokenOptions {
   readonly random: Random;
 }
 
+/** Returns the first second in which tokens are issued after a sign-out everywhere. */
+export function secondAfter(signedOutAt: number): number {
+  return Math.floor(signedOutAt / 1000) + 1;
+}
+
+/**
+ * Returns when all sessions of a user end, which last ended at `former`. It is not before any token
+ * that was issued since then: those of the same second are dated a second ahead.
+ */
+export function nextSignOut(now: number, former = 0): number {
+  return Math.max(now, secondAfter(former) * 1000);
+}
+
 /**
  * Issues and verifies access tokens: JWTs (RFC 7519), which need no look-up and cannot be revoked.
  */
@@ -41,7 +54,7 @@ export class Tokens {
   ): { token: string; expiresIn: number } {
     const { random } = this.#options;
     const expiresIn = limits.accessTokenSeconds;
-    const iat = Math.max(Math.floor(at / 1000), Math.floor(signedOutAt / 1000) + 1);
+    const iat = Math.max(Math.floor(at / 1000), secondAfter(signedOutAt));
     const jti = random(16).toString('base64url');
     const payload = JSON.stringify({ userId, role, iat, exp: iat + expiresIn, jti });
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };

@@ -471,6 +471,44 @@ test('a refresh that a sign-out everywhere follows in the same group gets no tok
   assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
 });
 
+test('a token of the same second does not survive a further sign-out everywhere', async (t) => {
+  const opened = await setUp(t);
+  for (let round = 0; round < 3; round += 1) {
+    await signOuts['a sign-out everywhere']?.(opened);
+    const stolen = await opened.as('member');
+    await signOuts['a sign-out everywhere']?.(opened);
+    assert.equal((await stolen('PATCH', '/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  }
+});
+
+test('an administrator who is one again does not get former tokens back', async (t) => {
+  const { as } = await setUp(t);
+  const admin = await as('admin');
+  const setRole = async (role: string) => {
+    assert.equal((await admin('PATCH', '/users/2', { json: { role } })).status, 200);
+  };
+  await setRole('admin');
+  const former = await as('member');
+  assert.equal((await former('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
+  await setRole('member');
+  await setRole('admin');
+  assert.equal((await former('PATCH', '/users/1', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  assert.equal((await (await as('member'))('PATCH', '/users/2', { json: { name: 'Mia' } })).status, 200);
+});
+
+test('a sign-in by a clock that is half a minute behind revives no token', async (t) => {
+  const opened = await setUp(t);
+  const { as, clock } = opened;
+  clock.step(20);
+  const stolen = await as('member');
+  clock.step(10);
+  await signOuts['a sign-out everywhere']?.(opened);
+  clock.step(-30);
+  const own = await as('member');
+  assert.equal((await stolen('PATCH', '/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  assert.equal((await own('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
+});
+
 test('a sign-out everywhere by a clock that was ahead does not refuse later tokens for that long', async (t) => {
   const opened = await setUp(t);
   const { ask, clock, credentials } = opened;
