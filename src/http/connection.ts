@@ -49,6 +49,8 @@ export class Connection {
   #latest: Exchange | undefined;
   /** The reply to the latest request, while it is held back until the end of the loop turn. */
   #gathered: Reply | undefined;
+  /** Each releases the memory of a reply that is being sent. */
+  readonly #sending = new Set<() => void>();
   /** The memory of further requests, which are ignored. */
   #ignored: Holding | undefined;
 
@@ -60,6 +62,7 @@ export class Connection {
     const { proxies } = shared.options;
     this.#proxies = proxies?.has(address) === true ? proxies : undefined;
     socket.once('close', () => {
+      for (const release of this.#sending) release();
       this.#ignored?.release();
       this.#latest?.abandon();
     });
@@ -229,12 +232,12 @@ export class Connection {
     if (holding === undefined) return undefined;
     const release = (): void => {
       outgoing.off('close', release);
-      socket.off('close', release);
+      this.#sending.delete(release);
       holding.release();
     };
-    // A response that never gets the socket is not closed with it.
     outgoing.on('close', release);
-    socket.on('close', release);
+    // A response that never gets the socket is not closed with it.
+    this.#sending.add(release);
     return holding;
   }
 
