@@ -34,8 +34,9 @@ export class Writes {
     const { store, observe } = this.#options;
     const { userId } = principal;
     const caller = userId === undefined ? 'strangers' : callerKey('', userId);
+    if (observe === undefined) return store.write(work, caller);
     return store.write((tx) => {
-      observe?.(tx, principal);
+      observe(tx, principal);
       return work(tx);
     }, caller);
   }
