@@ -8,6 +8,7 @@ import { CairnError } from '../base/errors.ts';
 import { plainAddress } from '../base/network.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
+import { checkHead } from './head.ts';
 import { isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
@@ -123,7 +124,8 @@ export class Connection {
     const { exchanges, options } = this.#shared;
     const { handle, alwaysServedTargets, limits } = options;
     try {
-      exchange.check();
+      const { target } = (exchange.head = checkHead(exchange, exchange.incoming.httpVersion));
+      exchange.target = target;
       const caller = this.#proxies?.callerBehind(this.#peer, exchange.fields);
       if (caller !== undefined) exchange.adoptForwarded(caller);
       else if (exchange.fields.get('x-forwarded-for') !== undefined)

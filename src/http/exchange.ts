@@ -4,7 +4,7 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { Holding } from '../base/budget.ts';
 import { callerKey } from '../base/network.ts';
 import { Fields } from './fields.ts';
-import { checkHead, type Head } from './head.ts';
+import type { Head } from './head.ts';
 import type { Reply, Request, RequestEntry } from './message.ts';
 import type { Caller, HttpServerOptions, Shared } from './server-options.ts';
 
@@ -118,12 +118,6 @@ export class Exchange implements Arrival, Request, RequestEntry {
   /** Aborts `signal`, which breaks off what is being made or sent. */
   abandon(): void {
     this.#controller?.abort();
-  }
-
-  /** Checks the head. @throws CairnError as `checkHead` does */
-  check(): void {
-    this.head = checkHead(this, this.incoming.httpVersion);
-    this.target = this.head.target;
   }
 
   /** Adopts the caller's address and the request id that a trusted proxy sent. */

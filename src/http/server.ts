@@ -69,7 +69,11 @@ export class HttpServer extends Shared {
     incoming: IncomingMessage,
     outgoing: ServerResponse,
     awaitsContinue = false,
-  ): void => this.#connection(incoming.socket).receive({ incoming, outgoing, awaitsContinue });
+  ): void => {
+    const { socket } = incoming;
+    const connection = this.#connectionOf.get(socket) ?? this.#connect(socket);
+    connection.receive({ incoming, outgoing, awaitsContinue });
+  };
 
   /**
    * Uses another certificate for new connections. Open ones keep theirs.
@@ -119,13 +123,16 @@ export class HttpServer extends Shared {
     return cutOff ?? 0;
   }
 
-  /** The connection of a socket, which may belong to a server of the embedder. */
-  #connection(socket: Socket): Connection {
-    const known = this.#connectionOf.get(socket);
-    if (known !== undefined) return known;
+  /** Makes the connection of a socket, which may belong to a server of the embedder. */
+  #connect(socket: Socket): Connection {
     const connection = new Connection(socket, this);
     this.#connectionOf.set(socket, connection);
     return connection;
+  }
+
+  #fail(socket: Socket, failure: CairnError): void {
+    const connection = this.#connectionOf.get(socket) ?? this.#connect(socket);
+    connection.fail(failure);
   }
 
   /** Counts a connection, or refuses it if there are too many, in all or of its network. */
@@ -178,7 +185,7 @@ export class HttpServer extends Shared {
     const failure = new CairnError('method_not_allowed', 'Method not allowed: this is no proxy', {
       fields: ['Allow', ''],
     });
-    this.#connection(socket).fail(failure);
+    this.#fail(socket, failure);
   }
 
   #failMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
@@ -188,7 +195,7 @@ export class HttpServer extends Shared {
       return;
     }
     const [problem, detail] = failures[code] ?? unparsable;
-    this.#connection(socket).fail(new CairnError(problem, `Cannot read the request: ${detail}`));
+    this.#fail(socket, new CairnError(problem, `Cannot read the request: ${detail}`));
   }
 }
 
