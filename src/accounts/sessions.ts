@@ -54,10 +54,10 @@ export interface SignedIn extends StartedSession {
 /** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
   /**
-   * Settles when the sessions that were found to have ended are removed. Until then that is not
-   * told, so that none comes back when the clock is set back.
+   * Settles when the sessions that were found to have ended are removed. A request with one is
+   * refused only then, so that none comes back when the clock is set back.
    */
-  removed: Promise<void> = Promise.resolve();
+  removalSettled: Promise<void> = Promise.resolve();
   readonly #parts: AccountParts;
   readonly #beginnings: Beginnings;
   /**
@@ -247,7 +247,7 @@ export class Sessions {
 
   /** Removes a session that has ended: setting the clock back must not revive it. */
   #expire(session: SessionRecord): void {
-    this.removed = this.#inBackground(session, (tx, { id, revision }) => {
+    this.removalSettled = this.#inBackground(session, (tx, { id, revision }) => {
       if (revision === session.revision) tx.of(this.#parts.sessions).remove(id);
     });
   }

@@ -55,7 +55,7 @@ export function createPipeline(options: PipelineOptions): Handle {
       principal = authenticate(route, request, options);
     } catch (error) {
       if (!(error instanceof CairnError) || error.code !== 'invalid_session') throw error;
-      return options.sessions.removed.then(() => Promise.reject(error));
+      return options.sessions.removalSettled.then(() => Promise.reject(error));
     }
     request.authenticated(principal.userId);
 
@@ -78,7 +78,7 @@ async function answerBody(
   call: Call,
   options: PipelineOptions,
 ): Promise<Reply> {
-  const { request, route, id } = call;
+  const { request, route } = call;
   const { mediaTypes, optional: isOptional = false } = body;
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
   const checkType = (): void => checkContentType(request.fields, mediaTypes, acceptField);
@@ -88,12 +88,28 @@ async function answerBody(
   if (isOptional && !isAbsent) checkType();
   const json = isAbsent ? {} : parseJsonBytes(sent);
 
-  // A body can take a minute to arrive. The session may have ended in the meantime.
   const isSession = call.principal.kind === 'session';
-  const principal = isSession ? authenticate(route, request, options) : call.principal;
-  if (isSession) authorize(route.access, principal, id);
-
+  const principal = isSession ? await authenticateAgain(call, options) : call.principal;
   return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
+}
+
+/**
+ * Returns who has the session now: it may have ended while the body arrived, which can take a
+ * minute. A token is not checked again, since it cannot be revoked; it may expire meanwhile.
+ * @throws CairnError as `authenticate` and `authorize`
+ */
+async function authenticateAgain(
+  { request, route, id }: Call,
+  options: PipelineOptions,
+): Promise<Principal> {
+  try {
+    const principal = authenticate(route, request, options);
+    authorize(route.access, principal, id);
+    return principal;
+  } catch (error) {
+    await options.sessions.removalSettled;
+    throw error;
+  }
 }
 
 function bodyBytesMax({ request, principal }: Call, { isShared }: PipelineOptions): number {

@@ -759,6 +759,17 @@ test('a session that is found to have ended is removed before that is told', asy
   assert.equal((await ask('GET', '/dashboard', { fields })).status, 401);
 });
 
+test('a session that ends while a body arrives is removed before that is told', async (t) => {
+  const { app, clock, cookie, ask } = await setUp(t, { withoutPort: true });
+  const fields = { cookie: await cookie('member') };
+  const count = () => app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  const before = count();
+  const asked = ask('POST', '/items', { fields, json: { name: 'Lamp', price: 1 } });
+  clock.step(day);
+  assert.equal((await asked).code, 'invalid_session');
+  assert.equal(count(), Number(before) - 1);
+});
+
 test('a session that has ended does not come back when the clock steps back', async (t) => {
   const { clock, cookie, family, refresh, ask, as } = await setUp(t);
   const [sid, listed, token] = [await cookie('member'), await cookie('member'), await family()];
