@@ -75,8 +75,11 @@ export function collectionEndpoints<N extends object, C>(
     const { record, renewed } = await writes.write(principal, (tx) =>
       resource.change(tx, target, body, prepared),
     );
-    const cookie = renewed === undefined ? [] : setSessionCookie(call.request, renewed.secret);
-    return shown(200, tagOf(record.revision), write(record), cookie);
+    const tag = tagOf(record.revision);
+    if (renewed === undefined) return shown(200, tag, write(record));
+    // The cookie is a credential.
+    const fields = ['ETag', tag, ...setSessionCookie(call.request, renewed.secret)];
+    return unstoredReply(200, write(record), fields);
   }
 
   function readAll({ request }: Call, record: StoredRecord): Reply {

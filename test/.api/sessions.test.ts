@@ -298,7 +298,7 @@ test('a new password renews the session that changes it and ends all others', as
   const [mine, other, token] = [await cookie('member'), await cookie('member'), await family()];
   const change = { password: 'quite another password', currentPassword: credentials('member').password };
   const changed = await ask('PATCH', '/users/2', { fields: { cookie: mine }, json: change });
-  assert.equal(changed.status, 200);
+  assert.deepEqual([changed.status, changed.field('cache-control')], [200, 'no-store']);
   assert.doesNotMatch(changed.body, /password/i);
   const renewed = cookieIn(changed);
   for (const ended of [mine, other]) {
