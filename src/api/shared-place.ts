@@ -2,7 +2,7 @@ import type { KeyRing } from '../auth/keys.ts';
 import type { Handle } from '../http/message.ts';
 import type { Image } from '../store/format/snapshot.ts';
 import type { CommitLog } from '../store/log.ts';
-import type { AnyTable } from '../store/memory/table.ts';
+import type { Tables } from '../store/memory/table.ts';
 import type { Store } from '../store/store.ts';
 
 /** A place that several processes share, which has the data instead of a directory. */
@@ -10,7 +10,7 @@ export interface SharedPlace {
   /** The beginning of all keys there. */
   readonly prefix: string;
   /** Makes the log of the store. */
-  log(tables: Map<string, AnyTable>): CommitLog;
+  log(tables: Tables): CommitLog;
   /** Calls `onRing` with the key ring, and makes it where there is none. @throws KeyRingError */
   loadKeys(): Promise<void>;
   /** Called with each ring, and never with an earlier one afterwards. */

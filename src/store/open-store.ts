@@ -6,14 +6,14 @@ import { systemMachine } from './disk/lock.ts';
 import { FileLog, type FileLogOptions } from './disk/file-log.ts';
 import { memoryLog, type CommitLog } from './log.ts';
 import { Memory } from './memory/memory.ts';
-import type { AnyTable } from './memory/table.ts';
+import { Tables } from './memory/table.ts';
 import { Writer } from './writer.ts';
 
 export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
   /** Keep the records. Without them, the records are in memory only. */
   readonly files?: Files | undefined;
   /** Makes a log that several processes share. It replaces the files, and fills the tables. */
-  readonly log?: ((tables: Map<string, AnyTable>) => CommitLog) | undefined;
+  readonly log?: ((tables: Tables) => CommitLog) | undefined;
   readonly clock: Clock;
   readonly random: Random;
   /** The bytes of memory that the records may take; a part of the heap if absent. */
@@ -28,7 +28,7 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
 /** Makes a store. Nothing is touched before `start`. */
 export function openStore(options: StoreOptions): Writer {
   const { files, clock, onNotice = () => undefined, onFailure = () => undefined } = options;
-  const tables = new Map<string, AnyTable>();
+  const tables = new Tables();
   const { memoryMax = memoryForRecords() } = options;
   const memory = new Memory(tables, memoryMax, onNotice);
   const log = options.log?.(tables) ?? logOf({ ...options, onNotice }, tables);
@@ -42,7 +42,7 @@ const memoryForRecords = (): number =>
 /** The log on the files, or one in memory where there are none. */
 function logOf(
   options: StoreOptions & Pick<FileLogOptions, 'onNotice'>,
-  tables: Map<string, AnyTable>,
+  tables: Tables,
 ): CommitLog {
   const { files, random } = options;
   if (files === undefined) return memoryLog(random);

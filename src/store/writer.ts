@@ -5,14 +5,7 @@ import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
 import type { Memory } from './memory/memory.ts';
-import {
-  countsOf,
-  isCollectionName,
-  Table,
-  undo,
-  type AnyTable,
-  type TableChange,
-} from './memory/table.ts';
+import { countsOf, isCollectionName, Tables, undo, type TableChange } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
 import { holdsStore } from './recovery/write-store.ts';
 import type {
@@ -28,7 +21,7 @@ import type {
 export interface WriterOptions {
   readonly log: CommitLog;
   /** The collections. The log adds those that it has and that are not registered. */
-  readonly tables: Map<string, AnyTable>;
+  readonly tables: Tables;
   /** Where the log has its files; `undefined` where it has none. */
   readonly files?: Files | undefined;
   /** Whether other processes append to the log, too. */
@@ -171,8 +164,11 @@ export class Writer implements Store, LogClient {
   }
 
   /** Makes the registered collections without records, for `checkStore` and `repairStore`. */
-  readonly freshTables = (): Map<string, AnyTable> =>
-    new Map(Array.from(this.#options.tables, ([name, table]) => [name, table.fresh()]));
+  readonly freshTables = (): Tables => {
+    const fresh = new Tables();
+    for (const table of this.#options.tables.values()) table.addTo(fresh);
+    return fresh;
+  };
 
   /** Whether the directory holds a store, or parts of one, before the start. */
   async exists(): Promise<boolean> {
@@ -186,10 +182,8 @@ export class Writer implements Store, LogClient {
     invariant(!this.#isStarted, 'a collection is registered after the start');
     invariant(isCollectionName(name), `"${name}" is not a name for a collection`);
     invariant(!tables.has(name), `the collection ${name} is registered twice`);
-    const table = new Table(definition);
-    tables.set(name, table);
     this.#registered.add(name);
-    return table;
+    return tables.add(definition);
   }
 
   async start(): Promise<void> {

@@ -55,7 +55,7 @@ test('a server without records has in use of the heap what is set aside for it',
 test('records that were removed take no memory, also where nothing views the others', () => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
-  const blocks = new Blocks();
+  const blocks = new Blocks({ bytes: 0 });
   collect();
   const { heapUsed } = process.memoryUsage();
   for (let id = 0; id < 40_000 * 1024; id += 1024) {

@@ -9,7 +9,7 @@ interface Holder {
 
 test('an index has the ids of a key in ascending order, however they came and went', () => {
   const random = generator('index');
-  const index = new RecordIndex<Holder>(({ keys }) => keys);
+  const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
   const model = new Map<number, Set<number>>([1, 2, 3].map((key) => [key, new Set<number>()]));
   const check = (): void => {
     for (const [key, ids] of model) {

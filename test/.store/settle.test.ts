@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Table } from '../../src/store/memory/table.ts';
+import { Tables, type Table } from '../../src/store/memory/table.ts';
 import { settle } from '../../src/store/recovery/settle.ts';
 import type { Damage } from '../../src/store/format/damage.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
@@ -10,8 +10,8 @@ interface Page extends StoredRecord {
 }
 
 /** Pages of which each refers to the one before, and the first one to none that is there. */
-function pagesInAChain(length: number): Table<Page> {
-  const pages = new Table<Page>({
+function pagesInAChain(tables: Tables, length: number): Table<Page> {
+  const pages = tables.add<Page>({
     name: 'pages',
     parse: ({ id, revision, parent }) => ({ id, revision, parent: Number(parent) }),
     groups: { parent: ({ parent }) => parent },
@@ -23,10 +23,11 @@ function pagesInAChain(length: number): Table<Page> {
 
 test('a chain of references to nothing costs what its records cost, not all records for each of them', (t) => {
   const length = 400;
-  const pages = pagesInAChain(length);
+  const tables = new Tables();
+  const pages = pagesInAChain(tables, length);
   const reads = t.mock.method(pages, 'get');
   const found: Damage[] = [];
-  settle(new Map([['pages', pages]]), (damage) => found.push(damage));
+  settle(tables, (damage) => found.push(damage));
   assert.equal(pages.size, 0);
   assert.deepEqual([found.length, found[1]?.label], [length, 'D3']);
   assert.match(found[1]?.detail ?? '', /1 record has a "parent" that is no record of pages: 2$/);

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/base/system.ts';
 import type { Answer, Group, CommitLog, LogClient, LogProblem, ReadGroup } from '../../src/store/log.ts';
 import { lost as notFirst, memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Memory } from '../../src/store/memory/memory.ts';
-import { Table, tableOf } from '../../src/store/memory/table.ts';
+import { tableOf, Tables, type Table } from '../../src/store/memory/table.ts';
 import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
 import { UniqueKeyError, type RecordChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
@@ -40,8 +40,8 @@ interface Fake {
 
 /** A writer on a log that answers as it is told. */
 async function fakeLog(bytesMax = Infinity): Promise<Fake> {
-  const tables = { people: new Table(people), notes: new Table(notes) };
-  const byName = new Map(Object.entries(tables));
+  const byName = new Tables();
+  const tables = { people: byName.add(people), notes: byName.add(notes) };
   const failures: unknown[] = [];
   const notices: string[] = [];
   const givenUp = new Promise<void>((resolve) => queueMicrotask(() => (fake.giveUp = resolve)));
@@ -287,7 +287,7 @@ describe('a writer whose log receives groups by itself', () => {
   });
 
   it('keeps records of a collection that it does not know', () => {
-    const tables = new Map();
+    const tables = new Tables();
     assert.equal(tableOf(tables, 'strangers'), tableOf(tables, 'strangers'));
     assert.deepEqual([...tables.keys()], ['strangers']);
   });
@@ -474,9 +474,8 @@ describe('a writer', () => {
   });
 
   it('in memory leaves timers their turn, however many writes follow each other', async () => {
-    const tables = new Map([['people', new Table(people)]]);
-    const [table] = tables.values();
-    assert.ok(table);
+    const tables = new Tables();
+    const table = tables.add(people);
     const log = memoryLog(seededRandom(1));
     const memory = new Memory(tables, Infinity, () => assert.fail());
     const writer = new Writer({ log, tables, memory, clock: systemClock, onFailure: () => assert.fail() });

@@ -27,7 +27,7 @@ import { crc32 } from 'node:zlib';
 import type { Random } from '../../base/system.ts';
 import { hex, parseObject } from '../../store/format/journal.ts';
 import { newEpoch } from '../../store/log.ts';
-import type { AnyTable } from '../../store/memory/table.ts';
+import type { Tables } from '../../store/memory/table.ts';
 import { joinDeclarations, type Declaration } from './declaration.ts';
 import { ClusterError, endOf, isAt, put, range, type KeyValue, type Txn } from './etcd.ts';
 import { firstHead } from './group-format.ts';
@@ -80,10 +80,7 @@ export function metaOf(epoch: string, kid: string | null, digest?: string): stri
  * Finds the log, or makes it, and loads its snapshot into `tables`: the cases M1 to M4.
  * @throws ClusterError
  */
-export async function findLog(
-  options: FoundingOptions,
-  tables: Map<string, AnyTable>,
-): Promise<FoundLog> {
+export async function findLog(options: FoundingOptions, tables: Tables): Promise<FoundLog> {
   const { etcd, prefix, kid, creates, random } = options;
   await etcd.survey(`${prefix}meta`);
   for (let attempt = 1; attempt <= loadAttemptsMax; attempt += 1) {

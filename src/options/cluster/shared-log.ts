@@ -39,7 +39,7 @@ import {
   type LogProblem,
   type ReadGroup,
 } from '../../store/log.ts';
-import { conflictsIn, isCollectionName, tableOf, type AnyTable } from '../../store/memory/table.ts';
+import { conflictsIn, isCollectionName, tableOf, type Tables } from '../../store/memory/table.ts';
 import { applyChange, changesOf } from '../../store/memory/transaction.ts';
 import type { Figure, RecordChange } from '../../store/store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
@@ -99,7 +99,7 @@ type State = 'writable' | 'full' | 'unavailable';
 export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
-  readonly #tables: Map<string, AnyTable>;
+  readonly #tables: Tables;
   readonly #turns: Turns;
   readonly #checkpoints: Checkpoints;
   #client: LogClient | undefined;
@@ -133,7 +133,7 @@ export class SharedLog implements CommitLog {
   #checkpointing: Promise<void> | undefined;
 
   /** The tables are empty until the log is open. */
-  constructor(options: SharedLogOptions, tables: Map<string, AnyTable>) {
+  constructor(options: SharedLogOptions, tables: Tables) {
     this.#options = options;
     this.#prefix = options.prefix;
     this.#tables = tables;

@@ -28,7 +28,7 @@ import {
   isCollectionName,
   isCount,
   tableOf,
-  type AnyTable,
+  type Tables,
   type Misfit,
 } from '../../store/memory/table.ts';
 import { misfit } from './declaration.ts';
@@ -82,7 +82,7 @@ export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | un
 export async function loadSnapshot(
   { etcd, prefix }: Place,
   { name, parts }: SharedSnapshot,
-  tables: Map<string, AnyTable>,
+  tables: Tables,
 ): Promise<boolean> {
   const contents: Buffer[] = [];
   while (contents.length < parts) {
@@ -102,7 +102,7 @@ export async function loadSnapshot(
   return true;
 }
 
-function loadPart(part: JsonObject, tables: Map<string, AnyTable>): void {
+function loadPart(part: JsonObject, tables: Tables): void {
   const { collection, revision, nextId, records } = part;
   const isNamed = typeof collection === 'string' && isCollectionName(collection);
   if (!isNamed || !isCount(revision) || !isCount(nextId) || !Array.isArray(records)) {

@@ -4,7 +4,7 @@ import { systemClock as clock, systemRandom as random } from '../../base/system.
 import type { ClusterOptions } from '../../config/options.ts';
 import { imageOf, type Image } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
-import type { AnyTable } from '../../store/memory/table.ts';
+import { Tables } from '../../store/memory/table.ts';
 import { openStore } from '../../store/open-store.ts';
 import { ClusterError, hasValue, isAt, put, range, remove } from './etcd.ts';
 import { findLog, metaOf, openMs, roomTest } from './founding.ts';
@@ -35,7 +35,7 @@ export class ClusterTools implements SharedTools {
     const { place: node } = this;
     const key = `${node.prefix}head`;
     const name = random(8).toString('hex');
-    const { metaRevision } = await findLog({ ...node, creates: true, random }, new Map());
+    const { metaRevision } = await findLog({ ...node, creates: true, random }, new Tables());
     const isEmpty = hasValue(key, JSON.stringify(firstHead));
     const compare = [isAt(`${node.prefix}meta`, metaRevision), isEmpty];
     const head = { ...firstHead, sequence: through };
@@ -90,7 +90,7 @@ export class ClusterTools implements SharedTools {
   }
 
   async #open() {
-    let tables = new Map<string, AnyTable>();
+    let tables = new Tables();
     const store = openStore({ clock, random, log: (given) => this.place.log((tables = given)) });
     await store.start();
     return { store, tables };

@@ -4,7 +4,7 @@ import { DirectoryLock, waitUntilGone, type LockOptions } from '../../store/disk
 import { StoreDamageError } from '../../store/format/damage.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
-import { countsOf, type AnyTable } from '../../store/memory/table.ts';
+import { countsOf, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
 import { recover } from '../../store/recovery/recover.ts';
 import { writeStore } from '../../store/recovery/write-store.ts';
@@ -58,7 +58,7 @@ const idsSkipped = 1_000_000;
  */
 export async function checkStore(
   files: Files,
-  makeTables: () => Map<string, AnyTable>,
+  makeTables: () => Tables,
 ): Promise<Inspection & { readonly notices: readonly string[] }> {
   const notices: string[] = [];
   try {
@@ -103,7 +103,7 @@ export async function readCopy(source: Files, options: CopyOptions): Promise<Cop
 export async function repairStore(
   source: Files,
   target: Files,
-  makeTables: () => Map<string, AnyTable>,
+  makeTables: () => Tables,
   options: OfflineOptions,
 ): Promise<Inspection & { readonly isLossy: boolean }> {
   const { onProgress } = options;
@@ -168,7 +168,7 @@ export async function writeCopy(
     const written = await writeStore(target, image, last);
     await written.journal.close();
     onProgress(`checking ${files.directory}`);
-    await recover(files, new Map());
+    await recover(files, new Tables());
   } finally {
     await lock.release();
   }

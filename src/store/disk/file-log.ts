@@ -11,7 +11,7 @@ import {
   type LogClient,
   type LogProblem,
 } from '../log.ts';
-import type { AnyTable } from '../memory/table.ts';
+import type { Tables } from '../memory/table.ts';
 import { recover, type Recovered } from '../recovery/recover.ts';
 import { listing, writeStore } from '../recovery/write-store.ts';
 import { Checkpointer, type Journals } from './checkpointer.ts';
@@ -52,7 +52,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   sequence = 0;
   readonly #options: FileLogOptions;
   readonly #files: Files;
-  readonly #tables: Map<string, AnyTable>;
+  readonly #tables: Tables;
   readonly #target: Target;
   readonly #fence: Fence;
   readonly #room: Room;
@@ -74,7 +74,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   #stopWatching: () => void = () => undefined;
 
   /** The tables are empty until the log is open. */
-  constructor(options: FileLogOptions, tables: Map<string, AnyTable>) {
+  constructor(options: FileLogOptions, tables: Tables) {
     const { files, random } = options;
     this.#options = options;
     this.#files = files;

@@ -26,10 +26,11 @@ export class Blocks<R extends StoredRecord> {
   #sorted: readonly Block<R>[] | undefined;
   /** The last view, until the next change. */
   #view: readonly (readonly R[])[] | undefined;
+  readonly #sum: { bytes: number };
 
-  /** The memory of the blocks. Few records with ids far apart need many. */
-  get bytes(): number {
-    return this.#blocks.size * blockBytes;
+  /** `sum` counts the memory of the blocks. Few records with ids far apart need many. */
+  constructor(sum: { bytes: number }) {
+    this.#sum = sum;
   }
 
   get(id: number): R | undefined {
@@ -43,6 +44,7 @@ export class Blocks<R extends StoredRecord> {
     if (block === undefined) {
       block = { slots: new Array<R | undefined>(idsPerBlock), count: 0, packed: undefined };
       this.#blocks.set(number, block);
+      this.#sum.bytes += blockBytes;
       this.#sorted = undefined;
     }
     const slot = id % idsPerBlock;
@@ -54,6 +56,7 @@ export class Blocks<R extends StoredRecord> {
     this.#view = undefined;
     if (block.count > 0) return;
     this.#blocks.delete(number);
+    this.#sum.bytes -= blockBytes;
     this.#sorted = undefined;
   }
 

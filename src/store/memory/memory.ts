@@ -1,5 +1,5 @@
 import { storageFull } from '../log.ts';
-import type { AnyTable } from './table.ts';
+import type { Tables } from './table.ts';
 
 /** Share of the bound below which the memory has room, although it may not have it for each write. */
 const roomShare = 0.95;
@@ -14,12 +14,12 @@ export class Memory {
   /** What the published records take. */
   #published = 0;
   readonly bytesMax: number;
-  readonly #tables: ReadonlyMap<string, AnyTable>;
+  readonly #tables: Tables;
   readonly #onNotice: (notice: string, level?: 'error') => void;
 
   /** `onNotice` takes a sentence for the operator when `isFull` changes. */
   constructor(
-    tables: ReadonlyMap<string, AnyTable>,
+    tables: Tables,
     bytesMax: number,
     onNotice: (notice: string, level?: 'error') => void,
   ) {
@@ -30,9 +30,7 @@ export class Memory {
 
   /** What the records take, with the changes of the batch. */
   get bytes(): number {
-    let bytes = 0;
-    for (const table of this.#tables.values()) bytes += table.bytes;
-    return bytes;
+    return this.#tables.bytes;
   }
 
   /** Checks a transaction that grows, when it has been run. @throws CairnError `storage_full` */

@@ -69,14 +69,15 @@ class SortedIds {
 
 /** The ids of records by a key. */
 export class RecordIndex<R> {
-  /** The memory that it takes. */
-  bytes = 0;
   readonly keyOf: KeyOf<R>;
   /** Most keys have one id, which is kept by itself. */
   readonly #ids = new Map<Key, number | SortedIds>();
+  readonly #sum: { bytes: number };
 
-  constructor(keyOf: KeyOf<R>) {
+  /** `sum` counts the memory that the index takes. */
+  constructor(keyOf: KeyOf<R>, sum: { bytes: number }) {
     this.keyOf = keyOf;
+    this.#sum = sum;
   }
 
   /** The ids with this key, in ascending order. */
@@ -118,13 +119,13 @@ export class RecordIndex<R> {
     if (hasKey(others, keys)) return;
     const ids = this.#ids.get(keys);
     if (typeof ids === 'object') {
-      if (ids.add(id)) this.bytes += idBytes;
+      if (ids.add(id)) this.#sum.bytes += idBytes;
     } else if (ids === undefined) {
       this.#ids.set(keys, id);
-      this.bytes += keyBytes;
+      this.#sum.bytes += keyBytes;
     } else if (ids !== id) {
       this.#ids.set(keys, new SortedIds(ids, id));
-      this.bytes += idsBytes + idBytes;
+      this.#sum.bytes += idsBytes + idBytes;
     }
   }
 
@@ -138,11 +139,11 @@ export class RecordIndex<R> {
     if (hasKey(others, keys)) return;
     const ids = this.#ids.get(keys);
     if (typeof ids === 'object') {
-      if (ids.delete(id)) this.bytes -= idBytes;
+      if (ids.delete(id)) this.#sum.bytes -= idBytes;
       if (ids.size > 0) return;
-      this.bytes -= idsBytes - idBytes;
+      this.#sum.bytes -= idsBytes - idBytes;
     } else if (ids !== id) return;
     this.#ids.delete(keys);
-    this.bytes -= keyBytes;
+    this.#sum.bytes -= keyBytes;
   }
 }

@@ -67,39 +67,34 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly #groups: ReadonlyMap<string, RecordIndex<R>>;
   /** All indexes. */
   readonly #indexes: readonly RecordIndex<R>[];
-  readonly #blocks = new Blocks<R>();
+  readonly #blocks: Blocks<R>;
   readonly #followers = new Set<ChangeListener<R>>();
   /** The pending records by id; `undefined` where the batch removes the record. */
   readonly #pending = new Map<number, R | undefined>();
   /** The id that the next new record gets, after those of the batch. */
   #nextPendingId = 1;
-  /** What the records take, as the batch leaves them. */
-  #recordBytes = 0;
+  readonly #sum: { bytes: number };
 
-  constructor(definition: TableDefinition<R>) {
+  /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
+  constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
     const { name, unique = {}, groups = {}, whenFull = false } = definition;
     this.name = name;
     this.isOrdinary = !whenFull;
     this.#definition = definition;
-    this.#unique = indexesOf(unique);
-    this.#groups = indexesOf(groups);
+    this.#sum = sum;
+    this.#blocks = new Blocks(sum);
+    this.#unique = indexesOf(unique, sum);
+    this.#groups = indexesOf(groups, sum);
     this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
 
-  /** Another table of the same collection, without records. */
-  fresh(): AnyTable {
-    return new Table(this.#definition);
+  /** Adds another table of the same collection, without records. */
+  addTo(tables: Tables): void {
+    tables.add(this.#definition);
   }
 
   get size(): number {
     return this.#blocks.size;
-  }
-
-  /** The memory that the records and the indexes take, as the batch leaves them. */
-  get bytes(): number {
-    let bytes = this.#recordBytes + this.#blocks.bytes;
-    for (const index of this.#indexes) bytes += index.bytes;
-    return bytes;
   }
 
   get(id: number): R | undefined {
@@ -268,7 +263,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     }
     const bytes = sizeOf(record);
     if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
-    this.#recordBytes += bytes - sizeOf(this.get(id));
+    this.#sum.bytes += bytes - sizeOf(this.get(id));
     this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
@@ -303,7 +298,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** Counts a record in the place of another. */
   #count(before: R | undefined, record: R | undefined): void {
-    this.#recordBytes += sizeOf(record) - sizeOf(before);
+    this.#sum.bytes += sizeOf(record) - sizeOf(before);
   }
 
   #publish(id: number, record: R | undefined): void {
@@ -339,11 +334,25 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 }
 
-function indexesOf<R>(keys: {
-  readonly [index: string]: KeyOf<R>;
-}): ReadonlyMap<string, RecordIndex<R>> {
+function indexesOf<R>(
+  keys: { readonly [index: string]: KeyOf<R> },
+  sum: { bytes: number },
+): ReadonlyMap<string, RecordIndex<R>> {
   const entries = Object.entries(keys);
-  return new Map(entries.map(([index, keyOf]) => [index, new RecordIndex(keyOf)]));
+  return new Map(entries.map(([index, keyOf]) => [index, new RecordIndex(keyOf, sum)]));
+}
+
+/** The tables of a store, by name. */
+export class Tables extends Map<string, AnyTable> {
+  /** The memory that they take, as the batch leaves them. */
+  bytes = 0;
+
+  /** Adds a table without records. */
+  add<R extends StoredRecord>(definition: TableDefinition<R>): Table<R> {
+    const table = new Table(definition, this);
+    this.set(table.name, table);
+    return table;
+  }
 }
 
 /** Finds the values that contradict other records, in all tables. */
@@ -359,10 +368,8 @@ export function undo(changes: readonly TableChange[]): void {
 }
 
 /** The table of this name. Adds one where the program does not know the collection. */
-export function tableOf(tables: Map<string, AnyTable>, name: string): AnyTable {
-  const table = tables.get(name) ?? new Table({ name, parse: (record) => record });
-  tables.set(name, table);
-  return table;
+export function tableOf(tables: Tables, name: string): AnyTable {
+  return tables.get(name) ?? tables.add({ name, parse: (record) => record });
 }
 
 /** How many records each collection has. */

@@ -2,7 +2,7 @@ import { CairnError } from '../../base/errors.ts';
 import { errorCode, type Files } from '../disk/files.ts';
 import { lockName } from '../disk/lock.ts';
 import type { Damage, StoreDamageError } from '../format/damage.ts';
-import type { AnyTable } from '../memory/table.ts';
+import { Tables, type AnyTable } from '../memory/table.ts';
 import { errorsFor, recover, type Recovered } from './recover.ts';
 
 /**
@@ -23,10 +23,7 @@ export interface ReadStore extends Pick<Recovered, 'epoch' | 'sequence' | 'close
  * were read.
  * @throws StoreDamageError where the store cannot be read at all
  */
-export async function readStore(
-  files: Files,
-  makeTables: () => Map<string, AnyTable>,
-): Promise<ReadStore> {
+export async function readStore(files: Files, makeTables: () => Tables): Promise<ReadStore> {
   for (let attempt = 1; ; attempt += 1) {
     const isRunning = (await files.list()).includes(lockName);
     const isLast = attempt === attemptsMax || !isRunning;
@@ -49,7 +46,7 @@ export async function readStore(
  * @throws CairnError `not_found` where no store is there; StoreDamageError
  */
 export async function readUndamaged(files: Files): Promise<ReadStore & { readonly epoch: string }> {
-  const read = await readStore(files, () => new Map());
+  const read = await readStore(files, () => new Tables());
   for (const damage of read.damage) throw damage;
   const { epoch } = read;
   if (epoch !== undefined) return { ...read, epoch };

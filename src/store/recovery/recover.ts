@@ -1,6 +1,6 @@
 import type { Files } from '../disk/files.ts';
 import { journalNumbers, openJournal, readGroups, type Journal } from '../format/journal.ts';
-import { tableOf, type AnyTable, type Misfit } from '../memory/table.ts';
+import { tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
@@ -55,11 +55,7 @@ export async function errorsFor(
  * @param report takes all damage, while everything is read that can be read
  * @throws StoreDamageError for the first damage where there is no `report`
  */
-export async function recover(
-  files: Files,
-  tables: Map<string, AnyTable>,
-  report = raise,
-): Promise<Recovered> {
+export async function recover(files: Files, tables: Tables, report = raise): Promise<Recovered> {
   try {
     return await read(files, tables, report);
   } catch (error) {
@@ -69,11 +65,7 @@ export async function recover(
   }
 }
 
-async function read(
-  files: Files,
-  tables: Map<string, AnyTable>,
-  report: Report,
-): Promise<Recovered> {
+async function read(files: Files, tables: Tables, report: Report): Promise<Recovered> {
   const names = await files.list();
   if (names.includes(formerImport)) {
     report({ label: 'J2', file: formerImport, detail: 'start the former version once' });

@@ -6,7 +6,7 @@ import { Etcd, type EtcdOptions } from '../../../src/options/cluster/etcd.ts';
 import { SharedLog, type SharedLogOptions } from '../../../src/options/cluster/shared-log.ts';
 import { openStore } from '../../../src/store/open-store.ts';
 import type { Writer } from '../../../src/store/writer.ts';
-import type { AnyTable } from '../../../src/store/memory/table.ts';
+import type { Tables } from '../../../src/store/memory/table.ts';
 import type { Collection, StoredRecord } from '../../../src/store/store.ts';
 
 export interface Thing extends StoredRecord {
@@ -40,7 +40,7 @@ export interface Node {
 /** Makes the log of a node. */
 export function sharedLog(members: readonly string[], options: Omit<NodeOptions, 'collection'> = {}) {
   const { etcd, first = 0, ...log } = options;
-  return (tables: Map<string, AnyTable>) => new SharedLog({
+  return (tables: Tables) => new SharedLog({
     etcd: new Etcd({ members, ...etcd }, first),
     prefix: 'cairn/',
     kid: null,
