@@ -20,7 +20,7 @@ import { nextSignOut } from '../auth/tokens.ts';
 import { Beginnings } from '../base/beginnings.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { networkOf } from '../base/network.ts';
+import { callerKey, networkOf } from '../base/network.ts';
 import type { Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountParts } from './parts.ts';
@@ -127,11 +127,12 @@ export class Sessions {
    */
   async refresh(token: string, client: Client): Promise<SignedIn> {
     const { store, users, clock, audit } = this.#parts;
+    const caller = callerKey(client.address, undefined);
     const { secret, session, user, at, isReused } = await store.write((tx) => {
       const rotation = this.#rotate(tx, token, client);
       const user = rotation.session && tx.of(users).get(rotation.session.userId);
       return { ...rotation, user, at: clock.now() };
-    });
+    }, caller);
     if (session !== undefined && secret !== undefined && user !== undefined)
       return { secret, session, user, at };
     const { address } = client;

@@ -36,6 +36,7 @@ export class SignIn {
    */
   async start(credentials: Credentials, kind: SessionKind, client: Client): Promise<SignedIn> {
     const { store, users, clock, audit } = this.#parts;
+    const caller = callerKey(client.address, undefined);
     for (;;) {
       const known = await this.#authenticate(credentials, client.address);
       const rehashed = await this.#rehashed(known, credentials.password);
@@ -60,7 +61,7 @@ export class SignIn {
           at,
           ...this.#sessions.start(transaction, kind, user.id, client),
         };
-      });
+      }, caller);
       // Another request changed the password or its hash in the meantime: compare again.
       if (started === undefined) continue;
       const { user, session } = started;

@@ -62,7 +62,7 @@ export function accountEndpoints({
     },
 
     async removeSession({ request, principal, id }) {
-      await store.write((tx) => sessions.end(tx, principal, id, request.address));
+      await store.write((tx) => sessions.end(tx, principal, id, request.address), request.caller);
       return noContent();
     },
   });

@@ -38,9 +38,10 @@ export function signInEndpoints({ store, sessions, signIn, tokens }: SignInServi
         const userId = sessions.userOf(secret);
         if (userId !== undefined) checkSessionUser(request, userId);
       }
+      const { address, caller } = request;
       for (const secret of secrets) {
         const everywhere = body.everywhere === true;
-        await store.write((tx) => sessions.signOut(tx, secret, everywhere, request.address));
+        await store.write((tx) => sessions.signOut(tx, secret, everywhere, address), caller);
       }
       return noContent(setSessionCookie(request, ''));
     },
@@ -66,7 +67,8 @@ export function signInEndpoints({ store, sessions, signIn, tokens }: SignInServi
     },
 
     async revokeToken({ request, body }) {
-      await store.write((tx) => sessions.revoke(tx, body.refresh_token, request.address));
+      const { address, caller } = request;
+      await store.write((tx) => sessions.revoke(tx, body.refresh_token, address), caller);
       return noContent();
     },
   });

@@ -15,9 +15,9 @@ export interface WritesOptions {
 }
 
 /**
- * The place where a transaction on behalf of a caller begins: it calls the observer, and keeps the
- * reply to a request with an `Idempotency-Key`. The operations that it runs are functions of the
- * transaction.
+ * The place where transactions begin that change records for a caller: it calls the observer, and
+ * keeps the reply to a request with an `Idempotency-Key`. The operations that it runs are functions
+ * of the transaction. Sessions are written without it: no hook observes them.
  */
 export class Writes {
   readonly #options: WritesOptions;

@@ -108,6 +108,19 @@ test('a client that loses answers, asks again in time and asks in parallel is ne
   }
 });
 
+test('the refreshes of one network do not keep back those of another', async (t) => {
+  const { ask } = await setUp(t, { withoutPort: true });
+  const order: string[] = [];
+  const refuse = async (address: string): Promise<void> => {
+    const { status } = await ask('POST', '/tokens', { json: { refresh_token: 'x'.repeat(67) }, address });
+    assert.equal(status, 401);
+    order.push(address);
+  };
+  const [flood, other] = ['192.0.2.1', '198.51.100.1'];
+  await Promise.all([...Array.from({ length: 20 }, () => refuse(flood)), refuse(other)]);
+  assert.ok(order.indexOf(other) <= 2, order.join());
+});
+
 test('a family ends after 14 idle days, and after 30 in any case', async (t) => {
   const { clock, refresh, family } = await setUp(t);
   const idle = await family();
