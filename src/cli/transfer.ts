@@ -89,7 +89,8 @@ async function importFile(call: Call): Promise<void> {
     if (added.size === 0) terminal.out('Nothing in the file is new\n');
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
-    const exitCode = data.store.isMemoryFull ? 65 : 74;
+    const { isMemoryFull, state } = data.store;
+    const exitCode = isMemoryFull || state === 'writable' ? 65 : 74;
     throw new FatalError(exitCode, `Cannot import ${file}: ${error.message}; nothing was written`);
   } finally {
     await data.store.close();

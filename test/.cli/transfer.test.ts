@@ -256,8 +256,9 @@ test('an import that finds no room writes nothing, and says so', async (t) => {
   const { Writer } = await import('../../src/store/writer.ts');
   const full = new CairnError('storage_full', 'Cannot write: no room');
   const failing = t.mock.method(Writer.prototype, 'write', () => Promise.reject(full));
+  const state = t.mock.getter(Writer.prototype, 'state', () => 'full');
   const failed = await place.import();
-  failing.mock.restore();
+  for (const { mock } of [failing, state]) mock.restore();
   assert.equal(failed.code, 74);
   assert.match(failed.err, /^Cannot import .*db\.json: Cannot write: no room; nothing was written \(see .*\)$/m);
   assert.equal((await place.export()).out, before);
