@@ -28,7 +28,9 @@ test('who may do what: the list needs nothing that it does not name, but the sto
 });
 
 test('what is believed of a disk: the list needs nothing that it does not name, but the same', () => {
-  const known = new Set([cut, ...disk, ...nothing]);
+  const needs = Object.keys(lists.disk.needs);
+  const known = new Set([cut, ...disk, ...needs, ...nothing]);
+  assert.deepEqual(needs.filter((path) => !access.includes(path) || disk.includes(path)), []);
   assert.deepEqual(escaping(disk, (path) => known.has(path)), []);
 });
 

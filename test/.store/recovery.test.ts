@@ -185,6 +185,28 @@ describe('what a start makes of what it finds', () => {
     await refused(edit(stopped, closed, (text) => `${text} `), 'J2', closed);
   });
 
+  it('J2: a last line that lost its line feed, or holds several groups, is refused', async () => {
+    const content = await inBoth();
+    const name = journalOf(content);
+    const text = `${textOf(content, name)}${' '.repeat(600)}`;
+    const [first = '', second = '', third = '', fourth = ''] = text.split('\n').map((line) => `${line}\n`);
+    for (const damaged of ['}\v', '}\0', '}J', '\0\0', '\0\0\0\0\0{', '}{']) {
+      const joined = text.replace(`${third}${fourth}`, third.slice(0, -2) + damaged + fourth);
+      await refused(edit(content, name, () => joined), 'J2', name, `${first}${second}`.length);
+      await refused(edit(content, name, () => joined.trimEnd()), 'J2', name, `${first}${second}`.length);
+    }
+    const last = text.lastIndexOf('{"sequence"');
+    await refused(edit(content, name, () => text.replace(/\n +$/, '\v    ')), 'J2', name, last);
+    // What a record is like decides nothing: this one is cut short, in whichever of its parts.
+    const record = '{"id":6,"name":[],"crc":"00000000"},{"sequence":7,"commits":[[],"crc":"00000000"}';
+    const longer = textOf(extended(content, `{"sequence":6,"commits":[[["people",${record}]]]`), name);
+    for (let length = text.trimEnd().length + 2; length < longer.length; length += 1) {
+      for (const after of ['', '    ', '\0\0\0\0']) {
+        assert.equal(names(await start(edit(content, name, () => longer.slice(0, length) + after))), 'abcde');
+      }
+    }
+  });
+
   it('J2: a damaged, missing, repeated or stale line before the last is refused', async () => {
     const content = await inBoth();
     const name = journalOf(content);
@@ -326,6 +348,22 @@ describe('what a start makes of what it finds', () => {
     }
     const used = `${first.slice(0, -3)}..}\n{"sequence":3,"commits":[],"crc":"00000000"}\n`;
     await refused(new Map(content).set('journal-7.jsonl', Buffer.from(used)), 'J2', 'journal-7.jsonl', 0);
+  });
+
+  it('J2: a journal whose first block is damaged is no journal that was cut short while it was made', async () => {
+    const content = await killedAfter(write(...'abcdefghij'));
+    assert.deepEqual([...content.keys()], ['journal-1.jsonl', 'people.json', 'notes.json'].slice(0, content.size));
+    const name = journalOf(content);
+    const text = textOf(content, name);
+    const room = ' '.repeat(600);
+    const zeroed = (length: number): string => '\0'.repeat(length) + text.slice(length);
+    const joined = text.split('\n', 2).join('\v');
+    for (const damaged of [
+      zeroed(text.length) + room, zeroed(400) + room, zeroed(400), zeroed(text.length - 100),
+      joined, `${joined}\n`, text.replace('\n', '\v'), room,
+    ]) {
+      await refused(edit(content, name, () => damaged), 'J2', name, 0);
+    }
   });
 
   it('L1, L2: temporary files go, files of others stay', async () => {

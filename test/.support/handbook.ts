@@ -99,7 +99,7 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
   'trusted-nothing': () => [
     '| File | What it does |',
     '|---|---|',
-    ...Object.entries(decidesNothing).map(([path, what]) => row(`\`${path}\``, what)),
+    ...Object.entries({ ...decidesNothing, ...lists.disk.needs }).map(([path, what]) => row(`\`${path}\``, what)),
   ],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
 };

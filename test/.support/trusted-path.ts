@@ -13,6 +13,8 @@ export interface TrustedList {
   /** How many tokens it may have. */
   readonly tokensMax: number;
   readonly files: Reading;
+  /** What it needs of the other list, and what decides nothing for this one. */
+  readonly needs: Reading;
 }
 
 export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
@@ -78,6 +80,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/log/log.ts': 'nothing that a caller sends can forge a line',
       'src/store/store.ts': 'what is promised from here on: by the other list',
     },
+    needs: {},
   },
   disk: {
     tokensMax: 21_000,
@@ -100,7 +103,9 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/store/recovery/settle.ts': 'records that contradict each other',
       'src/store/recovery/write-store.ts': 'how snapshots are written',
       'src/store/memory/table.ts': 'how a record that was read becomes one that is shown',
-      'src/base/json.ts': 'how a line is read',
+    },
+    needs: {
+      'src/base/json.ts': 'for a disk: whether a value is an object; lines are read by `JSON.parse`',
     },
   },
 };

@@ -63,13 +63,13 @@ export async function checkStore(
   const notices: string[] = [];
   try {
     const read = await readStore(files, makeTables);
-    const { tables, damage, closed, sequence, torn } = read;
+    const { tables, damage, closed, sequence, badLastLine } = read;
     if (damage.length > 0) return { damage, notices, collections: [] };
     if (!closed) {
       notices.push(`the store is running, or was not stopped; its last commit is ${sequence}`);
     }
-    if (torn !== undefined) {
-      const place = `${torn.file}, byte ${torn.offset}`;
+    if (badLastLine !== undefined) {
+      const place = `${badLastLine.file}, byte ${badLastLine.offset}`;
       notices.push(`${place}: a write that was cut short, or is under way, is left out`);
     }
     return { damage, notices, collections: countsOf(tables) };

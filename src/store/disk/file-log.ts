@@ -215,8 +215,8 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     }
     const found = await recover(this.#files, this.#tables);
     await this.#remove(found.temporary);
-    if (found.torn !== undefined) {
-      const { file, offset } = found.torn;
+    if (found.badLastLine !== undefined) {
+      const { file, offset } = found.badLastLine;
       onNotice(
         `${file} ends at byte ${offset} in a line that does not fit: it is taken for a write ` +
           'that was cut short, and left out',

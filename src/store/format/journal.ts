@@ -27,8 +27,8 @@
  * - A journal continues the one that ends with the commit `after`.
  *
  * Order of writing: the manifest, its sync, and a sync of the directory. Only then is a group
- * appended, and each group only after the sync of the last one. So a journal with less than
- * its manifest was never used.
+ * appended, or room written ahead, and each group only after the sync of the last one. So a
+ * journal that holds nothing but a part of its manifest was never used.
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
@@ -155,17 +155,17 @@ export interface Journal {
   readonly name: string;
   /** `undefined` where the first line is damaged. */
   readonly manifest: Manifest | undefined;
-  /**
-   * Whether it holds at most one line, which is no manifest. Then it was cut short while it was
-   * made, and nothing was appended.
-   */
-  readonly isUnmade: boolean;
+  /** Whether it is a part of a manifest, as one is that was cut short while it was made. */
+  readonly isUnfinished: boolean;
   /** Sequence number of the last commit so far. */
   sequence: number;
   /** The CRC-32 of the last line so far. */
   chain: number;
-  /** A damaged last line. In the newest journal, it remains of a write that was cut short. */
-  torn: Line | undefined;
+  /**
+   * A last line that does not fit, and does not show more than one write. In the newest journal,
+   * it is taken for a write that was cut short.
+   */
+  badLastLine: Line | undefined;
 }
 
 /** Reads the first line of a journal. @throws FoundDamage for a newer format */
@@ -182,8 +182,11 @@ export async function openJournal(files: Files, number: number): Promise<Journal
   const read = parseManifest(decodeLine(first, 0)?.value);
   const manifest = read?.journal === number ? read : undefined;
   const { after: sequence = 0 } = manifest ?? {};
-  const isUnmade = manifest === undefined && isAlone;
-  return { name, manifest, isUnmade, sequence, chain: statedChain(first), torn: undefined };
+  // Room or the end of a group means that the manifest was whole once.
+  const isUsed = first.at(-1) === 0x20 || first.includes('],"crc":"');
+  const isUnfinished = manifest === undefined && isAlone && !isUsed;
+  const chain = statedChain(first);
+  return { name, manifest, isUnfinished, sequence, chain, badLastLine: undefined };
 }
 
 /** A group, and the byte at which its line begins. */
@@ -202,16 +205,11 @@ export async function* readGroups(
     const { offset, bytes } = line;
     if (offset === 0) continue;
     if (manifest?.closed === true) report({ label: 'J2', file: name, offset });
-    if (bytes.every((byte) => byte === 0x20)) return;
-    if (journal.torn !== undefined) {
-      report({ label: 'J2', file: name, offset: journal.torn.offset });
-      journal.chain = statedChain(journal.torn.bytes);
-      journal.torn = undefined;
-    }
+    if (bytes.every((byte) => byte === 0x20)) break;
+    reportBadLine(journal, report);
     const decoded = decodeLine(bytes, journal.chain);
     if (decoded === undefined) {
-      // A torn write, if nothing follows.
-      journal.torn = line;
+      journal.badLastLine = line;
       continue;
     }
     journal.chain = decoded.chain;
@@ -227,6 +225,38 @@ export async function* readGroups(
     journal.sequence = first + commits.length - 1;
     yield { offset, first, commits };
   }
+  const { badLastLine, chain } = journal;
+  if (badLastLine !== undefined && holdsLine(badLastLine.bytes, chain)) {
+    reportBadLine(journal, report);
+  }
+}
+
+/** Reports a bad line that is no write that was cut short. */
+function reportBadLine(journal: Journal, report: Report): void {
+  const { name, badLastLine } = journal;
+  if (badLastLine === undefined) return;
+  report({ label: 'J2', file: name, offset: badLastLine.offset });
+  journal.chain = statedChain(badLastLine.bytes);
+  journal.badLastLine = undefined;
+}
+
+/**
+ * Whether a bad line begins with a whole one and goes on: it lost its line feed, and groups that
+ * were answered would be left out with it. What cannot be told from a write that was cut short
+ * are zeros that reach from the end of one group into the last one.
+ */
+function holdsLine(line: Buffer, before: number): boolean {
+  const mark = ',"crc":"';
+  let chain = before;
+  let done = 0;
+  for (let at = line.indexOf(mark); at >= 0; at = line.indexOf(mark, at + 1)) {
+    chain = crc32(line.subarray(done, at), chain);
+    done = at;
+    const end = at + mark.length + 9;
+    if (line.toString('latin1', at + mark.length, end) !== `${hex(chain)}"`) continue;
+    return !/^\}?[ \0]*\n?$/.test(line.toString('latin1', end));
+  }
+  return false;
 }
 
 /** The `crc` that a line claims to have. The chain goes on from it after a damaged line. */

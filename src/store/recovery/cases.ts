@@ -7,10 +7,10 @@
  *
  *   N1   no journal and no snapshot: a new store with a new epoch
  *   S6   snapshots that end with different commits: each is replayed from its own end
- *   J1   a damaged last line in the newest journal, which was not closed: a write that was
- *        cut short; it is left out and reported
- *   J3   a journal that holds less than its first line: it was cut short while it was made,
- *        and is ignored
+ *   J1   a damaged last line in the newest journal, which was not closed, and which does not
+ *        show that it was several: a write that was cut short; it is left out and reported
+ *   J3   a journal that holds a part of its first line and nothing else: it was cut short while
+ *        it was made, and is ignored
  *   J6   several journals, of which older ones are still needed: they are replayed in order
  *   J8   journals that all snapshots have passed: ignored, and removed after the start
  *   L1   temporary files: ignored, and removed during the start

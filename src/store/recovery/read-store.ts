@@ -12,7 +12,10 @@ import { errorsFor, recover, type Recovered } from './recover.ts';
 const attemptsMax = 5;
 
 /** A store as it was read. */
-export interface ReadStore extends Pick<Recovered, 'epoch' | 'sequence' | 'closed' | 'torn'> {
+export interface ReadStore extends Pick<
+  Recovered,
+  'epoch' | 'sequence' | 'closed' | 'badLastLine'
+> {
   readonly tables: ReadonlyMap<string, AnyTable>;
   readonly damage: readonly StoreDamageError[];
 }

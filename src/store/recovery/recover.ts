@@ -21,8 +21,8 @@ export interface Recovered {
   /** Whether the snapshots hold everything, so that no journal is needed. */
   readonly isCurrent: boolean;
   readonly snapshotSizes: readonly number[];
-  /** Where a write begins that was cut short. */
-  readonly torn: { readonly file: string; readonly offset: number } | undefined;
+  /** Where the last line of the newest journal begins, if it is taken for a write that was cut short. */
+  readonly badLastLine: { readonly file: string; readonly offset: number } | undefined;
   /** Temporary files of a process that was killed. */
   readonly temporary: readonly string[];
   /** The numbers of all journals that are there, ascending. */
@@ -74,7 +74,7 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   const journals: Journal[] = [];
   for (const number of numbers) {
     const journal = await openJournal(files, number);
-    if (!journal.isUnmade) journals.push(journal);
+    if (!journal.isUnfinished) journals.push(journal);
   }
   const newest = journals.at(-1);
   const [snapshot] = snapshotsOf(names, tables);
@@ -108,7 +108,7 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     closed: newest?.manifest?.closed ?? newest === undefined,
     isCurrent: [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
     snapshotSizes: Array.from(snapshots.values(), ({ size }) => size),
-    torn: newest?.torn && { file: newest.name, offset: newest.torn.offset },
+    badLastLine: newest?.badLastLine && { file: newest.name, offset: newest.badLastLine.offset },
     temporary: names.filter((name) => temporaryPattern.test(name)),
     journals: numbers,
   };
@@ -195,8 +195,8 @@ async function replay(
         report({ label, file: name, offset, detail: problem });
       }
     }
-    if (journal.torn !== undefined && index < journals.length - 1) {
-      report({ label: 'J2', file: name, offset: journal.torn.offset });
+    if (journal.badLastLine !== undefined && index < journals.length - 1) {
+      report({ label: 'J2', file: name, offset: journal.badLastLine.offset });
     }
     sequence = Math.max(sequence, journal.sequence);
   }
