@@ -128,7 +128,7 @@ export class Application {
     const { administrator } = this.#options;
     try {
       if (administrator !== undefined) await makeAdministrator(this.data.users, administrator);
-      this.#enter(this.#pipeline);
+      if (this.#closed === undefined) this.#enter(this.#pipeline);
     } catch (error) {
       await this.close();
       throw error;

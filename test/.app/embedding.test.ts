@@ -5,15 +5,18 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import {
   createApp, createLog, defineCollection, type App, type Change, type Clock,
   type Field, type Random, type Shape,
 } from '../../src/index.ts';
+import { openApp } from '../../src/app/app.ts';
 import { isJsonObject, parseJson } from '../../src/base/json.ts';
 import { limits } from '../../src/base/limits.ts';
 import { silentLog } from '../../src/log/log.ts';
+import { inject } from '../../src/programs/inject.ts';
+import { completeOptions } from '../../src/programs/options.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { handbook } from '../.support/source.ts';
 import { isLockedRun } from '../.support/locked.ts';
@@ -31,6 +34,22 @@ test('an app in memory is asked without a port, and leaves nothing behind', asyn
     201, '{"id":1,"name":"Lamp","price":24.5}', '/items/1',
   ]);
   await app.close();
+});
+
+test('an app that is closed while it starts answers nothing afterwards', async () => {
+  let closing: Promise<void> | undefined;
+  const password = async (): Promise<string> => {
+    // A request in flight holds the store open until the administrator is made.
+    app.server.unanswered += 1;
+    closing = app.close();
+    await turn();
+    return 'a good password, long';
+  };
+  const app = await openApp(completeOptions({ administrator: { email: 'ada@example.org', password }, scryptCost: 1 }));
+  await app.begin();
+  app.server.endAnswering();
+  await closing;
+  assert.equal((await inject(app.server.options, { target: '/openapi.json' })).status, 503);
 });
 
 test('an app in memory starts within 20 ms of processor time', async () => {
