@@ -100,7 +100,7 @@ export class SignIn {
     }
     audit('login_failed', details);
     const message = 'Cannot sign in: the e-mail address or the password is wrong';
-    throw attempt.disguise ?? new CairnError('invalid_credentials', message);
+    throw attempt.refusalOnFailure ?? new CairnError('invalid_credentials', message);
   }
 
   /**

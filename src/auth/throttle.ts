@@ -33,7 +33,7 @@ export interface Attempt {
    * The refusal that a stranger would have got. An attempt that fails must be answered with
    * it: otherwise the answer would tell which accounts sign in from this network.
    */
-  readonly disguise: CairnError | undefined;
+  readonly refusalOnFailure: CairnError | undefined;
   /**
    * Must be called once. `withdrawn`: the server was too busy to compare the password.
    */
@@ -72,15 +72,16 @@ export class Throttle {
       ['failuresFromSite', siteOf(network)],
       ['failures', ''],
     ];
-    const disguise = this.#refusal(shared, tooManyFailures);
+    const refusalOnFailure = this.#refusal(shared, tooManyFailures);
     // A known pair that failed too often is told what a stranger is told, if that is refused.
     const refusal = this.#refusal([own], tooManyFailures);
-    if (disguise !== undefined && (!isKnown || refusal !== undefined)) throw disguise;
+    if (refusalOnFailure !== undefined && (!isKnown || refusal !== undefined))
+      throw refusalOnFailure;
     if (refusal !== undefined) throw refusal;
     const settle = this.#begin(isKnown ? [own] : [own, ...shared]);
     return {
       turn: isKnown ? pair : network,
-      disguise,
+      refusalOnFailure,
       settle: (outcome) => {
         settle(outcome);
         if (outcome === 'succeeded') this.#remember(pair);
@@ -98,7 +99,7 @@ export class Throttle {
     const own: Count = ['failuresOfPair', turn];
     const refusal = this.#refusal([own], tooManyFailures);
     if (refusal !== undefined) throw refusal;
-    return { turn, disguise: undefined, settle: this.#begin([own]) };
+    return { turn, refusalOnFailure: undefined, settle: this.#begin([own]) };
   }
 
   /**

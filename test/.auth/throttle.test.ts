@@ -232,16 +232,16 @@ test('one user: 30 new e-mail addresses from anywhere, then one per 10 seconds',
 test('where a stranger is refused, a known account that fails is told the same', () => {
   const { clock, throttle } = setUp();
   throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
-  assert.equal(throttle.signIn('a@example.org', '192.0.2.1').disguise, undefined);
+  assert.equal(throttle.signIn('a@example.org', '192.0.2.1').refusalOnFailure, undefined);
   for (let index = 0; index < 40; index += 1) fail(throttle, `${index}@example.org`, '192.0.2.1');
   for (let index = 0; index < 10; index += 1) {
     const stranger = fail(throttle, 'z@example.org', '192.0.2.1');
     assert.ok(stranger > 0, 'the network has failed too often');
     let known: CairnError | undefined;
     try {
-      const { disguise, settle } = throttle.signIn('a@example.org', '192.0.2.1');
+      const { refusalOnFailure, settle } = throttle.signIn('a@example.org', '192.0.2.1');
       settle('failed');
-      known = disguise;
+      known = refusalOnFailure;
     } catch (error) {
       if (error instanceof CairnError) known = error;
     }
