@@ -65,7 +65,7 @@ export class Sessions {
    * look-up. The second text is that of the session of the request.
    */
   readonly #written = new WeakMap<SessionRecord, readonly [string, string]>();
-  /** Hashes of live secrets, which requests repeat. A full map is cleared. */
+  /** Hashes of secrets that were live once, which requests repeat. A full map is cleared. */
   readonly #hashes = new Map<string, string>();
   /** The index of the block of records that was swept last. */
   #swept = 0;

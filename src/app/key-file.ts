@@ -15,8 +15,9 @@ import type { Audit } from '../accounts/events.ts';
 import type { SharedPlace } from '../api/shared-place.ts';
 
 /**
- * The file of the key ring, in the data directory. Its secrets sign every token, so its
- * mode is 0600.
+ * The file of the key ring, in the data directory. Its secrets sign every token, so it is made
+ * with mode 0600, and a start refuses one that others than its owner and a group of this process
+ * can read or change.
  */
 export const keyFile = 'keys.json';
 

@@ -1,7 +1,7 @@
 /**
  * The key ring: one key that signs, and older keys that verify for 24 more hours.
  *
- * Format of the ring file (UTF-8 JSON, mode 0600, written whole and renamed into place):
+ * Format of the ring file (UTF-8 JSON, made with mode 0600, written whole and renamed into place):
  *
  *     {
  *       "format": "cairn-keys-1",

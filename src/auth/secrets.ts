@@ -53,9 +53,9 @@ export function sessionEndsAt({ kind, createdAt, lastSeenAt }: SessionTimes): nu
 }
 
 /**
- * Whether the session is live at `now`. A session that was started in the future is not:
- * `Beginnings` says when that was. One that was used in the future is: the clock was set back
- * since, and the time of its start still ends it.
+ * Whether the session is live at `now`. A session that was started in the future is not, so
+ * callers first ask `Beginnings` when that was. One that was used in the future is: the clock was
+ * set back since, and the time of its start still ends it.
  */
 export function isLive(session: SessionTimes, now: number): boolean {
   return now < sessionEndsAt(session) && !isAhead(session.createdAt, now);

@@ -4,7 +4,8 @@ import type { Clock } from './system.ts';
 /**
  * When records began, where the clock may be wrong. A beginning in the future says that this clock
  * is behind, or that the one was ahead that wrote it. Then the age counts from when this run first
- * saw the record: nothing ends for that, and nothing lives for longer than its lifetime.
+ * saw the record: nothing ends for that, and in one run nothing lives for longer than its lifetime.
+ * A restart begins to count again.
  */
 export class Beginnings {
   readonly #clock: Clock;

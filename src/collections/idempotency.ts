@@ -48,7 +48,7 @@ const keptFields = {
 
 /**
  * What is kept of a request: its reply, as it was sent. Records of former editions have no
- * digest, so a repetition of their requests is refused, and they expire.
+ * digest, so a repetition of their requests is refused until they make room for others.
  */
 type KeptReply = StoredRecord & Input<typeof keptFields>;
 
@@ -67,7 +67,7 @@ export interface IdempotencyOptions {
   readonly clock: Clock;
   readonly ring: () => KeyRing;
   readonly passwords: Passwords;
-  /** How many bytes all kept replies may have. */
+  /** How many bytes all kept replies may have, where each character counts as one. */
   readonly bytesMax?: number;
 }
 
@@ -105,11 +105,11 @@ export class IdempotencyKeys {
    */
   async compare(request: KeyedRequest): Promise<Compared> {
     const { caller, key } = request;
-    const { keys } = this.#options.ring();
+    const ring = this.#options.ring();
     const lookupHash = hash('sha256', `${caller}\n${key}`, 'base64url');
     const kept = this.#kept.find('lookup', lookupHash);
     if (kept !== undefined) {
-      const madeWith = keys.find(({ kid }) => kid === kept.keyId);
+      const madeWith = ring.keys.find(({ kid }) => kid === kept.keyId);
       const isSame = madeWith !== undefined && (await this.#isSame(request, kept, madeWith));
       // At any age: a clock that was set forward must not create anything twice.
       if (isSame) return { reply: replyOf(kept), keptId: kept.id, made: kept };
@@ -120,8 +120,9 @@ export class IdempotencyKeys {
         throw new CairnError('key_reused', message);
       }
     }
-    const digest = await this.#digest(request, keys[0]);
-    return { keptId: kept?.id ?? 0, made: { caller, lookupHash, keyId: keys[0].kid, digest } };
+    const [signingKey] = ring.keys;
+    const digest = await this.#digest(request, signingKey);
+    return { keptId: kept?.id ?? 0, made: { caller, lookupHash, keyId: signingKey.kid, digest } };
   }
 
   /**
@@ -215,7 +216,7 @@ const rankOf = (size: number): number => 31 - Math.clz32(size);
 const sizeOf = ({ fields, body }: Pick<KeptReply, 'fields' | 'body'>): number =>
   limits.keptReplyBytesMin + fields.join().length + body.length;
 
-/** No token is signed with this text: those have no line end. */
+/** The line end parts the two: no method or path has one. */
 const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>
   requestMac(`${line}\n`, body);
 

@@ -23,7 +23,8 @@ import { shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
- * which is stored but never shown. `ownerId` is 0 if the creator was not authenticated.
+ * which is stored but never shown. `ownerId` is 0 if no user did: without authentication, or from
+ * a command or a program.
  */
 export interface Entry extends StoredRecord {
   readonly ownerId: number;
@@ -45,10 +46,7 @@ export interface Declared extends CollectionDeclaration {
   readonly references: ReferenceRules | undefined;
   /** What `embed` can add to the records. */
   readonly embeddables: readonly Embeddable[];
-  /**
-   * Whether callers can list their own records: records have owners, and lists need
-   * credentials.
-   */
+  /** Whether callers can list their own records: lists need credentials. */
   readonly hasOwners: boolean;
   /** Part of each entity tag, where the declaration decides what a record looks like. */
   readonly shapeTag: string;

@@ -24,8 +24,9 @@ export type EntryDraft = Draft<NewEntry>;
 
 /**
  * What a caller requires of the record that a write changes. It is checked inside the
- * transaction, where no other write can intervene. The order of the checks is:
- * authorization, 404, 428, 422, 412.
+ * transaction, where no other write can intervene. The order of the checks is: the access to the
+ * route, 404, the owner, 428, 422, 412, and what depends on other records. With `timestamps`, 412
+ * comes before 422.
  */
 export interface Precondition {
   /**

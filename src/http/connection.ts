@@ -185,8 +185,8 @@ export class Connection {
   }
 
   /**
-   * Sends the reply to a request. Some 503s are held back: sent at once, they leave a fortieth of
-   * the best work under 4,096 callers that ask again at once, held back a quarter.
+   * Sends the reply to a request. Some 503s are held back: under 4,096 callers that ask again
+   * at once, 2.5 % of the best throughput is left if they are sent at once, and 25 % if held back.
    */
   #send(exchange: Exchange, reply: Reply): void {
     const isPaced = reply.status === unavailable && !this.#shared.isDraining;

@@ -169,7 +169,7 @@ const json: Format = {
 
 /**
  * Returns the line of a request. It is put together by hand because every request needs
- * one. Routes and ids are Cairn's own and need no escapes.
+ * one. Routes are Cairn's own, and an id that a proxy sent has a form that needs no escapes.
  */
 function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const { method } = entry;
