@@ -7,6 +7,7 @@ import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { imageOf } from '../store/format/snapshot.ts';
+import { MemoryFullError } from '../store/memory/memory.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
 import { takenNames } from './declarations.ts';
@@ -89,8 +90,7 @@ async function importFile(call: Call): Promise<void> {
     if (added.size === 0) terminal.out('Nothing in the file is new\n');
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
-    const { isMemoryFull, state } = data.store;
-    const exitCode = isMemoryFull || state === 'writable' ? 65 : 74;
+    const exitCode = error instanceof MemoryFullError ? 65 : 74;
     throw new FatalError(exitCode, `Cannot import ${file}: ${error.message}; nothing was written`);
   } finally {
     await data.store.close();

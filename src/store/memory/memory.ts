@@ -1,5 +1,8 @@
-import { storageFull } from '../log.ts';
+import { CairnError } from '../../base/errors.ts';
 import type { Tables } from './table.ts';
+
+/** Refuses a write for which the memory has no room, where the disk may have it. */
+export class MemoryFullError extends CairnError {}
 
 /** Share of the bound below which the memory has room, although it may not have it for each write. */
 const roomShare = 0.95;
@@ -33,13 +36,14 @@ export class Memory {
     return this.#tables.bytes;
   }
 
-  /** Checks a transaction that grows, when it has been run. @throws CairnError `storage_full` */
+  /** Checks a transaction that grows, when it has been run. @throws MemoryFullError */
   check(): void {
     const { bytes, bytesMax } = this;
     if (bytes <= bytesMax) return;
     this.#note(this.#published > bytesMax * roomShare);
-    throw storageFull(
-      `the records would take ${bytes} bytes of memory, and may take ${bytesMax}: remove ` +
+    throw new MemoryFullError(
+      'storage_full',
+      `Cannot write: the records would take ${bytes} bytes of memory, and may take ${bytesMax}: remove ` +
         'records, or raise --memory-max, or --max-old-space-size of Node.js',
     );
   }
