@@ -186,6 +186,16 @@ test('an import that is not right in everything writes nothing, and groups its m
   assert.equal((await place.export()).out, before);
 });
 
+test('a member that every object inherits is no field that a declaration has', async (t) => {
+  const place = new Place(t, { authors: [{ id: 1, name: 'a' }] });
+  await place.declare();
+  const names = ['constructor', 'toString', '__proto__'];
+  writeFileSync(place.file, `{"authors":[{"id":1,"name":"a",${names.map((name) => `"${name}":2`).join()}}]}`);
+  const { code, err } = await place.import();
+  assert.equal(code, 65, err);
+  for (const name of names) assert.ok(err.includes(`${name} must be left out: there is no such field`), err);
+});
+
 test('references, lists and long texts are declared, and a reference to nothing is a mistake', async (t) => {
   const rows = {
     tags: [{ id: 1, name: 'a' }, { id: 2, name: 'b' }],

@@ -198,7 +198,7 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   const body: [string, JsonValue][] = [];
   const own: { [name: string]: Scalar } = {};
   for (const [name, given] of Object.entries(sent)) {
-    const field = fields[name];
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
     const isNumber = field !== undefined && hasType(field.kind === 'list' ? field.of : field, 1);
     const value = isNumber ? numberOf(name, given) : given;
     if (value === null) continue;
