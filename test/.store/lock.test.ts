@@ -72,6 +72,7 @@ describe('the lock', () => {
     ['that could not tell where it is', { ...other, place: null }, gone],
     ['that we cannot look up', other, machineWith({ ...thisProcess, place: null }, new Map())],
     ['with a number that a process has whose start is hidden', other, machineWith(thisProcess, new Map([[8, null]]))],
+    ['that could not tell when it began', { ...other, started: null }, alive],
   ];
   for (const [what, holder, { self, started }] of unknown) {
     const machine = (): TestMachine => ({ ...machineWith(), self, started });
@@ -106,6 +107,21 @@ describe('the lock', () => {
     const { people } = await startStore({ ...options, files: first.disk, machine });
     assert.equal(people.size, 1);
     assert.ok(machine.waitedMs < 20_000);
+  });
+
+  it('is taken by one of two starts that wait for the same one, though the other looks later', async () => {
+    const { disk } = await heldBy({ ...other, place: 'b2' });
+    const later = machineWith();
+    let first: Opened | undefined;
+    later.whileWaiting = () => {
+      if (later.waitedMs < 20_000) return undefined;
+      first = makeStore({ ...options, files: disk, machine: machineWith({ ...thisProcess, place: 'b3' }) });
+      return first.store.start();
+    };
+    const { store } = makeStore({ ...options, files: disk, machine: later, random: seededRandom(2) });
+    await assert.rejects(store.start(), /process 7 on box since \S+ holds it/);
+    await first?.store.write((tx) => first !== undefined && tx.of(first.people).insert(person('bob')));
+    assert.deepEqual(first?.failures, []);
   });
 
   it('that was cut short is taken over after the same time', async () => {

@@ -187,12 +187,13 @@ export async function waitUntilGone(
     if (identity === undefined || content === undefined) return undefined;
     const holder = parseObject(content.split('\n', 1).join(''));
     const presence = presenceOf(holder, machine);
-    if (presence === 'gone' || waitedMs >= staleMs) return identity;
+    if (presence === 'gone') return identity;
     const { pid, host, since } = holder ?? {};
     const who = `process ${String(pid)} on ${String(host)} since ${String(since)}`;
     if (presence === 'running' || (seen !== undefined && seen !== content)) {
       throw new LockedError(`Cannot open the store: ${who} holds it: stop it first`);
     }
+    if (waitedMs >= staleMs) return identity;
     if (seen === undefined) {
       const seconds = staleMs / 1000;
       onNotice(
@@ -208,12 +209,12 @@ function presenceOf(
   holder: JsonObject | undefined,
   machine: Machine,
 ): 'gone' | 'running' | 'unknown' {
-  const { place = null, pid, started } = holder ?? {};
+  const { place = null, pid, started = null } = holder ?? {};
   const isHere = place !== null && place === machine.self().place;
   if (!isHere || typeof pid !== 'number') return 'unknown';
   const now = machine.started(pid);
   if (now === undefined) return 'gone';
-  if (now === null) return 'unknown';
+  if (now === null || started === null) return 'unknown';
   return now === started ? 'running' : 'gone';
 }
 

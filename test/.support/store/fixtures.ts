@@ -81,7 +81,7 @@ export interface TestMachine extends Machine {
   /** How long starts have waited in all. */
   waitedMs: number;
   /** What happens meanwhile. */
-  whileWaiting: () => void;
+  whileWaiting: () => unknown;
   /** Renews the locks that are held here, as happens every few seconds. */
   renew(): void;
 }
@@ -100,7 +100,7 @@ export function machineWith(
     started: (pid) => running.get(pid),
     async wait(ms) {
       this.waitedMs += ms;
-      this.whileWaiting();
+      await this.whileWaiting();
       await turns(1);
     },
     every(_, work) {
