@@ -224,6 +224,33 @@ describe('the processes of this machine', { skip: isLockedRun || process.platfor
 });
 
 describe('the fence', () => {
+  it('fails where the system does not tell who has the lock, whoever asks', async () => {
+    class Disk extends SimulatedDisk {
+      isDead = false;
+      override identity(name: string): string | undefined {
+        if (this.isDead) throw Object.assign(new Error('EIO: simulated'), { code: 'EIO' });
+        return super.identity(name);
+      }
+    }
+    const works: ((opened: Opened, machine: TestMachine) => unknown)[] = [
+      (_, machine) => machine.renew(),
+      ({ store, people }) =>
+        assert.rejects(store.write((tx) => tx.of(people).insert(person('ann'))), { code: 'outcome_unknown' }),
+      ({ store }) => assert.rejects(store.checkpoint(), { code: 'EIO' }),
+    ];
+    for (const work of works) {
+      const [disk, machine] = [new Disk(), machineWith(other)];
+      const opened = await startStore({ ...options, files: disk, machine });
+      await opened.store.write((tx) => tx.of(opened.people).insert(person('bob')));
+      disk.isDead = true;
+      await work(opened, machine);
+      assert.equal(opened.store.status().state, 'failed');
+      assert.match(String(opened.failures), /EIO/);
+      await opened.store.close();
+      assert.ok(disk.content().has('lock'));
+    }
+  });
+
   /** `first` is frozen at some call while another process takes its directory over; then it wakes. */
   async function replaced(
     at: (call: string) => boolean,

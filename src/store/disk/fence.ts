@@ -1,9 +1,11 @@
+import { invariant } from '../../base/errors.ts';
 import type { Files } from './files.ts';
 import { DirectoryLock, type LockOptions } from './lock.ts';
 
 /**
  * The right to write to a directory: this process has its lock, nobody else has begun a
- * journal, and nothing has failed. After the first failure nothing is written any more.
+ * journal, and nothing has failed. After the first failure no write begins but the renewals of
+ * the lock.
  */
 export class Fence {
   /** The first failure. */
@@ -21,7 +23,7 @@ export class Fence {
 
   /** Takes the lock. @throws LockedError */
   async acquire(options: LockOptions): Promise<void> {
-    this.#lock = await DirectoryLock.acquire(options, () => this.fail(lockLost()));
+    this.#lock = await DirectoryLock.acquire(options, (error) => this.fail(error));
   }
 
   async release(): Promise<void> {
@@ -29,17 +31,22 @@ export class Fence {
   }
 
   /** @throws where another process has the directory, or something has failed before */
-  check(): void {
-    if (this.#lock?.isHeld !== true) this.fail(lockLost());
-    if (this.nextJournal !== undefined && this.#files.identity(this.nextJournal) !== undefined) {
-      this.fail(new Error('Cannot write: there is a journal that this process has not begun'));
+  assertHeld(): void {
+    try {
+      invariant(this.#lock !== undefined, 'the directory is used before it is locked');
+      this.#lock.assertHeld();
+      if (this.nextJournal !== undefined && this.#files.identity(this.nextJournal) !== undefined) {
+        throw new Error('Cannot write: there is a journal that this process has not begun');
+      }
+    } catch (error) {
+      this.fail(error);
     }
     if (this.failure !== undefined) throw this.failure;
   }
 
   /** Runs work whose error means that nobody knows what is on the disk. */
   async guard<T>(work: () => Promise<T>): Promise<T> {
-    this.check();
+    this.assertHeld();
     try {
       return await work();
     } catch (error) {
@@ -53,8 +60,4 @@ export class Fence {
     this.failure = error;
     this.onFailure(error);
   }
-}
-
-function lockLost(): Error {
-  return new Error('Cannot write: the lock file is not ours any more');
 }

@@ -112,12 +112,12 @@ export class FileLog implements CommitLog, Journals, RoomUser {
       if (commits.length === 0) return won;
       if (this.#start !== undefined) return this.#room.refuse();
       const journal = this.#current;
-      this.#fence.check();
+      this.#fence.assertHeld();
       const line = groupBody(first, commits);
       const isWritten = await journal.append(line, () => this.#room.extend(journal));
       if (!isWritten) return this.#room.refuse();
       // A process that took the directory over meanwhile may not have seen the group.
-      this.#fence.check();
+      this.#fence.assertHeld();
       this.#appendedAt = clock.elapsed();
       this.#appendMs += this.#appendedAt - began;
       this.sequence += commits.length;
@@ -237,7 +237,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   async #finish({ found, image }: Start): Promise<void> {
     const { journals, isCurrent, snapshotSizes } = found;
     const number = (journals.at(-1) ?? 0) + 1;
-    this.#fence.check();
+    this.#fence.assertHeld();
     const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
     this.#begin(written.journal);
     this.#start = undefined;
@@ -265,7 +265,9 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   #beginWatch(): void {
     let watching: Promise<void> | undefined;
     this.#stopWatching = this.#options.machine.every(watchMs, () => {
-      watching ??= this.#watch().finally(() => (watching = undefined));
+      watching ??= this.#watch()
+        .catch((error: unknown) => this.#fence.fail(error))
+        .finally(() => (watching = undefined));
     });
   }
 
@@ -306,7 +308,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     if (this.#older.length === 0 || after < this.sequence) {
       const collections = listing(this.#tables.values(), this.#checkpointer.through);
       const next = { journal: journal + 1, closed: false, epoch, after: this.sequence };
-      this.#fence.check();
+      this.#fence.assertHeld();
       const made = await JournalFile.create(this.#files, { ...next, collections }).catch(
         async (error: unknown) => {
           // It must be gone for good before the former journal goes on.

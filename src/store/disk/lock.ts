@@ -66,7 +66,7 @@ const pollMs = 1000;
  * names its holder, and that the holder changes every 5 seconds. A holder that is known
  * to be gone loses the lock at once. Any other holder, such as one in another container,
  * loses it when the file has not changed for 20 seconds. A frozen process may lose it in
- * this way, so the holder checks `isHeld` before others rely on what it wrote.
+ * this way, so the holder calls `assertHeld` before others rely on what it wrote.
  */
 export class DirectoryLock {
   readonly #files: Files;
@@ -85,10 +85,13 @@ export class DirectoryLock {
   }
 
   /**
-   * `onLost` is called when a renewal finds that another process has the lock. @throws
+   * `onLost` is called with the error of `assertHeld` when a renewal meets it. @throws
    * LockedError
    */
-  static async acquire(options: LockOptions, onLost: () => void): Promise<DirectoryLock> {
+  static async acquire(
+    options: LockOptions,
+    onLost: (error: unknown) => void,
+  ): Promise<DirectoryLock> {
     const { files, clock, random, machine } = options;
     try {
       await files.prepare();
@@ -97,9 +100,13 @@ export class DirectoryLock {
       const content = Buffer.from(`${JSON.stringify(holder)}\n`);
       const file = await take(options, lockName, content);
       let renewals = 0;
-      return new DirectoryLock(options, file, ({ isHeld }) => {
+      return new DirectoryLock(options, file, (lock) => {
         renewals += 1;
-        if (!isHeld) return onLost();
+        try {
+          lock.assertHeld();
+        } catch (error) {
+          return onLost(error);
+        }
         // Writes all of it, for which there may have been no room. If that fails, the next
         // renewal does it.
         const renewed = Buffer.concat([content, Buffer.from(`${renewals}\n`)]);
@@ -111,13 +118,20 @@ export class DirectoryLock {
     }
   }
 
-  get isHeld(): boolean {
-    return this.#files.identity(lockName) === this.#file.identity;
+  /** @throws where another process has the lock, and where the system does not tell */
+  assertHeld(): void {
+    if (this.#files.identity(lockName) === this.#file.identity) return;
+    throw new Error('Cannot write: the lock file is not ours any more');
   }
 
   async release(): Promise<void> {
     this.#stopRenewing();
-    if (this.isHeld) await this.#files.remove(lockName).catch(() => undefined);
+    try {
+      this.assertHeld();
+      await this.#files.remove(lockName);
+    } catch {
+      // It is another's, or a later start finds that its holder is gone.
+    }
     await this.#file.close().catch(() => undefined);
     await this.#files.close();
   }
