@@ -320,8 +320,8 @@ export class Writer implements Store, LogClient {
       collection.publishPending(id, record, sequence);
     }
     this.published(changes);
-    this.#batch = undefined;
     for (const write of writes) write.answer();
+    this.#batch = undefined;
   }
 
   /** Runs waiting transactions, until the batch is as large as it may be. */

@@ -516,6 +516,18 @@ describe('a writer', () => {
     assert.deepEqual(groups.map(({ commits }) => commits.length), [2, 1]);
   });
 
+  it('answers all callers of a batch, also where what listens to one of its commits fails', async () => {
+    const { writer, people, failures } = await fakeLog();
+    const outcomes = await Promise.allSettled(['ann', 'bob', 'cat'].map((name) => writer.write((tx) => {
+      tx.onCommit(() => {
+        if (name === 'bob') throw new Error('the listener fails');
+      });
+      return tx.of(people).insert(person(name));
+    })));
+    assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', 'rejected', 'rejected']);
+    assert.match(String(failures), /the listener fails/);
+  });
+
   it('takes 1,000 records in one transaction as one commit', async () => {
     const { writer, people, groups } = await fakeLog();
     await writer.write((tx) => {
