@@ -75,6 +75,11 @@ test('the system is asked to sync data, the directory and each write of a journa
   const expected = (...lines: string[]) => lines.map((line) => (isNamed ? line.trim() : line.split(' ')[0]));
   const directorySync = process.platform === 'win32' ? [] : ['sync '];
 
+  const below = new NodeFiles(join(directory, 'a', 'b'));
+  await below.prepare();
+  const parents = directorySync.length === 0 ? [] : ['sync ', 'sync /a', 'sync /a/b'];
+  assert.deepEqual(done(), expected(...parents), 'each new name, and the directory itself');
+  await below.close();
   const files = new NodeFiles(directory);
   await files.prepare();
   assert.deepEqual(done(), expected(...directorySync));
@@ -136,6 +141,15 @@ test('a pipe or a directory in the place of a file is refused at once', onLinux,
 });
 
 const goes = { skip: isLockedRun && 'its own directory is all that is within reach' };
+test('a lock that is a link to no file is refused at once', goes, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  symlinkSync('nowhere', join(directory, 'lock'));
+  const message = `Cannot read ${realpathSync(directory)}/lock: it is a link to no file: remove it`;
+  await assert.rejects(startStore({ files: new NodeFiles(realpathSync(directory)) }), { message });
+  assert.deepEqual(readdirSync(directory), ['lock']);
+});
+
 test('a store goes on when its lock is touched, and when the process goes to another directory', goes, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   const before = process.cwd();

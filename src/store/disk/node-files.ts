@@ -1,4 +1,4 @@
-import { constants, readdir, statSync, write } from 'node:fs';
+import { constants, lstatSync, readdir, statSync, write } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -31,21 +31,37 @@ const writeTo = promisify(write);
 const listDirectory = promisify(readdir);
 
 /**
- * Makes a directory and those above it. Where a file system such as /proc takes none, the
- * recursive `mkdir` of Node.js never ends.
+ * Makes a directory and those above it, and syncs the names that it makes. Where a file system
+ * such as /proc takes none, the recursive `mkdir` of Node.js never ends.
  */
 async function makeDirectory(path: string): Promise<void> {
-  const make = (): Promise<void> => mkdir(path, { mode: 0o700 });
+  const parent = dirname(path);
+  const make = async (): Promise<void> => {
+    await mkdir(path, { mode: 0o700 });
+    await syncName(parent);
+  };
   try {
     await make();
   } catch (error) {
     const code = errorCode(error);
     if (code === 'EEXIST') return;
-    if (code !== 'ENOENT' || dirname(path) === path) throw error;
-    await makeDirectory(dirname(path));
+    if (code !== 'ENOENT' || parent === path) throw error;
+    await makeDirectory(parent);
     await make().catch((second: unknown) => {
       if (errorCode(second) !== 'EEXIST') throw second;
     });
+  }
+}
+
+/** Makes a new name in a directory durable, where Node.js and the system allow that. */
+async function syncName(directory: string): Promise<void> {
+  const handle = await open(directory, O_RDONLY).catch(() => undefined);
+  try {
+    await handle?.sync();
+  } catch (error) {
+    if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
+  } finally {
+    await handle?.close();
   }
 }
 
@@ -86,7 +102,7 @@ export class NodeFiles implements Files {
     } catch (error) {
       if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
       this.syncsDirectories = false;
-      const flags = O_WRONLY | O_CREAT | O_SYNC;
+      const flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_SYNC;
       this.#barrier = await open(join(this.directory, '.sync'), flags, 0o600);
     }
   }
@@ -113,7 +129,11 @@ export class NodeFiles implements Files {
     const making = O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL);
     // Opening a pipe to read it would wait for a writer.
     const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | making | through;
-    const handle = await open(path, flags, 0o600);
+    const handle = await open(path, flags, 0o600).catch((error: unknown) => {
+      const found = errorCode(error) === 'ENOENT' && lstatSync(path, { throwIfNoEntry: false });
+      if (!found || !found.isSymbolicLink()) throw error;
+      throw new FatalError(74, `Cannot read ${path}: it is a link to no file: remove it`);
+    });
     const stats = await handle.stat({ bigint: true });
     if (mode === 'read' && !stats.isFile()) {
       await handle.close();
