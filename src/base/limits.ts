@@ -183,12 +183,12 @@ const limits = {
    */
   keysPerCallerMax: 10_000,
   /**
-   * The most bytes of all replies that are kept for idempotency keys; beyond it the callers
-   * that hold the most lose their oldest ones.
+   * The most bytes of memory that all replies take which are kept for idempotency keys; beyond it
+   * the callers that hold the most lose their oldest ones.
    */
   keptBytesMax: 64 * 1024 * 1024,
-  /** What a kept reply counts beside its fields and its body. */
-  keptReplyBytesMin: 400,
+  /** The part of the memory for records that these replies may take, where that is less. */
+  keptMemoryShareMax: 1 / 8,
   /** The largest body of a request with an idempotency key where processes share data; beyond it 413. */
   keyedBodyBytesMax: 512 * 1024,
   /** How long an idempotency key stands for its request. */
@@ -268,6 +268,7 @@ export function contradictionsIn(bounds: Limits): string[] {
     ['a caller has at most half of the lists', bounds.listsPerCallerMax, bounds.listsMax / 2],
     ['a caller has at most half of the streams', bounds.listenersPerCallerMax, bounds.listenersMax / 2],
     ['each request in flight can wait for the disk', bounds.requestsInFlightMax, bounds.waitingTransactionsMax],
+    ['kept replies leave most memory to other records', bounds.keptMemoryShareMax, 1 / 4],
     ['a body holds a batch of small records', bounds.elementsMax * 5, bounds.jsonValuesMax],
     ['a page holds what one request creates', bounds.elementsMax, bounds.pageRecordsMax],
     ['a body without sign-in is within that of a user', bounds.anonymousBodyBytesMax, bounds.bodyBytesMax],

@@ -8,7 +8,8 @@ import type { Clock } from '../base/system.ts';
 import type { Reply } from '../http/message.ts';
 import { storedRecordParser } from '../schema/validate.ts';
 import type { Input, Shape } from '../schema/field.ts';
-import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
+import { sizeOf } from '../store/memory/size.ts';
+import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 
 /**
  * A request that may be repeated, because it has a key
@@ -67,8 +68,6 @@ export interface IdempotencyOptions {
   readonly clock: Clock;
   readonly ring: () => KeyRing;
   readonly passwords: Passwords;
-  /** How many bytes all kept replies may have, where each character counts as one. */
-  readonly bytesMax?: number;
 }
 
 /**
@@ -80,11 +79,15 @@ export class IdempotencyKeys {
   readonly #options: IdempotencyOptions;
   readonly #kept: Collection<KeptReply>;
   readonly #sizes = new SizesByCaller();
+  /** The most that all kept replies may take: most of the memory is for other records. */
+  readonly #bytesMax: number;
   readonly #beginnings: Beginnings;
 
   /** Registers the collection of replies with a store that has not started. */
   constructor(options: IdempotencyOptions) {
     this.#options = options;
+    const share = options.store.memoryMaxBytes * limits.keptMemoryShareMax;
+    this.#bytesMax = Math.min(limits.keptBytesMax, share);
     this.#beginnings = new Beginnings(options.clock);
     this.#kept = options.store.collection<KeptReply>({
       name: 'idempotency-keys',
@@ -159,7 +162,7 @@ export class IdempotencyKeys {
    * too large, the oldest ones go of those that hold the most, so that the replies of callers
    * with few are kept.
    */
-  #makeRoom(tx: Transaction, added: Pick<KeptReply, 'caller' | 'fields' | 'body'>): void {
+  #makeRoom(tx: Transaction, added: Unstored<KeptReply>): void {
     const kept = tx.of(this.#kept);
     const own = kept.referring('caller', added.caller);
     const [oldestOwn] = own;
@@ -168,7 +171,7 @@ export class IdempotencyKeys {
     const removed = [oldestOwn, oldest].filter(
       (reply) => reply !== undefined && (reply === surplus || this.#isExpired(reply)),
     );
-    let excess = this.#sizes.sum + sizeOf(added) - (this.#options.bytesMax ?? limits.keptBytesMax);
+    let excess = this.#sizes.sum + sizeOf(added) - this.#bytesMax;
     for (const caller of excess > 0 ? this.#sizes.largest() : []) {
       for (const reply of kept.referring('caller', caller)) {
         if (excess <= 0) break;
@@ -186,7 +189,7 @@ export class IdempotencyKeys {
   }
 }
 
-/** How much the replies of each caller take, and all together. */
+/** How much memory the replies of each caller take, and all together. */
 class SizesByCaller {
   sum = 0;
   readonly #sizes = new Map<string, number>();
@@ -212,9 +215,6 @@ class SizesByCaller {
 
 /** Sizes from 2^n to 2^(n + 1) - 1 have the rank n. */
 const rankOf = (size: number): number => 31 - Math.clz32(size);
-
-const sizeOf = ({ fields, body }: Pick<KeptReply, 'fields' | 'body'>): number =>
-  limits.keptReplyBytesMin + fields.join().length + body.length;
 
 /** The line end parts the two: no method or path has one. */
 const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>

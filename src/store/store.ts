@@ -188,6 +188,8 @@ export interface Store {
   readonly state: 'writable' | 'full' | 'unavailable' | 'failed';
   /** Whether `state` is `full` for lack of memory alone. */
   readonly isMemoryFull: boolean;
+  /** The most memory that the records may take, as it is counted. */
+  readonly memoryMaxBytes: number;
   /** The number of records in all collections. */
   readonly size: number;
   /**
@@ -231,12 +233,12 @@ export type Figure = readonly [
   value: number,
 ];
 
-export interface StoreStatus extends LogStatus, Pick<Store, 'state' | 'sequence'> {
+export interface StoreStatus
+  extends LogStatus, Pick<Store, 'state' | 'sequence' | 'memoryMaxBytes'> {
   /** Groups since the start, and their commits. */
   readonly groups: number;
   readonly commits: number;
-  /** What the records take of memory, as it is counted, and the most that they may take. */
+  /** What the records take of memory, as it is counted. */
   readonly memoryBytes: number;
-  readonly memoryMaxBytes: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
 }

@@ -152,6 +152,10 @@ export class Writer implements Store, LogClient {
     return !this.#hasFailed && this.#log.problem === undefined && this.#options.memory.isFull;
   }
 
+  get memoryMaxBytes(): number {
+    return this.#options.memory.bytesMax;
+  }
+
   get size(): number {
     return countsOf(this.#options.tables).reduce((sum, { records }) => sum + records, 0);
   }
@@ -233,7 +237,7 @@ export class Writer implements Store, LogClient {
       state: this.state,
       ...this.#published,
       memoryBytes: memory.bytes,
-      memoryMaxBytes: memory.bytesMax,
+      memoryMaxBytes: this.memoryMaxBytes,
       collections: countsOf(tables),
       ...log.status(),
     };

@@ -10,6 +10,7 @@ import { systemRandom } from '../../src/base/system.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
 import { defineCollection } from '../../src/index.ts';
+import { sizeOf } from '../../src/store/memory/size.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
@@ -249,10 +250,10 @@ for (const years of [10, -10]) {
 }
 
 /** Keys in a store of their own, and a function that sends a caller's requests with some numbers. */
-async function startKeys(bytesMax?: number) {
+async function startKeys(memoryMax?: number) {
   const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
-  const store = openStore({ clock, random: systemRandom });
-  const keys = keysOn(store, clock, bytesMax);
+  const store = openStore({ clock, random: systemRandom, memoryMax });
+  const keys = keysOn(store, clock);
   await store.start();
   /** Whether each request is a repetition. The writer gets `atOnce` of them at a time. */
   const send = async (caller: string, from: number, to: number, atOnce = 100): Promise<boolean[]> => {
@@ -270,7 +271,7 @@ async function startKeys(bytesMax?: number) {
     }
     return isReplay;
   };
-  return { send, count: () => store.status().collections[0]?.records ?? NaN };
+  return { keys, send, count: () => store.status().collections[0]?.records ?? NaN };
 }
 
 test('a caller has a limited number of keys, and a further one replaces its oldest', async () => {
@@ -284,10 +285,28 @@ test('a caller has a limited number of keys, and a further one replaces its olde
   assert.deepEqual(await send('one', 199, 200), [false]);
 });
 
+test('replies that are kept leave the memory to records, also in a small store', async (t) => {
+  const fields = { text: { kind: 'text', max: 100_000 } } as const;
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields });
+  const { app, as } = await openTestApp(t, { collections: [notes], memoryMax: 2 });
+  const member = await as('member');
+  for (let index = 0; index < 40; index += 1) {
+    const made = await member('POST', '/notes', keyed(`k${index}`, { text: '中'.repeat(25_000) }));
+    assert.equal(made.status, 201, made.body);
+    await member('DELETE', made.field('location') ?? '');
+  }
+  const { memoryBytes, memoryMaxBytes } = app.store.status();
+  assert.ok(memoryBytes < memoryMaxBytes / 4, `${memoryBytes}`);
+});
+
 test('where all kept replies together are too large, the callers that hold the most lose theirs', async () => {
-  const replyBytes = limits.keptReplyBytesMin + 'Name,value"made"'.length;
+  const { keys } = await startKeys();
+  const { made } = await keys.compare({ caller: 'crowd 0', key: 'k', line: '', body: Buffer.of() });
+  const numbers = { id: 1, revision: 1, status: 201, createdAt: Date.UTC(2026, 0) };
+  const replyBytes = sizeOf({ ...made, ...numbers, fields: ['Name', 'value'], body: '"made"' });
   const most = 1000;
-  const { send, count } = await startKeys(most * replyBytes);
+  // The names of the callers differ by a letter.
+  const { send, count } = await startKeys(((most + 1 / 2) * replyBytes) / limits.keptMemoryShareMax);
   const crowd = Array.from({ length: 11 }, (_, index) => `crowd ${index}`);
   const each = most / 10;
   for (const caller of crowd) await send(caller, 0, each);

@@ -6,9 +6,9 @@ import type { Store } from '../../../src/store/store.ts';
 import { seededRandom } from './fixtures.ts';
 
 /** Idempotency keys on a store that has not started. */
-export function keysOn(store: Store, clock: Clock, bytesMax?: number): IdempotencyKeys {
+export function keysOn(store: Store, clock: Clock): IdempotencyKeys {
   const random = seededRandom(7);
   const ring = newKeyRing(random, clock.now());
   const passwords = new Passwords({ random, clock, scryptCost: 4 });
-  return new IdempotencyKeys({ store, clock, passwords, ring: () => ring, ...(bytesMax && { bytesMax }) });
+  return new IdempotencyKeys({ store, clock, passwords, ring: () => ring });
 }
