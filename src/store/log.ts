@@ -29,8 +29,8 @@ export interface CommitLog {
    */
   checkpoint(): Promise<void>;
   /**
-   * Called last. `answered` settles when no write waits any more; a log that has stopped to
-   * answer abandons them. Never rejects.
+   * Called last. `answered` settles when no write waits any more; a log that has stopped
+   * answering abandons them. Never rejects.
    */
   close(answered: Promise<void>): Promise<void>;
   /** Figures for the metrics. */
@@ -83,7 +83,8 @@ export interface ReadGroup {
  * - `won`: the group is durable, and follows the last commit that this process knew.
  * - `lost`: nothing was written, since another process came first. The batch has to be run
  *   again, after the work that the log does in between.
- * - `refused`: nothing was written, for this reason. The next group may be accepted.
+ * - `refused`: nothing of the group is in the log, or will be, for this reason. The next group
+ *   may be accepted.
  * - `unknown`: it is unknown whether the group was written. Nothing may be appended any
  *   more.
  */

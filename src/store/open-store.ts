@@ -10,7 +10,7 @@ import { Tables } from './memory/table.ts';
 import { Writer } from './writer.ts';
 
 export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
-  /** Keep the records. Without them, the records are in memory only. */
+  /** Where the records are kept; in memory only if absent. */
   readonly files?: Files | undefined;
   /** Makes a log that several processes share. It replaces the files, and fills the tables. */
   readonly log?: ((tables: Tables) => CommitLog) | undefined;

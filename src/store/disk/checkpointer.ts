@@ -6,7 +6,7 @@ import { noFigures } from '../log.ts';
 
 export interface CheckpointerOptions {
   readonly clock: Clock;
-  /** Whether the JSON files are made the data at rest, and not only by other checkpoints. */
+  /** Whether a checkpoint is also due soon after a write, so that the JSON files have it. */
   readonly atRest: boolean;
   /** Called with what an operator should know. */
   readonly onNotice: (notice: string, level?: 'error') => void;
@@ -28,13 +28,14 @@ export interface Journals {
   removeOlder(): Promise<void>;
 }
 
-/** The shortest time between two checkpoints on a full disk (to drop what was removed) or at rest. */
+/** The shortest time between two checkpoints at rest, or on a full disk, to drop what was removed. */
 const pauseMs = 30_000;
-/**
- * The time without a write after which a checkpoint makes the JSON files the data, where they are
- * at most so many times as large as what was written since the last one: flash wears off.
- */
+/** How long nothing was written where a store is at rest. */
 const restMs = 5000;
+/**
+ * How many times as large as what was written since the last checkpoint the JSON files may be
+ * for one at rest, which writes all of them: flash wears off.
+ */
 const restSizeMax = 10;
 
 /**

@@ -26,7 +26,7 @@ export interface FileLogOptions extends LockOptions {
    * written ahead of the journal's lines.
    */
   readonly spareBytes: number;
-  /** Whether the JSON files are made the data at rest, and not only by other checkpoints. */
+  /** Whether a checkpoint is also due soon after a write, so that the JSON files have it. */
   readonly atRest: boolean;
 }
 
@@ -266,7 +266,9 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     let watching: Promise<void> | undefined;
     this.#stopWatching = this.#options.machine.every(watchMs, () => {
       watching ??= this.#watch()
-        .catch((error: unknown) => this.#fence.fail(error))
+        .catch((error: unknown) => {
+          if (!isExhausted(error)) this.#fence.fail(error);
+        })
         .finally(() => (watching = undefined));
     });
   }
@@ -289,9 +291,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     const start = this.#start;
     const hasRoom = await this.#room.isThere();
     if (hasRoom && this.#client !== undefined && start !== undefined) {
-      await this.#between(() => this.#finish(start)).catch((error: unknown) => {
-        if (!isExhausted(error)) this.#fence.fail(error);
-      });
+      await this.#between(() => this.#finish(start));
     }
     if (!isBusy) this.#room.note(!hasRoom || this.#start !== undefined);
     if (this.#client !== undefined) {

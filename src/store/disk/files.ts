@@ -44,7 +44,7 @@ export interface OpenFile {
   read(buffer: Uint8Array, position: number): Promise<number>;
   /** Returns how many bytes were written. They may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
-  /** Cuts off all bytes beyond `size`, durably. */
+  /** Cuts off all bytes beyond `size`: durably, or with the next write where syncs are denied. */
   truncate(size: number): Promise<void>;
   /** Makes earlier writes durable. Must not be called again on a file after it has failed. */
   sync(): Promise<void>;

@@ -130,8 +130,8 @@ export class NodeFiles implements Files {
     // Opening a pipe to read it would wait for a writer.
     const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | making | through;
     const handle = await open(path, flags, 0o600).catch((error: unknown) => {
-      const found = errorCode(error) === 'ENOENT' && lstatSync(path, { throwIfNoEntry: false });
-      if (!found || !found.isSymbolicLink()) throw error;
+      if (errorCode(error) !== 'ENOENT') throw error;
+      if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) throw error;
       throw new FatalError(74, `Cannot read ${path}: it is a link to no file: remove it`);
     });
     const stats = await handle.stat({ bigint: true });

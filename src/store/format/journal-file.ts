@@ -49,7 +49,7 @@ export class JournalFile {
 
   /**
    * Appends one line. Calls `extend` first where the line is longer than the spaces that
-   * remain. Returns false where there is no room; then nothing was written.
+   * remain. Returns false where there is no room; then nothing of it is left.
    * @throws any other error; then it is unknown what is on the disk
    */
   async append(body: LineBody, extend: () => Promise<boolean>): Promise<boolean> {

@@ -1,6 +1,6 @@
 /**
- * The format of `journal-<n>.jsonl`, version 2. Version 1 differs in nothing that is read here; it
- * was written by versions that know neither references nor imports that do not count yet.
+ * The format of `journal-<n>.jsonl`, version 2. Version 1 is read in the same way. The number was
+ * raised so that former programs, which know no references, refuse a store that may have some.
  *
  *   manifest   {"format":2,"journal":7,"closed":false,"epoch":"9f…","after":120,
  *               "collections":{"items":{"through":90,"file":true,"nextId":6}},"crc":"0c8a51f3"}
@@ -185,8 +185,14 @@ export async function openJournal(files: Files, number: number): Promise<Journal
   // Room or the end of a group means that the manifest was whole once.
   const isUsed = first.at(-1) === 0x20 || first.includes('],"crc":"');
   const isUnfinished = manifest === undefined && isAlone && !isUsed;
-  const chain = statedChain(first);
-  return { name, manifest, isUnfinished, sequence, chain, badLastLine: undefined };
+  return {
+    name,
+    manifest,
+    isUnfinished,
+    sequence,
+    chain: statedChain(first),
+    badLastLine: undefined,
+  };
 }
 
 /** A group, and the byte at which its line begins. */
@@ -232,7 +238,7 @@ export async function* readGroups(
 }
 
 /** Reports a bad line that is no write that was cut short. */
-function reportBadLine(journal: Journal, report: Report): void {
+export function reportBadLine(journal: Journal, report: Report): void {
   const { name, badLastLine } = journal;
   if (badLastLine === undefined) return;
   report({ label: 'J2', file: name, offset: badLastLine.offset });

@@ -1,5 +1,11 @@
 import type { Files } from '../disk/files.ts';
-import { journalNumbers, openJournal, readGroups, type Journal } from '../format/journal.ts';
+import {
+  journalNumbers,
+  openJournal,
+  readGroups,
+  reportBadLine,
+  type Journal,
+} from '../format/journal.ts';
 import { tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
@@ -53,7 +59,8 @@ export async function errorsFor(
  * Reads the snapshots into `tables`, to which it adds collections that the program does not
  * know, and replays the journals. Judges by the table in `cases.ts`. Writes nothing.
  * @param report takes all damage, while everything is read that can be read
- * @throws StoreDamageError for the first damage where there is no `report`
+ * @throws StoreDamageError for the first damage where there is no `report`, and for a format of
+ * a newer version
  */
 export async function recover(files: Files, tables: Tables, report = raise): Promise<Recovered> {
   try {
@@ -186,18 +193,14 @@ async function replay(
     for await (const group of readGroups(files, journal, report)) {
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
-      if (first <= after) {
-        report({ label: 'J2', file: name, offset });
-      }
+      if (first <= after) report({ label: 'J2', file: name, offset });
       replayed += commits.length;
       for (const { problem, cause } of replayGroup(group, tables, snapshots)) {
         const label = cause === undefined ? 'J2' : 'D1';
         report({ label, file: name, offset, detail: problem });
       }
     }
-    if (journal.badLastLine !== undefined && index < journals.length - 1) {
-      report({ label: 'J2', file: name, offset: journal.badLastLine.offset });
-    }
+    if (index < journals.length - 1) reportBadLine(journal, report);
     sequence = Math.max(sequence, journal.sequence);
   }
   for (const [name, { through }] of snapshots) {
