@@ -104,6 +104,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/store/recovery/recover.ts': 'how a start finds that out',
       'src/store/recovery/settle.ts': 'records that contradict each other',
       'src/store/recovery/write-store.ts': 'how snapshots are written',
+      'src/store/memory/transaction.ts': 'what a transaction sees, and how a commit that was read is applied',
       'src/store/memory/table.ts': 'how a record that was read becomes one that is shown',
     },
     needs: {
@@ -145,7 +146,6 @@ export const decidesNothing: Reading = {
   'src/store/memory/memory.ts': 'how much memory records may take',
   'src/store/memory/record-index.ts': 'how records are found by a key',
   'src/store/memory/size.ts': 'how much one takes',
-  'src/store/memory/transaction.ts': 'what a transaction sees of the records in memory',
 };
 
 /** Where the lists meet: the last file of the one, on which the other one stands. */
