@@ -116,6 +116,10 @@ export class Users {
     return { address, passwordHash: await this.#hash(password, principal, address) };
   }
 
+  hasPassword({ password }: NewUser): boolean {
+    return password !== undefined;
+  }
+
   /** Creates a user. @throws CairnError `actor_changed`, `email_taken` */
   create(
     tx: Transaction,

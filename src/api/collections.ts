@@ -32,6 +32,8 @@ export interface Resource<N, C> {
   /** What takes time before a record is created or changed; nothing if absent. */
   prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
   prepareChange?(target: Target, draft: C): Promise<Prepared>;
+  /** Whether a new record has a password; none has if absent. */
+  hasPassword?(input: N): boolean;
   create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;
   change(tx: Transaction, target: Target, draft: C, prepared?: Prepared): ChangedRecord;
   remove(tx: Transaction, target: Target): void;
@@ -109,14 +111,17 @@ export function collectionEndpoints<N extends object, C>(
 
     async create(call) {
       const { request, principal, body } = call;
+      const keyed = keyedBy(call, resource.hasPassword?.(body));
+      // A repetition is not throttled, and has no password hashed again.
+      const kept = resource.prepareCreate && keyed && (await writes.replay(keyed));
+      if (kept !== undefined) return kept;
       const prepared = await resource.prepareCreate?.(principal, body, request.address);
       const create = (tx: Transaction): Reply => {
         const created = resource.create(tx, principal, body, prepared);
         const location = ['Location', `${request.basePath}/${name}/${created.id}`];
         return shown(201, tagOf(created.revision), write(created), location);
       };
-      const hasPassword = prepared?.passwordHash !== undefined;
-      return writes.answer(principal, keyedBy(call, hasPassword), create);
+      return writes.answer(principal, keyed, create);
     },
 
     read(call) {

@@ -103,13 +103,22 @@ export class IdempotencyKeys {
   }
 
   /**
+   * Returns the published reply to a request. Hashes no password where none is kept for its key.
+   * @throws CairnError as `compare`
+   */
+  async replay(request: KeyedRequest): Promise<Reply | undefined> {
+    const kept = this.#kept.find('lookup', lookupHashOf(request));
+    return kept && (await this.compare(request)).reply;
+  }
+
+  /**
    * Compares a request with what is published for its key.
    * @throws CairnError `key_reused` for another request; `overloaded`
    */
   async compare(request: KeyedRequest): Promise<Compared> {
-    const { caller, key } = request;
+    const { caller } = request;
     const ring = this.#options.ring();
-    const lookupHash = hash('sha256', `${caller}\n${key}`, 'base64url');
+    const lookupHash = lookupHashOf(request);
     const kept = this.#kept.find('lookup', lookupHash);
     if (kept !== undefined) {
       const madeWith = ring.keys.find(({ kid }) => kid === kept.keyId);
@@ -223,3 +232,6 @@ const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>
 function replyOf({ status, fields, body }: KeptReply): Reply {
   return { status, fields: [...fields.map(String), 'Idempotency-Replayed', 'true'], body };
 }
+
+const lookupHashOf = ({ caller, key }: KeyedRequest): string =>
+  hash('sha256', `${caller}\n${key}`, 'base64url');

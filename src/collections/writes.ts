@@ -42,7 +42,15 @@ export class Writes {
   }
 
   /**
-   * Does the same for a request that is answered with what `work` returns. The reply to a request
+   * Returns the reply that is kept for a request with a key; `undefined` if none is.
+   * @throws CairnError `key_reused`, `overloaded`
+   */
+  replay(keyed: KeyedRequest): Promise<Reply | undefined> {
+    return this.#options.idempotencyKeys.replay(keyed);
+  }
+
+  /**
+   * Does as `write` for a request that is answered with what `work` returns. The reply to a request
    * with a key is kept in the same commit; a repetition is answered with it.
    * @throws CairnError as `write`, and `key_reused`
    */

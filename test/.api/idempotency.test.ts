@@ -104,6 +104,21 @@ test('an array is also created only once, and replayed with the same ids', async
   assert.equal(Object((await member('GET', '/items')).json).length, 4);
 });
 
+test('a user is told of again to a caller that may create no more, and a new key is throttled', async (t) => {
+  const { ask, app } = await openTestApp(t, { registration: 'open' });
+  const register = (name: string) => {
+    const json = { name, email: `${name}@example.org`, password: 'a good and long password' };
+    return ask('POST', '/users', { ...keyed(name, json), address: '192.0.2.1' });
+  };
+  const first = await register('eve');
+  for (let count = 1; count <= 31; count += 1) assert.equal((await register('eve')).body, first.body);
+  const statuses: number[] = [];
+  for (let count = 2; count <= 31; count += 1) statuses.push((await register(`eve${count}`)).status);
+  assert.deepEqual([statuses.indexOf(429), app.users.records.size], [29, 32]);
+  const again = await register('eve');
+  assert.deepEqual([again.status, again.body], [201, first.body]);
+});
+
 test('each caller has keys of their own', async (t) => {
   const { as, ask } = await openTestApp(t, { registration: 'open' });
   const ids: number[] = [];
