@@ -51,7 +51,7 @@ export class Writes {
 
   /**
    * Does as `write` for a request that is answered with what `work` returns. The reply to a request
-   * with a key is kept in the same commit; a repetition is answered with it.
+   * with a key is kept in the same commit; a repetition is answered with it, and not observed.
    * @throws CairnError as `write`, and `key_reused`
    */
   async answer(

@@ -28,7 +28,10 @@ export interface Read {
   members(collection: string, field: string, id: number): JsonObject[];
 }
 
-/** Rules and reactions of an embedder. */
+/**
+ * Rules and reactions of an embedder. They see writes alone: a request that is answered with the
+ * reply kept for its `Idempotency-Key` writes nothing, and reaches no hook.
+ */
 export interface Hooks {
   /**
    * Runs inside the transaction. It must be synchronous, change nothing and return
