@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { extname } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
@@ -47,7 +48,8 @@ test('records of any shape take at most the memory that is counted, and at least
   assert.deepEqual(wrong, []);
 });
 
-test('a server without records has in use of the heap what is set aside for it', async () => {
+const isStripped = extname(import.meta.filename) === '.ts' && 'what strips the types takes memory of the process, too';
+test('a server without records has in use of the heap what is set aside for it', { skip: isStripped }, async () => {
   const used = await printed('.support/empty-server', '--expose-gc');
   assert.ok(used <= limits.emptyServerBytes && used > limits.emptyServerBytes / 3, `${used} bytes`);
 });
