@@ -50,6 +50,11 @@ const limits = {
    * sent.
    */
   slowReaderTimeoutMs: 30_000,
+  /**
+   * The most requests of a connection that are answered in one go; those that arrive together with
+   * them wait until others have been served.
+   */
+  pipelinedRequestsMax: 16,
   /** The most connections; beyond it idle ones are closed, and new ones refused. */
   connectionsMax: 8192,
   /**

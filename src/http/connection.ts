@@ -24,8 +24,8 @@ type State =
   | 'closed';
 
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
-/** The memory that Node needs for a request that is ignored. */
-const ignoredRequestBytes = 2048;
+/** The memory that Node needs for a request that waits or is ignored. */
+const furtherRequestBytes = 2048;
 /**
  * What of a stream is given to the system at once. A reply of this size takes no memory from its
  * caller's share if the system accepts it.
@@ -52,8 +52,12 @@ export class Connection {
   #gathered: Reply | undefined;
   /** Each releases the memory of a reply that is being sent. */
   readonly #sending = new Set<() => void>();
-  /** The memory of further requests, which are ignored. */
-  #ignored: Holding | undefined;
+  /** How many requests have arrived, one after the other, behind a reply that was not sent. */
+  #pipelined = 0;
+  /** Requests that have arrived with many others, and what is wrong with bytes behind them. */
+  #waiting: (Arrival | CairnError)[] = [];
+  /** The memory of further requests, which wait or are ignored. */
+  #further: Holding | undefined;
 
   constructor(socket: Socket, shared: Shared) {
     const address = plainAddress(socket.remoteAddress ?? '');
@@ -64,13 +68,54 @@ export class Connection {
     this.#proxies = proxies?.has(address) === true ? proxies : undefined;
     socket.once('close', () => {
       for (const release of this.#sending) release();
-      this.#ignored?.release();
+      this.#waiting = [];
+      this.#further?.release();
       this.#latest?.abandon();
     });
   }
 
-  /** Answers a request that has just arrived. */
+  /**
+   * Answers a request that has just arrived. Node's parser passes on all requests of 64 KiB in one
+   * go, so all but the first of them wait until others have been served.
+   */
   receive(arrival: Arrival): void {
+    if (arrival.outgoing.socket !== null) this.#pipelined = 0;
+    else this.#pipelined += 1;
+    this.sendGathered();
+    const mustWait = this.#pipelined >= this.#shared.options.limits.pipelinedRequestsMax;
+    if (!mustWait || this.#state !== 'ready') this.#receiveNow(arrival);
+    else if (this.#holdFurther(furtherRequestBytes)) this.#wait(arrival);
+  }
+
+  /** Ends the connection, on which nothing more can be read, after the requests that wait. */
+  fail(failure: CairnError): void {
+    if (this.#waiting.length > 0) this.#wait(failure);
+    else this.#failNow(failure);
+  }
+
+  #wait(next: Arrival | CairnError): void {
+    if (this.#waiting.push(next) === 1) void this.#receiveWaiting();
+  }
+
+  /** Answers the requests that wait, some in each turn. Until then, no more are read. */
+  async #receiveWaiting(): Promise<void> {
+    const { takeTurn, options } = this.#shared;
+    this.#socket.pause();
+    this.#shared.beginWaiting(this.#peer.address);
+    for (let count = 0; this.#waiting.length > 0 && !this.#socket.destroyed; count += 1) {
+      if (count % options.limits.pipelinedRequestsMax === 0) await takeTurn(this.#peer.address);
+      const [next] = this.#waiting;
+      if (next instanceof CairnError) this.#failNow(next);
+      else if (next !== undefined && this.#holdFurther(-furtherRequestBytes))
+        this.#receiveNow(next);
+      this.#waiting.shift();
+    }
+    this.#waiting = [];
+    this.#shared.waiting -= 1;
+    this.#socket.resume();
+  }
+
+  #receiveNow(arrival: Arrival): void {
     this.sendGathered();
     if (this.#state !== 'ready') return this.#ignore();
     this.#state = 'answering';
@@ -89,10 +134,10 @@ export class Connection {
   }
 
   /**
-   * Ends the connection, on which nothing more can be read. If a request is being answered,
-   * the connection ends with that reply, else with a reply that says what is wrong.
+   * If a request is being answered, the connection ends with that reply, else with a reply that
+   * says what is wrong.
    */
-  fail(failure: CairnError): void {
+  #failNow(failure: CairnError): void {
     this.sendGathered();
     const socket = this.#socket;
     const state = this.#state;
@@ -159,10 +204,15 @@ export class Connection {
     discardInput(this.#socket);
     // By now, Node may have parsed thousands of requests. It keeps them until the reply
     // is sent.
-    const { memory } = this.#shared;
-    this.#ignored ??= new Holding(memory, this.#latest?.caller ?? '', undefined);
-    const bytes = this.#ignored.amount + ignoredRequestBytes;
-    if (!this.#ignored.resize(bytes)) this.#socket.destroy();
+    this.#holdFurther(furtherRequestBytes);
+  }
+
+  /** Counts more memory of further requests. Ends the connection if there is none. */
+  #holdFurther(bytes: number): boolean {
+    this.#further ??= new Holding(this.#shared.memory, this.#latest?.caller ?? '', undefined);
+    const isHeld = this.#further.resize(this.#further.amount + bytes);
+    if (!isHeld) this.#socket.destroy();
+    return isHeld;
   }
 
   /**
@@ -213,9 +263,9 @@ export class Connection {
     const content = isStream || isHead ? undefined : body;
     const bytes = isStream ? undefined : Buffer.byteLength(body ?? '');
     const sent = content === undefined ? 0 : (bytes ?? 0);
-    const held = sent + bytesInMemory(content, sent);
     // A response has the socket only when the system has accepted all earlier ones.
     const isBehind = outgoing.socket === null;
+    const held = sent + bytesInMemory(content, sent);
     const isCounted = (isBehind || held > sliceLength) && status !== unavailable;
     const holding = isCounted ? this.#hold(exchange, held) : undefined;
     if (isCounted && holding === undefined) return this.#refuse(exchange);
@@ -285,7 +335,7 @@ export class Connection {
       outgoing.write(content, content.length === bytes ? 'latin1' : 'utf8');
       socket.uncork();
     }
-    const isFollowed = this.#ignored !== undefined;
+    const isFollowed = this.#further !== undefined && this.#further.amount > 0;
     const isArriving = head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
     if (this.#state === 'closing' && (isFollowed || isArriving)) {
       outgoing.flushHeaders();

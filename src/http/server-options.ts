@@ -1,6 +1,9 @@
+import type { Socket } from 'node:net';
+
 import { Budget } from '../base/budget.ts';
 import { oldGenerationBytes } from '../base/heap.ts';
 import { limits, type Limits } from '../base/limits.ts';
+import { plainAddress } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Fields } from './fields.ts';
@@ -81,14 +84,18 @@ export class Shared {
   unanswered = 0;
   /** Replies that are being streamed, or that the system has not accepted yet. */
   sending = 0;
-  /** Open connections to the server's own ports. */
-  connections = 0;
+  /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
+  protected readonly sockets = new Set<Socket>();
   /** Whether every reply ends its connection, since the server is stopping. */
   isDraining = false;
   /** Connections with a reply that is held back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
   /** Called when a reply was created or sent. */
   protected onDone = (): void => undefined;
+  /** Connections with requests that wait until others have been served. */
+  waiting = 0;
+  /** Sockets that are read again in later turns of the loop. */
+  readonly #paused: Socket[] = [];
   #overloadDueMs = 0;
   #hasReportedProxy = false;
 
@@ -100,6 +107,29 @@ export class Shared {
     this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);
     this.takeTurn = createSlices(options.clock);
   }
+
+  /** Open connections to the server's own ports. */
+  get connections(): number {
+    return this.sockets.size;
+  }
+
+  /**
+   * Reads nothing more from an address, a connection of which has sent many requests, until they
+   * are answered: Node would parse those of all its connections before it serves anybody else.
+   */
+  beginWaiting(address: string): void {
+    this.waiting += 1;
+    for (const socket of this.sockets) {
+      if (socket.isPaused() || plainAddress(socket.remoteAddress ?? '') !== address) continue;
+      socket.pause();
+      if (this.#paused.push(socket) === 1) setImmediate(this.#resumeNext);
+    }
+  }
+
+  readonly #resumeNext = (): void => {
+    if (this.waiting === 0) this.#paused.shift()?.resume();
+    if (this.#paused.length > 0) setImmediate(this.#resumeNext);
+  };
 
   /** Called when a reply begins to be streamed, or the system does not accept it at once. */
   beginSending(): void {

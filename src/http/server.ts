@@ -33,8 +33,6 @@ export class HttpServer extends Shared {
   /** Connections closed at once because a limit was reached. */
   refused = 0;
   readonly #servers: (Server | HttpsServer)[] = [];
-  /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
-  readonly #sockets = new Set<Socket>();
   readonly #perNetwork = new Budget(Infinity, this.options.limits.connectionsPerAddressMax);
   readonly #connectionOf = new WeakMap<Socket, Connection>();
   #idleClosedMs = -Infinity;
@@ -104,13 +102,13 @@ export class HttpServer extends Shared {
     const closed = this.#servers.map(
       (server) => new Promise((resolve) => TcpServer.prototype.close.call(server, resolve)),
     );
-    for (const socket of this.#sockets) {
+    for (const socket of this.sockets) {
       if (socket.bytesRead === 0) socket.destroy();
     }
     let cutOff: number | undefined;
     const timer = setTimeout(() => {
-      cutOff = this.#sockets.size;
-      for (const socket of this.#sockets) socket.destroy();
+      cutOff = this.sockets.size;
+      for (const socket of this.sockets) socket.destroy();
       this.onDone();
     }, timeoutMs);
     await Promise.race([this.until(() => this.sending === 0), ...closed]);
@@ -150,11 +148,9 @@ export class HttpServer extends Shared {
       socket.destroy();
       return;
     }
-    this.connections += 1;
-    this.#sockets.add(socket);
+    this.sockets.add(socket);
     socket.once('close', () => {
-      this.connections -= 1;
-      this.#sockets.delete(socket);
+      this.sockets.delete(socket);
       place?.release();
     });
   }

@@ -291,6 +291,33 @@ test('1,000 pipelined requests that are answered at once are answered in order',
   }
 });
 
+test('many pipelined requests of one address hold up nobody else', async (context) => {
+  for (const gatheringConnectionsMin of [0, 8]) {
+    let [handled, turn] = [0, 0];
+    const perTurn: number[] = [];
+    const count: Handle = () => {
+      handled += 1;
+      perTurn[turn] = (perTurn[turn] ?? 0) + 1;
+      return text('counted');
+    };
+    const listener = await start(context, { gatheringConnectionsMin }, { 'GET /count': count });
+    const watch = (): void => {
+      turn += 1;
+      if (handled < 5000) setImmediate(watch);
+    };
+    const clients = Array.from({ length: 10 }, () => new RawClient(listener.port));
+    await until(() => listener.server.connections === 10, 'they do not connect');
+    setImmediate(watch);
+    for (const client of clients) client.send(`GET /count ${host}\r\n`.repeat(500));
+    await until(() => handled === 5000, 'not all are answered');
+    assert.ok(perTurn.filter((each) => each > 0).length > 10, 'they are spread over turns');
+    for (const client of clients) client.socket.destroy();
+    await allClosed(listener);
+    assert.equal(listener.server.memory.sum, 0);
+    await assertServes(listener);
+  }
+});
+
 test('a request that arrives behind an unfinished reply ends the connection with that reply', async (context) => {
   let handled = 0;
   const later: Handle = async () => {
