@@ -26,6 +26,8 @@ type State =
 const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
 /** The memory that Node needs for a request that waits or is ignored. */
 const furtherRequestBytes = 2048;
+/** The memory that a reply without content needs while it waits for an earlier one. */
+const waitingReplyBytes = 8192;
 /**
  * What of a stream is given to the system at once. A reply of this size takes no memory from its
  * caller's share if the system accepts it.
@@ -265,7 +267,7 @@ export class Connection {
     const sent = content === undefined ? 0 : (bytes ?? 0);
     // A response has the socket only when the system has accepted all earlier ones.
     const isBehind = outgoing.socket === null;
-    const held = sent + bytesInMemory(content, sent);
+    const held = sent + bytesInMemory(content, sent) + (isBehind ? waitingReplyBytes : 0);
     const isCounted = (isBehind || held > sliceLength) && status !== unavailable;
     const holding = isCounted ? this.#hold(exchange, held) : undefined;
     if (isCounted && holding === undefined) return this.#refuse(exchange);

@@ -318,6 +318,26 @@ test('many pipelined requests of one address hold up nobody else', async (contex
   }
 });
 
+test('a reply without content counts in memory while an earlier one is not read', async (context) => {
+  const big = text('y'.repeat(8 * 1024 * 1024));
+  const listener = await start(context, {}, { 'GET /big': () => big }, { memoryMax: 256 * 1024 * 1024 });
+  const { memory } = listener.server;
+  const heldWith = async (more: string): Promise<number> => {
+    const client = new RawClient(listener.port);
+    client.socket.pause();
+    const before = listener.answered.length;
+    client.send(`GET /big ${host}\r\n${more}`);
+    await until(() => listener.answered.length === before + (more === '' ? 1 : 11), 'not all are answered');
+    const held = memory.sum;
+    client.socket.destroy();
+    await until(() => memory.sum === 0, 'memory is not given back');
+    return held;
+  };
+  const one = await heldWith('');
+  const heads = await heldWith(`HEAD /items/1 ${host}\r\n`.repeat(10));
+  assert.ok(heads - one >= 10 * 4096, `${heads - one} bytes`);
+});
+
 test('a request that arrives behind an unfinished reply ends the connection with that reply', async (context) => {
   let handled = 0;
   const later: Handle = async () => {
