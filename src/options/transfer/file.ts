@@ -44,7 +44,7 @@ export function readMembers(file: string): readonly Member[] {
  * What takes memory until all records are stored: they are read, checked, stored, and text of
  * a commit. Measured with records of one to ten members, and rounded up.
  */
-const bytesPerValue = 300;
+const bytesPerValue = 280;
 const bytesPerCharacter = 3;
 
 function lackOfMemory(needed: number): string | undefined {
