@@ -28,6 +28,7 @@ const outside: Readonly<Record<string, string>> = {
   'test/.project/bench.test.ts': 'starts the bench, without a server',
   'test/.project/suite.test.ts': 'reads the tests: nothing is served',
   'test/.project/handbook.test.ts': 'reads the source: nothing is served',
+  'test/.project/handbook-trusted-path.test.ts': 'reads the source: nothing is served',
   'test/.project/loaded.test.ts': 'asks for coverage, which is written outside of the data',
   'test/.project/parts.test.ts': 'builds the source without a part of it',
   'test/.web/assets.test.ts': 'reads the source: the page is served in test/.api/pages.test.ts',

@@ -34,7 +34,7 @@ test('507 and slow: the figures, more memory, and the slowest routes', async (t)
   const [memory = ''] = blocksBelow('### 507');
   const { status, out } = await machine.type(memory);
   assert.equal(status, 0, out);
-  for (const figure of ['store_state{state="writable"} 1', 'store_records', 'heap_used_bytes', 'data_free_bytes']) {
+  for (const figure of ['store_state{state="writable"} 1', 'store_records', 'store_memory_bytes', 'data_free_bytes']) {
     assert.ok(out.includes(`cairn_${figure}`), figure);
   }
   const pid = readFileSync(join(machine.root, 'pid'), 'utf8').trim();
