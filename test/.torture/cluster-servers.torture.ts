@@ -219,7 +219,7 @@ test('the script of the README brings up a cluster to try out', { skip: noEtcd }
   await trial.find(/(?:npx tsx|node) src\/main.ts serve --cluster/);
   const origins = [...trial.out.matchAll(/Cairn: (http:\S+)\//g)].map(([, origin = '']) => origin);
   assert.equal(origins.length, 2);
-  const body = JSON.stringify({ email: 'admin@example.org', password: secret });
+  const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: secret });
   const headers = { 'content-type': 'application/json' };
   for (const origin of origins) {
     assert.equal((await fetch(`${origin}/tokens`, { method: 'POST', headers, body })).status, 201);
