@@ -26,7 +26,7 @@ export function endpointsOf(
     ...settings,
     writes,
     store,
-    listPool: new ListPool(complete.clock),
+    listPool: new ListPool(complete.clock, () => services.unready() === 'draining'),
   };
   const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),

@@ -36,9 +36,12 @@ const freeSteps = 2;
 export class ListPool {
   readonly orders: KeptOrders;
   readonly #yieldToEventLoop: YieldToEventLoop;
+  readonly #isStopping: () => boolean;
   readonly #places = new Budget(limits.listsMax, limits.listsPerCallerMax);
 
-  constructor(clock: Clock) {
+  /** `isStopping`: pages that are still searched for are not waited for. */
+  constructor(clock: Clock, isStopping = () => false) {
+    this.#isStopping = isStopping;
     this.#yieldToEventLoop = createSlices(clock);
     this.orders = new KeptOrders(this.#yieldToEventLoop);
   }
@@ -81,7 +84,12 @@ export class ListPool {
       const { done, value } = steps.next();
       if (done === true) return value;
     }
-    return finish(steps, this.withoutPlace(caller));
+    const work = this.withoutPlace(caller);
+    const pause = async (): Promise<void> => {
+      await work.pause();
+      if (this.#isStopping()) throw abandoned;
+    };
+    return finish(steps, { ...work, pause });
   }
 }
 
