@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 
 export const usage = `Usage: npm run bench -- [peers] [--rounds N] [--seconds N] [--only TEXT] [--former FOLDER|TAG]
+       npm run bench -- parent [--rounds N] [--seconds N]
        npm run bench -- store [--rounds N] [--seconds N] [--records N,N]
        npm run bench -- cluster [--rounds N] [--seconds N]
        npm run bench -- wear
@@ -9,8 +10,10 @@ export const usage = `Usage: npm run bench -- [peers] [--rounds N] [--seconds N]
 --seconds N     how long each one takes (default: 3)
 --only TEXT     cases with this text in their names
 --former WHAT   takes a former release into the same run: a folder in which it is built, or a name that git knows
-peers           installs Fastify, its JWT plug-in, better-sqlite3 and json-server in a temporary folder, and takes
-                them into the same run
+peers           takes into the same run the commit before this tree and the former editions, out of git's history,
+                and Fastify, its JWT plug-in, better-sqlite3 and json-server; says what is not to be had. Counts
+                what a request allocates, and how far this tree differs from itself
+parent          a read and a create beside the commit before this tree, in half a minute
 wear            how many bytes a write costs a disk, in minutes
 --records N,N   sizes of the store (default: 1000,100000,1000000)
 `;
@@ -30,8 +33,8 @@ export function readArguments(args: readonly string[]) {
     },
   });
   const [mode, ...more] = positionals;
-  if (![undefined, 'peers', 'store', 'cluster', 'wear'].includes(mode) || more.length > 0) {
-    throw new Error('there are only "peers", "store", "cluster" and "wear" to name');
+  if (![undefined, 'peers', 'parent', 'store', 'cluster', 'wear'].includes(mode) || more.length > 0) {
+    throw new Error('there are only "peers", "parent", "store", "cluster" and "wear" to name');
   }
   const [rounds, seconds, ...records] = [flags.rounds, flags.seconds, ...flags.records.split(',')].map(Number);
   const counts = [rounds, seconds, ...records].every((count = NaN) => count > 0);

@@ -3,12 +3,13 @@
  * own on data of its own, and says how its requests are signed in.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import type { App } from '../../src/index.ts';
-import { ask, email, password, secret, startBare, startProgram, type BareOrder, type Server } from './processes.ts';
+import { ask, email, password, secret, startBare, startCounted, startProgram } from './processes.ts';
+import type { BareOrder, Server } from './processes.ts';
 
 export const itemsCount = 10_000;
 export const host = 'HTTP/1.1\r\nHost: 127.0.0.1\r\n';
@@ -21,6 +22,8 @@ export interface Case {
   readonly request: string;
   /** The processor time of a request, as a multiple of the bare server's, that Cairn must not exceed. */
   readonly budget?: number;
+  /** Whether the server counts what it allocates. */
+  readonly isCounted?: boolean;
 }
 
 export interface Contender {
@@ -39,6 +42,8 @@ export function run(directory: string, command: string, ...words: readonly strin
   if (status !== 0) throw new Error(`${command} ${words.join(' ')} failed in ${directory}: ${stderr}`);
 }
 
+const starterOf = ({ isCounted }: Case): typeof startProgram => (isCounted ? startCounted : startProgram);
+
 /**
  * Cairn as it was built in the folder `program`, with its log in a file and its figures being counted. Its items are
  * made by itself, once.
@@ -46,12 +51,13 @@ export function run(directory: string, command: string, ...words: readonly strin
 export async function cairn(name: string, program: string, work: string, more: readonly string[] = []) {
   const template = join(work, `${name.replaceAll(/\W+/g, '-')}-template`);
   await fill(program, template);
-  const start = (): Promise<Server> => {
+  const start = (one: Case): Promise<Server> => {
     const data = join(work, 'data');
     rmSync(data, { recursive: true, force: true });
     cpSync(template, data, { recursive: true });
     const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json'];
-    return startProgram(work, [join(program, 'dist', 'main.js'), 'serve', ...options, ...more]);
+    const words = [join(program, 'dist', 'main.js'), 'serve', ...options, ...more];
+    return starterOf(one)(work, words);
   };
   return { name, takes: () => true, start, signIn: (port, { request }) => signedIn(port, request) } satisfies Contender;
 }
@@ -109,27 +115,63 @@ export function bare(model: Contender, work: string, hasLog = false): Contender 
     start: async (one) => {
       const order = orders.get(one.name) ?? (await learn(one));
       orders.set(one.name, order);
-      return startBare(work, order);
+      return startBare(work, order, starterOf(one));
     },
     signIn: (_, { request }) => Promise.resolve(request),
   };
 }
 
 /** The former release: a folder, or what `git` knows by this name, built beside the data. */
-export async function former(name: string, project: string, work: string): Promise<Contender> {
-  if (existsSync(name)) return cairn(`former (${name})`, resolve(name), work);
-  const folder = join(work, 'former');
-  run(project, 'git', 'clone', '--quiet', '--no-checkout', project, folder);
-  run(folder, 'git', 'checkout', '--quiet', name);
-  symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'), 'junction');
+export async function former(name: string, project: string, work: string, title?: string): Promise<Contender> {
+  const label = title ?? `former (${name})`;
+  if (existsSync(name)) return cairn(label, resolve(name), work);
+  const folder = mkdtempSync(join(work, 'former-'));
+  run(project, 'git', 'archive', '--output', join(folder, 'source.tar'), name);
+  run(folder, 'tar', '-xf', 'source.tar');
+  const [ours, its] = [project, folder].map((each) => readFileSync(join(each, 'package-lock.json'), 'utf8'));
+  if (ours === its) symlinkSync(join(project, 'node_modules'), join(folder, 'node_modules'), 'junction');
+  else run(folder, 'npm', 'ci', '--no-audit', '--no-fund');
   run(folder, 'npm', 'run', '--silent', 'build');
-  return cairn(`former (${name})`, folder, work);
+  return cairn(label, folder, work);
+}
+
+/** The editions that users have or had, and what this one is measured by. */
+const editions = { 'first edition': 'b26cdaa', 'second edition': '379e817', 'third edition': '131bbb8' };
+
+/** What is committed, where something has been changed since; else the commit before. */
+export function parent(project: string, work: string): Promise<Contender | undefined> {
+  const { stdout } = spawnSync('git', ['status', '--porcelain', '--', 'src'], { cwd: project, encoding: 'utf8' });
+  return orSay('the parent', () => former(stdout === '' ? 'HEAD^' : 'HEAD', project, work, 'parent'));
+}
+
+/** The parent and the editions, as far as git's history and npm are to be had. */
+export async function ancestors(project: string, work: string): Promise<Contender[]> {
+  const found = [await parent(project, work)];
+  for (const [label, commit] of Object.entries(editions)) {
+    found.push(await orSay(`the ${label}`, () => former(commit, project, work, label)));
+  }
+  const compared = /^(a read|the dashboard|a create)(, 1 connection|, by cookie)*$/;
+  const takes = ({ name }: Case): boolean => compared.test(name);
+  return found.flatMap((each) => (each === undefined ? [] : [{ ...each, takes }]));
+}
+
+async function orSay<T>(what: string, make: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await make();
+  } catch (error) {
+    process.stderr.write(`Not to be had: ${what}: ${error instanceof Error ? error.message.trim() : String(error)}\n`);
+    return undefined;
+  }
 }
 
 const packages = ['fastify@5', '@fastify/jwt@10', 'better-sqlite3@12', 'json-server@0.17.4'];
 
-/** Fastify with its JWT plug-in over better-sqlite3, and json-server, installed in a folder of the run. */
-export function peers(work: string): Contender[] {
+/** Fastify with its JWT plug-in over better-sqlite3, and json-server, where npm has them. */
+export async function peers(work: string): Promise<Contender[]> {
+  return (await orSay('other servers', () => installPeers(work))) ?? [];
+}
+
+function installPeers(work: string): Contender[] {
   const folder = join(work, 'peers');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
@@ -141,7 +183,7 @@ export function peers(work: string): Contender[] {
   const peer = (name: string, which: string, isMissing: RegExp): Contender => ({
     name,
     takes: ({ name: what }) => !isMissing.test(what),
-    start: () => startProgram(folder, [join(folder, 'peers.js'), which, join(folder, 'items.json'), secret]),
+    start: (one) => starterOf(one)(folder, [join(folder, 'peers.js'), which, join(folder, 'items.json'), secret]),
     signIn: async (port, { request }) => {
       const [, token = ''] = (await ask(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n');
       return request.replace('{known}', token);

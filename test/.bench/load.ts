@@ -3,7 +3,7 @@
  * process of its own, told what to do by one line of JSON on its input; answers with one line of JSON.
  */
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -18,12 +18,17 @@ export interface LoadOrder {
   /** A whole request. `{token}` in it stands for a token of its own each time, signed with `secret`. */
   readonly request: string;
   readonly secret: string;
+  /** Where the server writes what it allocated while it was measured, when it is told to by signals (`garbage.cjs`). */
+  readonly garbage?: string | undefined;
 }
 
 export interface LoadResult {
   readonly requestsPerSecond: number;
   /** Processor time of the server for each request, of all its threads; `NaN` where the system does not tell. */
   readonly microseconds: number;
+  /** Bytes allocated for each request, and bytes of it that reached the old space; `NaN` where that is not counted. */
+  readonly allocated: number;
+  readonly promoted: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
@@ -63,14 +68,24 @@ function endOfReply(received: string): number {
   return end > received.length ? -1 : end;
 }
 
-/** What a process used so far, in user and system mode: fields 14 and 15 of proc(5), in ticks of 10 ms. */
+/** Processor time of all threads of a process so far, in milliseconds: the first field of proc(5)'s schedstat. */
 function processorMs(pid: number | undefined): number {
   try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ');
-    return (Number(fields[11]) + Number(fields[12])) * 10;
+    const threads = readdirSync(`/proc/${pid}/task`);
+    const statOf = (id: string): string => readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8');
+    const nanoseconds = threads.map((id) => Number(statOf(id).split(' ')[0]));
+    return nanoseconds.reduce((sum, value) => sum + value, 0) / 1e6;
   } catch {
     return Number.NaN;
   }
+}
+
+/** Begins, or ends, to count what the server allocates; resolves with the sums where it ends. */
+async function garbageOf({ pid, garbage }: LoadOrder, end: boolean): Promise<{ allocated: number; promoted: number }> {
+  if (garbage === undefined || pid === undefined) return { allocated: Number.NaN, promoted: Number.NaN };
+  process.kill(pid, 'SIGUSR2');
+  while (end && !existsSync(garbage)) await new Promise((resolve) => setTimeout(resolve, 5));
+  return end ? JSON.parse(readFileSync(garbage, 'utf8')) : { allocated: 0, promoted: 0 };
 }
 
 export async function run(order: LoadOrder): Promise<LoadResult> {
@@ -114,18 +129,22 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
     sockets.delete(socket);
     socket.removeAllListeners('data').removeAllListeners('end').destroy();
   }
+  await garbageOf(order, false);
   const [startedMs, failuresBefore, usedMs] = [performance.now(), failures, processorMs(order.pid)];
   measuring = true;
   await new Promise((resolve) => setTimeout(resolve, order.measureMs));
   measuring = false;
   const seconds = (performance.now() - startedMs) / 1000;
   const microseconds = ((processorMs(order.pid) - usedMs) * 1000) / latencies.length;
+  const { allocated, promoted } = await garbageOf(order, true);
   for (const socket of sockets) socket.destroy();
   latencies.sort((one, two) => one - two);
   const quantile = (share: number): number => latencies[Math.floor((latencies.length - 1) * share)] ?? 0;
   return {
     requestsPerSecond: latencies.length / seconds,
     microseconds,
+    allocated: allocated / latencies.length,
+    promoted: promoted / latencies.length,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     maxMs: quantile(1),

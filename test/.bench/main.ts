@@ -15,12 +15,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { version } from '../../src/base/version.ts';
 import { problemOf, readArguments, usage } from './arguments.ts';
 import { benchCluster } from './cluster.ts';
-import { bare, cairn, former, host, itemsCount, peers, type Case, type Contender } from './contenders.ts';
+import { ancestors, bare, cairn, former, host, itemsCount, parent, peers } from './contenders.ts';
+import type { Case, Contender } from './contenders.ts';
+import type { LoadResult } from './load.ts';
 import { ask, load, residentMiB, secret, stop } from './processes.ts';
 import { benchStore } from './store.ts';
 import { benchWear } from './wear.ts';
 
 const { flags, mode, rounds, measureMs, records } = argumentsOfProcess();
+const warmUpMs = mode === 'parent' ? 700 : 2000;
 
 function argumentsOfProcess() {
   try {
@@ -45,31 +48,29 @@ const get = (target: string, credentials = 'Authorization: Bearer {known}'): str
   `GET ${target} ${host}${credentials}\r\n\r\n`;
 const dashboard = get('/dashboard', 'Cookie: sid={cookie}');
 const read: Case = { name: 'a read', connections: 64, request: get('/items/77'), budget: 1.45 };
+const write: Case = { name: 'a create', connections: 64, request: create, budget: 2.67 };
 // prettier-ignore
 const cases: readonly Case[] = [
   read,
   { name: 'a read, 1 connection', connections: 1, request: get('/items/77') },
+  { name: 'the dashboard, by cookie, 1 connection', connections: 1, request: dashboard },
   { name: 'a read, new tokens', connections: 64, request: get('/items/77', 'Authorization: Bearer {token}') },
   { name: 'the dashboard, by cookie', connections: 64, request: dashboard, budget: 1.52 },
   { name: 'a page of 20', connections: 64, request: get('/items?limit=20'), budget: 4.5 },
   { name: 'a page of 20, by price', connections: 8, request: get('/items?limit=20&sort=-price') },
-  { name: 'a create', connections: 64, request: create, budget: 2.67 },
+  write,
   { name: 'a create, 1 connection', connections: 1, request: create, budget: 5.6 },
 ];
 
 /** What was measured of one contender in one round. */
-interface Figures {
-  readonly microseconds: number;
-  readonly requestsPerSecond: number;
-}
+type Figures = Pick<LoadResult, 'microseconds' | 'requestsPerSecond' | 'allocated' | 'promoted'>;
 
-interface Row {
+/** The medians, and the processor time over the bare server's, and over this tree's, of each round. */
+interface Row extends Figures {
   readonly one: Case;
   readonly contender: string;
-  readonly microseconds: number;
-  readonly requestsPerSecond: number;
-  /** Processor time over the bare server's, of each round. */
   readonly ratios: readonly number[];
+  readonly ratiosToTree: readonly number[];
 }
 
 function median(values: readonly number[]): number {
@@ -88,39 +89,51 @@ async function measure(one: Case, contenders: readonly Contender[]): Promise<Row
     }
   }
   const [ceiling = []] = measured.values();
-  return Array.from(measured, ([contender, figures]) => ({
-    one,
-    contender,
-    microseconds: median(figures.map(({ microseconds }) => microseconds)),
-    requestsPerSecond: median(figures.map(({ requestsPerSecond }) => requestsPerSecond)),
-    ratios: figures.map(({ microseconds }, round) => microseconds / (ceiling[round]?.microseconds ?? NaN)),
-  }));
+  const tree = measured.get('Cairn') ?? [];
+  return Array.from(measured, ([contender, figures]) => {
+    const of = (key: keyof Figures): number => median(figures.map((each) => each[key]));
+    const over = (others: readonly Figures[]): number[] =>
+      figures.map(({ microseconds }, round) => microseconds / (others[round]?.microseconds ?? Number.NaN));
+    return {
+      one, contender, ratios: over(ceiling), ratiosToTree: over(tree),
+      microseconds: of('microseconds'), requestsPerSecond: of('requestsPerSecond'),
+      allocated: of('allocated'), promoted: of('promoted'),
+    };
+  });
 }
 
 async function measureOnce(one: Case, contender: Contender): Promise<Figures> {
   const server = await contender.start(one);
   const request = await contender.signIn(server.port, one);
   const { port, process: { pid = 0 } } = server;
-  const order = { port, pid, connections: one.connections, warmUpMs: 2000, measureMs, request, secret };
-  const { failures, microseconds, requestsPerSecond } = await load(order);
+  const { connections } = one;
+  const result = await load({ port, pid, connections, warmUpMs, measureMs, request, secret, garbage: server.garbage });
   await stop(server);
-  if (failures > 0) throw new Error(`${one.name}, ${contender.name}: ${failures} requests failed`);
-  return { microseconds, requestsPerSecond };
+  if (result.failures > 0) throw new Error(`${one.name}, ${contender.name}: ${result.failures} requests failed`);
+  return result;
 }
 
 function show(rows: readonly Row[]): string {
-  const lines = [['', '', 'µs a request', 'requests/s', 'of bare', 'must']];
+  const counts = rows.some(({ allocated }) => allocated > 0);
+  const lines = [['', '', 'µs a request', 'requests/s', 'of bare', 'must', 'of this tree']];
+  if (counts) lines[0]?.push('bytes allocated', 'to the old space');
   let former = '';
-  for (const { one, contender, microseconds, requestsPerSecond, ratios } of rows) {
-    const [low, high] = [Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(2));
+  for (const row of rows) {
+    const { one, contender, microseconds, requestsPerSecond, ratios, ratiosToTree, allocated, promoted } = row;
     lines.push([
       one.name === former ? '' : one.name, contender, microseconds.toFixed(1), requestsPerSecond.toFixed(0),
-      contender === 'bare' ? '' : `${median(ratios).toFixed(2)} (${low}–${high})`,
-      contender === 'Cairn' ? String(one.budget ?? '') : '',
+      contender === 'bare' ? '' : rangeOf(ratios), contender === 'Cairn' ? String(one.budget ?? '') : '',
+      contender === 'Cairn' ? '' : rangeOf(ratiosToTree),
+      ...(counts ? [allocated.toFixed(0), promoted.toFixed(0)] : []),
     ]);
     former = one.name;
   }
   return table(lines);
+}
+
+function rangeOf(ratios: readonly number[]): string {
+  const [low, high] = [Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(2));
+  return `${median(ratios).toFixed(2)} (${low}–${high})`;
 }
 
 function table(lines: readonly (readonly string[])[]): string {
@@ -177,13 +190,34 @@ async function benchServer(): Promise<string> {
     own,
     { ...silent, takes: ({ name }: Case) => name === read.name },
     ...(flags.former === undefined ? [] : [await former(flags.former, project, work)]),
-    ...(mode === 'peers' ? peers(work) : []),
+    ...(mode === 'peers' ? await others(own) : []),
   ];
   const rows: Row[] = [];
-  for (const one of cases) if (one.name.includes(flags.only)) rows.push(...(await measure(one, contenders)));
+  for (const one of cases.filter(({ name }) => name.includes(flags.only))) {
+    rows.push(...(await measure({ ...one, isCounted: mode === 'peers' }, contenders)));
+  }
   const rest = flags.only === '' ? [await measureRest(contenders.filter(({ name }) => name !== 'bare log'))] : [];
   process.stderr.write('\n');
   return [show(rows), ...rest, inWords(rows), note].join('\n\n');
+}
+
+/** This tree once more, what came before it, and other servers. */
+async function others(own: Contender): Promise<Contender[]> {
+  return [{ ...own, name: 'Cairn again' }, ...(await ancestors(project, work)), ...(await peers(work))];
+}
+
+/** For a look at each commit: what a read and a create cost beside the commit before, and nothing is judged. */
+async function benchParent(): Promise<string> {
+  const before = await parent(project, work);
+  if (before === undefined) return 'No parent to compare with.';
+  const contenders = [await cairn('Cairn', project, work), before];
+  const rows = [...(await measure(read, contenders)), ...(await measure(write, contenders))];
+  process.stderr.write('\n');
+  const lines = rows.filter(({ contender }) => contender === 'parent').map(({ one, microseconds, ratiosToTree }) => {
+    const ratios = rangeOf(ratiosToTree.map((ratio) => 1 / ratio));
+    return [one.name, microseconds.toFixed(1), ratios];
+  });
+  return table([['', 'µs of the parent', 'of the parent'], ...lines]);
 }
 
 const note = `Medians of ${rounds} rounds of ${measureMs / 1000} s; ratios are of processor time within a round
@@ -209,7 +243,7 @@ try {
     wear: () => benchWear(join(project, 'dist', 'main.js')),
   };
   const isMode = mode === 'store' || mode === 'cluster' || mode === 'wear';
-  const tables = isMode ? await modes[mode]() : await benchServer();
+  const tables = isMode ? await modes[mode]() : await (mode === 'parent' ? benchParent() : benchServer());
   process.stdout.write(`${heading()}\n\n${tables}\n`);
 } finally {
   rmSync(work, { recursive: true, force: true });

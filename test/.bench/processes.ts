@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, readFileSync } from 'node:fs';
+import { openSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -30,6 +30,8 @@ export interface BareOrder {
 export interface Server {
   readonly port: number;
   readonly process: ChildProcess;
+  /** Where it writes what it allocates (`garbage.cjs`). */
+  readonly garbage?: string;
 }
 
 type Output = number | 'pipe';
@@ -44,9 +46,8 @@ function start(core: number, args: readonly string[], output: Output, environmen
 }
 
 /** Starts a bare server; `directory` takes its output. */
-export function startBare(directory: string, order: BareOrder): Promise<Server> {
-  const script = join(import.meta.dirname, 'bare.js');
-  return serverFrom(directory, (output) => start(0, [script, JSON.stringify(order)], output));
+export function startBare(directory: string, order: BareOrder, startIt = startProgram): Promise<Server> {
+  return startIt(directory, [join(import.meta.dirname, 'bare.js'), JSON.stringify(order)]);
 }
 
 /** Starts the built Cairn on this data, with its log in a file and its figures being counted. */
@@ -57,9 +58,18 @@ export function startCairn(directory: string, data: string, more: readonly strin
 }
 
 /** Starts a server that prints its address, in this directory, which takes its output. */
-export function startProgram(directory: string, words: readonly string[]): Promise<Server> {
-  const environment = { CAIRN_SECRET: secret, CAIRN_ADMIN_PASSWORD: password };
-  return serverFrom(directory, (output) => start(0, words, output, environment, directory));
+export function startProgram(directory: string, words: readonly string[], environment = {}): Promise<Server> {
+  const secrets = { CAIRN_SECRET: secret, CAIRN_ADMIN_PASSWORD: password };
+  return serverFrom(directory, (output) => start(0, words, output, { ...secrets, ...environment }, directory));
+}
+
+/** The same; when `load` tells it to, it counts what it allocates. */
+export async function startCounted(directory: string, words: readonly string[]): Promise<Server> {
+  const garbage = join(directory, 'garbage.json');
+  rmSync(garbage, { force: true });
+  const counter = ['--require', join(import.meta.dirname, 'garbage.cjs')];
+  const server = await startProgram(directory, [...counter, ...words], { CAIRN_BENCH_GARBAGE: garbage });
+  return { ...server, garbage };
 }
 
 /** The output is a file, as a log's often is; the port stands in the line that ends the start. */
