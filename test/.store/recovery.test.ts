@@ -30,7 +30,7 @@ import {
   machineWith, makeStore, notes, people, person, seededRandom, startStore, steppingClock, type Note,
 } from '../.support/store/fixtures.ts';
 import { stateOf } from '../.support/store/model.ts';
-import { afterCrash, SimulatedDisk } from '../.support/store/simulated-disk.ts';
+import { afterCrash, SimulatedDisk, unsynced } from '../.support/store/simulated-disk.ts';
 
 const damagedAfterStop = await explored(() => damageAfterStop(23));
 const damagedAfterCrash = await explored(() => damageAfterCrash(23));
@@ -132,8 +132,9 @@ describe('what a start makes of what it finds', () => {
   it('S6: snapshots of different ages each replay from their own', async () => {
     const content = await inBoth();
     const before = await start(content);
+    await before.store.checkpoint();
     const after = before.disk.content();
-    // As if only one of the two renames of that start had reached the disk.
+    // As if only one of the two renames of its first checkpoint had reached the disk.
     const renames = before.disk.operations.filter(({ kind }) => kind === 'rename');
     assert.equal(renames.length, 2);
     const mixed = new Map(content).set('people.json', after.get('people.json') ?? Buffer.alloc(0));
@@ -306,6 +307,7 @@ describe('what a start makes of what it finds', () => {
   it('J6, J7, J8: several journals are replayed in order, and those that nothing needs are left out', async () => {
     const first = await killedAfter(write('a', 'b'));
     const rotated = await start(first);
+    await rotated.store.checkpoint();
     rotated.disk.fault = ({ operation, name }) =>
       operation === 'open' && /\.json\.\w+\.tmp$/.test(name) ? { code: 'ENOSPC' } : undefined;
     await write('c')(rotated);
@@ -317,6 +319,8 @@ describe('what a start makes of what it finds', () => {
     assert.deepEqual(journals(content), ['journal-2.jsonl', 'journal-3.jsonl']);
     const opened = await start(new Map(content).set('journal-1.jsonl', Buffer.from('rubbish')));
     assert.equal(names(opened), 'abcd');
+    assert.deepEqual(journals(opened.disk.content()), ['journal-2.jsonl', 'journal-3.jsonl', 'journal-4.jsonl']);
+    await opened.store.checkpoint();
     assert.deepEqual(journals(opened.disk.content()), ['journal-4.jsonl']);
 
     const without = new Map(content);
@@ -324,6 +328,66 @@ describe('what a start makes of what it finds', () => {
     await refused(without, 'J7', 'journal-3.jsonl');
     await refused(edit(content, 'journal-2.jsonl', dropLine(-2)), 'J7', 'journal-3.jsonl');
     await refused(edit(content, 'journal-2.jsonl', (text) => text.slice(0, -1)), 'J2', 'journal-2.jsonl');
+  });
+
+  it('J6: a start after a kill writes a journal, and no snapshot before the first checkpoint', async () => {
+    const first = await killedAfter(write('a', 'b'));
+    const before = await start(first);
+    assert.deepEqual([...before.disk.content().keys()].sort(), ['journal-1.jsonl', 'journal-2.jsonl', 'lock']);
+    assert.equal(textOf(before.disk.content(), 'journal-1.jsonl'), textOf(first, 'journal-1.jsonl'));
+    assert.equal(before.store.status().checkpointedAt, undefined);
+    await write('c')(before);
+    await before.store.checkpoint();
+    const content = before.disk.content();
+    assert.deepEqual([...content.keys()].filter((name) => name.startsWith('journal')), ['journal-3.jsonl']);
+    await before.store.close();
+    assert.equal(names(await start(before.disk.content())), 'abc');
+  });
+
+  it('J6: what follows in a journal where the next one begins counts for nothing', async () => {
+    const first = await killedAfter(write('a', 'b'));
+    const name = 'journal-1.jsonl';
+    // The whole group is that of a process that was frozen while another one took its place.
+    const frozen = textOf(await killedAfter(write('a', 'b', 'z')), name);
+    assert.ok(frozen.startsWith(textOf(first, name)));
+    for (const end of ['{"sequence":3,"com', '{"sequence":3,"commits":[],"crc":"00000000"}\n']) {
+      const torn = edit(first, name, (text) => text + end);
+      assert.match((await start(torn)).notices.join(), /cut short/);
+      const content = await killedAfter(write('c'), torn);
+      assert.equal(names(await start(content)), 'abc');
+      assert.equal(names(await start(edit(content, name, () => frozen))), 'abc');
+      const again = await killedAfter(write('d'), content);
+      assert.equal(names(await start(again)), 'abcd');
+      await refused(edit(again, name, () => dropLine(-2)(textOf(first, name))), 'J7', 'journal-2.jsonl');
+    }
+  });
+
+  it('J6: starts that are killed again and again leave no more journals than they wrote to', async () => {
+    let content = await killedAfter(write('a'));
+    for (let n = 0; n < 20; n += 1) content = await killedAfter(async () => undefined, content);
+    assert.deepEqual([...content.keys()].sort(), ['journal-1.jsonl', 'journal-21.jsonl']);
+    for (let n = 0; n < 20; n += 1) {
+      content = await killedAfter(write(`b${n}`), content);
+      assert.ok(content.size <= 12, [...content.keys()].join());
+    }
+    assert.match(names(await start(content)), /^ab0b1.*b19$/);
+  });
+
+  it('J6: a last group whose sync has failed is durable before another one follows it', async () => {
+    const disk = new SimulatedDisk(new Map(), false);
+    const first = await startStore({ ...options, files: disk });
+    await write('a')(first);
+    disk.fault = ({ operation }) => (operation === 'sync' ? { code: 'EIO' } : undefined);
+    await assert.rejects(write('b')(first), { code: 'outcome_unknown' });
+    disk.fault = () => undefined;
+    await first.store.close();
+    await disk.remove('lock').catch(() => undefined);
+    const second = await startStore({ ...options, files: disk });
+    assert.equal(names(second), 'ab');
+    await write('c')(second);
+    const left = afterCrash(disk.operations, new Set(unsynced(disk.operations)));
+    left.delete('lock');
+    assert.equal(names(await start(left)), 'abc');
   });
 
   it('J2: a journal without its first line is refused', async () => {

@@ -55,7 +55,7 @@ export class Checkpointer {
   readonly #journals: Journals;
   #bytes = 0;
   /** Size of the journals beyond which a checkpoint is due, and when the last one began. */
-  #dueBytes = Infinity;
+  #dueBytes = 0;
   #beganAt = -Infinity;
   #running: Promise<void> | undefined;
 

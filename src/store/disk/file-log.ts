@@ -13,7 +13,7 @@ import {
 } from '../log.ts';
 import type { Tables } from '../memory/table.ts';
 import { recover, type Recovered } from '../recovery/recover.ts';
-import { listing, writeStore } from '../recovery/write-store.ts';
+import { continueStore, listing, writeStore } from '../recovery/write-store.ts';
 import { Checkpointer, type Journals } from './checkpointer.ts';
 import { Fence } from './fence.ts';
 import { isExhausted, readChunks, type Files } from './files.ts';
@@ -33,8 +33,14 @@ export interface FileLogOptions extends LockOptions {
 /** How often the disk is asked for its free bytes, if it has answered by then. */
 const watchMs = 1000;
 
+/** How many journals a start leaves to the next checkpoint at most. */
+const olderMax = 8;
+
 /** How far the clock may be off before an operator is told. */
 const clockToleranceMs = 60_000;
+
+const sizesOf = ({ snapshots }: Recovered): number[] =>
+  Array.from(snapshots.values(), ({ size }) => size);
 
 /** A start that has read everything, and has not written snapshots and a journal of its own. */
 interface Start {
@@ -59,8 +65,8 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   readonly #checkpointer: Checkpointer;
   #client: LogClient | undefined;
   #journal: JournalFile | undefined;
-  /** Earlier journals that are needed until the next checkpoint. */
-  #older: JournalFile[] = [];
+  /** Earlier journals that are needed until the next checkpoint, and their sizes. */
+  #older: Pick<JournalFile, 'name' | 'size' | 'groupBytes'>[] = [];
   /** The start for which there was no room. Nothing is written before it is finished. */
   #start: Start | undefined;
   /** The size of the journals that it found. */
@@ -227,23 +233,36 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     }
     const newest = journalName(found.journals.at(-1) ?? 0);
     this.#expect(Math.max(clock.now(), this.#files.modifiedAt(newest) ?? 0));
-    const { sequence, epoch = newEpoch(random), snapshotSizes } = found;
+    const { sequence, epoch = newEpoch(random) } = found;
     this.sequence = this.#checkpointer.through = sequence;
-    this.#checkpointer.largestBytes = Math.max(0, ...snapshotSizes);
+    this.#checkpointer.largestBytes = Math.max(0, ...sizesOf(found));
     return { found, image: imageOf(this.#tables.values(), epoch, sequence) };
   }
 
-  /** Writes what a start leaves: snapshots of everything, and a journal that needs no other one. */
+  /**
+   * Begins a journal. After a stop that was not clean, the snapshots are left to the first
+   * checkpoint, which is due at once; else they hold everything, or are written before.
+   */
   async #finish({ found, image }: Start): Promise<void> {
-    const { journals, isCurrent, snapshotSizes } = found;
-    const number = (journals.at(-1) ?? 0) + 1;
+    const { closed, isCurrent, journals, needed, sequence, through } = found;
     this.#fence.assertHeld();
-    const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
-    this.#begin(written.journal);
+    if (!closed && through < sequence && needed.length <= olderMax) {
+      this.#begin(await continueStore(this.#target, image, found));
+      this.#checkpointer.through = through;
+      this.#older = needed.map(({ name, last }) => {
+        const size = last.offset + last.bytes.length;
+        return { name, size, groupBytes: size };
+      });
+    } else {
+      const number = (journals.at(-1) ?? 0) + 1;
+      const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
+      this.#begin(written.journal);
+      this.#checkpointer.note(image.through, isCurrent ? sizesOf(found) : written.sizes);
+    }
     this.#start = undefined;
     this.#foundBytes = 0;
-    this.#checkpointer.note(image.through, isCurrent ? snapshotSizes : written.sizes);
-    await this.#remove(journals.map(journalName));
+    const kept = new Set(this.#older.map(({ name }) => name));
+    await this.#remove(journals.map(journalName).filter((name) => !kept.has(name)));
   }
 
   /** Without room, what is there can be read, unless this is the first start. @throws `error` */
@@ -302,11 +321,14 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   /** Begins a new journal. Returns all records as they are between the two journals. */
   async #rotate(): Promise<Image> {
     const old = this.#current;
-    const { epoch, journal, after } = old.manifest;
+    const { epoch, journal, after, collections: listed } = old.manifest;
     // Where the last checkpoint failed and nothing was written since, the journal is
     // still empty.
     if (this.#older.length === 0 || after < this.sequence) {
-      const collections = listing(this.#tables.values(), this.#checkpointer.through);
+      const { through, checkpointedAt } = this.#checkpointer;
+      const collections = listing(this.#tables.values(), (name) =>
+        checkpointedAt === undefined ? listed.get(name) : { through, file: through > 0 },
+      );
       const next = { journal: journal + 1, closed: false, epoch, after: this.sequence };
       this.#fence.assertHeld();
       const made = await JournalFile.create(this.#files, { ...next, collections }).catch(

@@ -33,9 +33,9 @@ export interface Files {
 /**
  * `replace` makes the file or empties it. `exclusive` makes it, and fails where it
  * exists. `journal` is the same for a file whose every write is followed by a sync, so
- * that one call may do both.
+ * that one call may do both. `rewrite` opens a file that is there.
  */
-export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal';
+export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal' | 'rewrite';
 
 export interface OpenFile {
   /** What `Files.identity` returns for this file, also where its name is another file's by now. */

@@ -126,9 +126,10 @@ export class NodeFiles implements Files {
     const path = join(this.directory, name);
     const throughIfSynced = mode === 'journal' ? O_DSYNC : 0;
     const through = this.syncsDirectories ? throughIfSynced : O_SYNC;
-    const making = O_CREAT | O_NOFOLLOW | (mode === 'replace' ? O_TRUNC : O_EXCL);
+    const making = mode === 'rewrite' ? 0 : O_CREAT | (mode === 'replace' ? O_TRUNC : O_EXCL);
     // Opening a pipe to read it would wait for a writer.
-    const flags = mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | making | through;
+    const flags =
+      mode === 'read' ? O_RDONLY | O_NONBLOCK : O_WRONLY | O_NOFOLLOW | making | through;
     const handle = await open(path, flags, 0o600).catch((error: unknown) => {
       if (errorCode(error) !== 'ENOENT') throw error;
       if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) throw error;

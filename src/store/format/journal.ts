@@ -24,7 +24,8 @@
  * - `collections` lists the collections that were there when the journal was begun: `through`
  *   is the last commit that the snapshot holds, `file` says whether there is a snapshot (a
  *   store without commits has none), and `nextId` is the id of the next record.
- * - A journal continues the one that ends with the commit `after`.
+ * - A journal continues the one before it, which ends with the commit `after`. Lines that follow
+ *   there were cut short, or written by a process that had lost the directory: none was answered.
  *
  * Order of writing: the manifest, its sync, and a sync of the directory. Only then is a group
  * appended, or room written ahead, and each group only after the sync of the last one. So a
@@ -150,7 +151,7 @@ export function parseObject(text: string | Buffer): JsonObject | undefined {
   }
 }
 
-/** A journal that is being read. Its last three members describe its end once it was read. */
+/** A journal that is being read. Its last members describe its end once it was read. */
 export interface Journal {
   readonly name: string;
   /** `undefined` where the first line is damaged. */
@@ -161,6 +162,8 @@ export interface Journal {
   sequence: number;
   /** The CRC-32 of the last line so far. */
   chain: number;
+  /** The last group so far. */
+  last: Line | undefined;
   /**
    * A last line that does not fit, and does not show more than one write. In the newest journal,
    * it is taken for a write that was cut short.
@@ -191,6 +194,7 @@ export async function openJournal(files: Files, number: number): Promise<Journal
     isUnfinished,
     sequence,
     chain: statedChain(first),
+    last: undefined,
     badLastLine: undefined,
   };
 }
@@ -200,15 +204,20 @@ export interface JournalGroup extends ReadGroup {
   readonly offset: number;
 }
 
-/** Reads the lines after the first one, and reports their damage. */
+/**
+ * Reads the lines after the first one, and reports their damage. Stops after the commit `end`,
+ * with which the next journal begins: what follows was never answered.
+ */
 export async function* readGroups(
   files: Files,
   journal: Journal,
+  end: number,
   report: Report,
 ): AsyncGenerator<JournalGroup, void, undefined> {
   const { name, manifest } = journal;
   for await (const line of readLines(files, name)) {
     const { offset, bytes } = line;
+    if (journal.sequence >= end) return;
     if (offset === 0) continue;
     if (manifest?.closed === true) report({ label: 'J2', file: name, offset });
     if (bytes.every((byte) => byte === 0x20)) break;
@@ -229,6 +238,7 @@ export async function* readGroups(
       report({ label: 'J2', file: name, offset, detail });
     }
     journal.sequence = first + commits.length - 1;
+    journal.last = line;
     yield { offset, first, commits };
   }
   const { badLastLine, chain } = journal;

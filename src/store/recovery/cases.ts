@@ -11,7 +11,8 @@
  *        show that it was several: a write that was cut short; it is left out and reported
  *   J3   a journal that holds a part of its first line and nothing else: it was cut short while
  *        it was made, and is ignored
- *   J6   several journals, of which older ones are still needed: they are replayed in order
+ *   J6   several journals, of which older ones are still needed: each is replayed up to where
+ *        the next one begins; what follows there was never answered
  *   J8   journals that all snapshots have passed: ignored, and removed after the start
  *   L1   temporary files: ignored, and removed during the start
  *   L2   files that the store never makes: left alone

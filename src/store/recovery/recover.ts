@@ -1,4 +1,4 @@
-import type { Files } from '../disk/files.ts';
+import type { Files, Line } from '../disk/files.ts';
 import {
   journalNumbers,
   openJournal,
@@ -26,7 +26,11 @@ export interface Recovered {
   readonly replayed: number;
   /** Whether the snapshots hold everything, so that no journal is needed. */
   readonly isCurrent: boolean;
-  readonly snapshotSizes: readonly number[];
+  readonly snapshots: ReadonlyMap<string, Snapshot>;
+  /** The last commit that every snapshot holds. */
+  readonly through: number;
+  /** The journals with commits that some snapshot lacks, ascending, and their last groups. */
+  readonly needed: readonly { readonly name: string; readonly last: Line }[];
   /** Where the last line of the newest journal begins, if it is taken for a write that was cut short. */
   readonly badLastLine: { readonly file: string; readonly offset: number } | undefined;
   /** Temporary files of a process that was killed. */
@@ -101,11 +105,14 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     const isThere = names.includes(snapshotName(table.name));
     snapshots.set(table.name, await recoverSnapshot(files, table, newest, isThere, report));
   }
+  const isOfStore = (journal: Journal): boolean =>
+    epoch === undefined || (journal.manifest?.epoch ?? epoch) === epoch;
+  const own = journals.filter(isOfStore);
   // The journals are needed from the first commit that some snapshot does not hold.
   const throughs = Array.from(snapshots.values(), ({ through }) => through);
   const after = Math.min(newest?.manifest?.after ?? throughs[0] ?? 0, ...throughs);
-  const begin = journals.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
-  const needed = journals.slice(Math.max(0, begin));
+  const begin = own.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
+  const needed = own.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
   settle(tables, report);
   return {
@@ -114,7 +121,9 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     replayed,
     closed: newest?.manifest?.closed ?? newest === undefined,
     isCurrent: [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
-    snapshotSizes: Array.from(snapshots.values(), ({ size }) => size),
+    snapshots,
+    through: after,
+    needed: needed.flatMap(({ name, last }) => (last === undefined ? [] : [{ name, last }])),
     badLastLine: newest?.badLastLine && { file: newest.name, offset: newest.badLastLine.offset },
     temporary: names.filter((name) => temporaryPattern.test(name)),
     journals: numbers,
@@ -122,7 +131,7 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
 }
 
 /** The state of a collection before the journals are replayed. */
-interface Snapshot {
+export interface Snapshot {
   /** Sequence number of the last commit that the snapshot holds. */
   readonly through: number;
   /** In bytes; 0 where there is no snapshot that can be read. */
@@ -190,7 +199,8 @@ async function replay(
       const detail = `it follows commit ${start}, and the last one is ${sequence}`;
       report({ label: 'J7', file: name, detail });
     }
-    for await (const group of readGroups(files, journal, report)) {
+    const end = journals[index + 1]?.manifest?.after ?? Infinity;
+    for await (const group of readGroups(files, journal, end, report)) {
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
       if (first <= after) report({ label: 'J2', file: name, offset });

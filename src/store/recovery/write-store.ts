@@ -1,11 +1,12 @@
-import type { Files } from '../disk/files.ts';
+import { writeAll, type Files, type Line } from '../disk/files.ts';
 import { JournalFile } from '../format/journal-file.ts';
-import { journalNumbers, type ListedCollection } from '../format/journal.ts';
+import { journalNumbers, type ListedCollection, type Manifest } from '../format/journal.ts';
 import type { AnyTable } from '../memory/table.ts';
 import { snapshotsOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
+import type { Recovered } from './recover.ts';
 
 /**
- * Writes a whole store: the snapshots, and then a journal that needs no other one. Every
+ * Writes a whole store: the snapshots, and then a journal that needs no other one. A first
  * start, clean stop, backup, restore and repair writes a store in this way. Until the
  * journal is durable, the former journals hold everything that the former snapshots lack;
  * where there were none, snapshots without a journal are refused (N2). Returns the journal,
@@ -22,24 +23,65 @@ export async function writeStore(
   const { epoch, through: after, views } = image;
   // Before the first commit there is nothing that a snapshot could hold.
   const sizes = isCurrent || after === 0 ? [] : await writeSnapshots(target, image);
-  const manifest = { journal: number, closed, epoch, after, collections: listing(views, after) };
-  const journal = await JournalFile.create(target.files, manifest);
+  const collections = listing(views, () => ({ through: after, file: after > 0 }));
+  const manifest = { journal: number, closed, epoch, after, collections };
+  return { journal: await begin(target.files, manifest), sizes };
+}
+
+/**
+ * Goes on after a process that did not stop cleanly: begins a journal that follows the former
+ * ones, which stay as long as the snapshots need them. Its last group may not have been synced, or
+ * the sync may have failed, which nobody is told a second time. So the same bytes are written
+ * again, where they are, before anything follows them.
+ */
+export async function continueStore(
+  { files }: Target,
+  { epoch, through: after, views }: Image,
+  { journals, needed, snapshots }: Recovered,
+): Promise<JournalFile> {
+  const last = needed.at(-1);
+  if (last !== undefined) await rewrite(files, last.name, last.last);
+  const number = (journals.at(-1) ?? 0) + 1;
+  const collections = listing(views, (name) => {
+    const { through = 0, size = 0 } = snapshots.get(name) ?? {};
+    return { through, file: size > 0 };
+  });
+  return begin(files, { journal: number, closed: false, epoch, after, collections });
+}
+
+async function rewrite(files: Files, name: string, { offset, bytes }: Line): Promise<void> {
+  const file = await files.open(name, 'rewrite');
   try {
-    await target.files.syncDirectory();
+    await writeAll(file, bytes, offset);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function begin(files: Files, manifest: Manifest): Promise<JournalFile> {
+  const journal = await JournalFile.create(files, manifest);
+  try {
+    await files.syncDirectory();
   } catch (error) {
     await journal.close();
     throw error;
   }
-  return { journal, sizes };
+  return journal;
 }
 
-/** The collections of a manifest whose snapshots all end with the commit `through`. */
+/** The collections of a manifest, with the snapshots that they have. */
 export function listing(
   collections: Iterable<{ readonly name: string; readonly nextId: number }>,
-  through: number,
+  snapshotOf: (name: string) => Pick<ListedCollection, 'through' | 'file'> | undefined,
 ): Map<string, ListedCollection> {
-  const file = through > 0;
-  return new Map(Array.from(collections, ({ name, nextId }) => [name, { through, file, nextId }]));
+  const none = { through: 0, file: false };
+  return new Map(
+    Array.from(collections, ({ name, nextId }) => {
+      const { through, file } = snapshotOf(name) ?? none;
+      return [name, { through, file, nextId }];
+    }),
+  );
 }
 
 /** Whether the directory holds a store of these collections, or parts of one. */

@@ -96,11 +96,19 @@ export async function damageAfterStop(step: number): Promise<number> {
 }
 
 /**
- * Damages the journal and the snapshots of a store that was killed: it is refused, or it is a prefix of the commits
- * that includes what was in the snapshots, with a notice.
+ * Damages the journals and the snapshots of a store that was killed, and of one that was killed twice, so that it has
+ * two journals: it is refused, or it is a prefix of the commits that includes what was in the snapshots and in the
+ * former journal, with a notice.
  */
 export async function damageAfterCrash(step: number): Promise<{ refused: number; prefixes: number }> {
-  const content = await inBoth();
+  const once = await inBoth();
+  const twice = await killedAfter(write('f', 'g'), once);
+  const results = [await damaged(once, 'ab', 'cde', step), await damaged(twice, 'abcde', 'fg', step)];
+  const sum = (of: 'refused' | 'prefixes'): number => results.reduce((total, each) => total + each[of], 0);
+  return { refused: sum('refused'), prefixes: sum('prefixes') };
+}
+
+async function damaged(content: Content, certain: string, last: string, step: number) {
   const result = { refused: 0, prefixes: 0 };
   for (const [name, bytes] of content) {
     for (const changed of changes(bytes, step)) {
@@ -115,7 +123,8 @@ export async function damageAfterCrash(step: number): Promise<{ refused: number;
       }
       result.prefixes += 1;
       assert.equal(name, journalOf(content), `${name} is damaged and was accepted`);
-      assert.ok('abcde'.startsWith(names(opened)) && names(opened).length >= 2, names(opened));
+      const found = names(opened);
+      assert.ok(found.startsWith(certain) && `${certain}${last}`.startsWith(found), found);
       assert.ok(opened.notices.some((notice) => notice.includes('not clean')));
       const wholeLines = changed.length < bytes.length && changed.at(-1) === 0x0a;
       assert.ok(wholeLines || opened.notices.some((notice) => notice.includes('cut short')));

@@ -9,6 +9,8 @@ export type Operation =
   | { readonly kind: 'write'; readonly inode: number; readonly position: number; readonly bytes: Buffer }
   | { readonly kind: 'truncate'; readonly inode: number; readonly size: number }
   | { readonly kind: 'sync'; readonly inode: number }
+  /** A sync that failed: what it did not make durable, no later one does, for the system takes it for written. */
+  | { readonly kind: 'failedSync'; readonly inode: number }
   | { readonly kind: 'create'; readonly name: string; readonly inode: number }
   | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly inode: number }
   | { readonly kind: 'remove'; readonly name: string }
@@ -82,13 +84,13 @@ export class SimulatedDisk implements Files {
   async open(name: string, mode: OpenMode): Promise<OpenFile> {
     this.#meet({ operation: 'open', name });
     let inode = this.#names.get(name);
-    if (mode === 'read' && inode === undefined) throw failure('ENOENT');
+    if ((mode === 'read' || mode === 'rewrite') && inode === undefined) throw failure('ENOENT');
     if ((mode === 'exclusive' || mode === 'journal') && inode !== undefined) throw failure('EEXIST');
     if (inode === undefined) {
       inode = this.#newInode(Buffer.alloc(0));
       this.#names.set(name, inode);
       this.operations.push({ kind: 'create', name, inode });
-    } else if (mode !== 'read') {
+    } else if (mode !== 'read' && mode !== 'rewrite') {
       this.#truncate(inode, 0);
     }
     return this.#handle(name, inode, mode);
@@ -159,7 +161,11 @@ export class SimulatedDisk implements Files {
         this.operations.push({ kind: 'sync', inode });
       },
       sync: async () => {
-        this.#meet({ operation: 'sync', name });
+        const code = this.fault({ operation: 'sync', name })?.code;
+        if (code !== undefined) {
+          this.operations.push({ kind: 'failedSync', inode });
+          throw failure(code);
+        }
         // As with O_DSYNC: nothing is left to do for it.
         if (mode !== 'journal' || !this.writesThrough) this.operations.push({ kind: 'sync', inode });
       },
@@ -208,6 +214,7 @@ export function unsynced(operations: readonly Operation[]): number[] {
     const operation = operations[index];
     if (operation === undefined) continue;
     if (operation.kind === 'sync') syncedFiles.add(operation.inode);
+    else if (operation.kind === 'failedSync') syncedFiles.delete(operation.inode);
     else if (operation.kind === 'syncDirectory') directorySynced = true;
     else if (operation.kind === 'write' || operation.kind === 'truncate') {
       if (!syncedFiles.has(operation.inode)) open.unshift(index);
