@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream/promises';
 
 import { Holding } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { plainAddress } from '../base/network.ts';
+import { IncomingMessage, ServerResponse } from '../base/system.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
 import { checkHead } from './head.ts';

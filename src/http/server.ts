@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { Server as TcpServer, type Socket } from 'node:net';
 
@@ -7,6 +7,7 @@ import { Budget, type Holding } from '../base/budget.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import type { Limits } from '../base/limits.ts';
 import { networkOf, plainAddress, siteOf } from '../base/network.ts';
+import { createServer } from '../base/system.ts';
 import { Connection } from './connection.ts';
 import { Shared } from './server-options.ts';
 

@@ -1,6 +1,5 @@
-import { METHODS } from 'node:http';
 import type { AuditEvent } from '../accounts/events.ts';
-import { systemClock, type Clock } from '../base/system.ts';
+import { METHODS, systemClock, type Clock } from '../base/system.ts';
 import type { RequestEntry } from '../http/message.ts';
 import { LineQueue, type LogSink } from './line-queue.ts';
 import { writeError } from './standard-streams.ts';

@@ -20,7 +20,7 @@ async function loadedBy(t: TestContext, use: (url: string) => Promise<void>): Pr
   assert.equal(await server.ended, 0);
   const found = readdirSync(coverage).flatMap((name) =>
     Object(JSON.parse(readFileSync(join(coverage, name), 'utf8'))).result as { url: string }[]);
-  return [...new Set(found.map(({ url }) => url).filter((url) => /\/src\/.*\.[jt]s$/.test(url)))].sort();
+  return [...new Set(found.map(({ url }) => url).filter((url) => /\/src\/.*\.[jt]s$|undici/.test(url)))].sort();
 }
 
 /** Asks for all that the server describes, by a caller who may do everything. */
@@ -54,5 +54,6 @@ test('no request loads a module: what a server is made of, it has when it says t
   if (isLockedRun) return t.skip('the coverage is written where a locked run may not write');
   const [start, all] = await Promise.all([loadedBy(t, async () => undefined), loadedBy(t, useAll)]);
   assert.ok(start.length > 50);
+  assert.deepEqual(start.filter((url) => url.includes('undici')), [], 'the client that `fetch` of Node.js has');
   assert.deepEqual(all, start);
 });

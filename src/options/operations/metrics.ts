@@ -1,6 +1,5 @@
-import { METHODS } from 'node:http';
 import { auditEvents } from '../../accounts/events.ts';
-import { systemClock } from '../../base/system.ts';
+import { METHODS, systemClock } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 import type { Observer, SecurityEvent } from '../../log/log.ts';
 
