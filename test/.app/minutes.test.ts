@@ -51,3 +51,12 @@ test('minutes without requests are kept, sixty in all, also after a long silence
   assert.deepEqual(starts, starts.map((_, index) => (starts[0] ?? 0) + index * 60_000));
   assert.equal(starts.at(-1), Math.floor(clock.now() / 60_000) * 60_000);
 });
+
+test('a feed is counted, and its duration is no latency', () => {
+  const minutes = new Minutes(new TestClock(), () => 0);
+  minutes.request({ ...entry, durationMs: 1 });
+  minutes.request({ ...entry, target: '/changes', route: '/changes', durationMs: 7000 });
+  const [{ requests, p99Ms } = { requests: 0, p99Ms: 0 }] = minutes.recent();
+  assert.equal(requests, 2);
+  assert.ok(p99Ms < 2, `${p99Ms} ms`);
+});

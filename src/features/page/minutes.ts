@@ -6,7 +6,7 @@ export interface Minute {
   /** Its start, as an ISO 8601 timestamp. */
   readonly at: string;
   readonly requests: number;
-  /** The time within which 99 % were answered, rounded up by at most 25 % and 0.1 ms. */
+  /** The time within which 99 % were answered but for feeds, rounded up by at most 25 % and 0.1 ms. */
   readonly p99Ms: number;
   /** Requests that changed something. */
   readonly writes: number;
@@ -31,6 +31,8 @@ export class Minutes {
   /** The current minute, since the Unix epoch. */
   #minute: number;
   #requests = 0;
+  /** Requests whose duration counts. */
+  #timed = 0;
   #writes = 0;
   #failedSignIns = 0;
 
@@ -48,6 +50,9 @@ export class Minutes {
     const isWrite = method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
     if (isWrite && status < 300) this.#writes += 1;
     if (status === 401 && signInRoutes.includes(route)) this.#failedSignIns += 1;
+    // A feed lasts as long as its reader stays.
+    if (route === '/changes') return;
+    this.#timed += 1;
     const place = Math.ceil(Math.log(durationMs / shortestMs) / Math.log(growth));
     const bucket = Math.min(Math.max(place, 0), buckets - 1);
     this.#durations[bucket] = (this.#durations[bucket] ?? 0) + 1;
@@ -67,7 +72,7 @@ export class Minutes {
     for (; this.#minute < now; this.#minute += 1) {
       this.#past.push(this.#current());
       if (this.#past.length >= minutesMax) this.#past.shift();
-      this.#requests = this.#writes = this.#failedSignIns = 0;
+      this.#requests = this.#timed = this.#writes = this.#failedSignIns = 0;
       this.#durations.fill(0);
     }
   }
@@ -84,7 +89,7 @@ export class Minutes {
   }
 
   #p99(): number {
-    let rest = this.#requests - Math.ceil(this.#requests * 0.99);
+    let rest = this.#timed - Math.ceil(this.#timed * 0.99);
     for (let place = buckets - 1; place >= 0; place -= 1) {
       rest -= this.#durations[place] ?? 0;
       if (rest < 0) return Math.ceil(shortestMs * growth ** place * 10) / 10;
