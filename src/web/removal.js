@@ -1,14 +1,15 @@
 // @ts-check
 /** Removes records after a delay in which the person can undo it. */
 import { Problem, call } from './api.js';
+import { set } from './dom.js';
 import { loadList, select } from './records.js';
+import { report } from './refused.js';
 import { count, draw, explain, say, state } from './state.js';
 
 /** @import { Collection, Row } from './types.js' */
 
 const undoSeconds = 10;
-/** A browser has six connections to a server; one follows the changes. */
-const requestsAtOnce = 5;
+const requestsAtOnce = 8;
 
 /** Removes records after the delay. @type {(collection: Collection, rows: readonly Row[]) => Promise<void>} */
 export async function removeSoon(collection, rows) {
@@ -37,19 +38,23 @@ export async function removeSoon(collection, rows) {
 }
 
 /** @type {(collection: Collection, rows: readonly Row[], what: string) => Promise<void>} */
-async function removeNow({ name, one }, rows, what) {
+async function removeNow(collection, rows, what) {
+  const { name, one, nameField } = collection;
   const waiting = rows.values();
-  /** @type {string[]} */ const kept = [];
+  /** @type {{ what: string, why: string }[]} */ const kept = [];
   const work = async () => {
     for (const row of waiting) {
       await remove(`${name}/${row.id}`, row).catch((error) =>
-        kept.push(`${one} ${row.id}: ${explain(error)}`),
+        kept.push({ what: `${one} ${row[nameField]}`, why: explain(error) }),
       );
     }
   };
   await Promise.all(Array.from({ length: requestsAtOnce }, work));
-  if (kept.length > 0) say(`Not removed: ${kept.join(' ')}`, 60);
-  else say(`Removed ${what}.`);
+  const news = `Removed ${rows.length - kept.length} of ${what}.`;
+  say(kept.length > 0 ? news : `Removed ${what}.`);
+  if (kept.length === 0) return;
+  set('refused-save', { hidden: true });
+  void report(news, kept);
 }
 
 /** Removes a record if it is unchanged since it was shown. @type {(path: string, row: Row) => Promise<void>} */

@@ -64,11 +64,15 @@ function readNumber(text, decimal = readerDecimal) {
 /** Formats a number for a control: all its digits, without groups. @param {number} value */
 const writeNumber = (value) => `${value}`.replace('.', readerDecimal);
 
-/** Formats a point in time for the control for local times. @param {string} iso */
+/**
+ * Formats a point in time for the control for local times, to the minute. Its seconds stay while nobody changes it,
+ * since a text that is unchanged is not sent.
+ * @param {string} iso
+ */
 const writeTime = (iso) => {
   const time = new Date(iso);
   const local = new Date(+time - time.getTimezoneOffset() * 60_000).toISOString();
-  return local.slice(0, -1).replace(/:00\.000$/u, '');
+  return local.slice(0, 'yyyy-mm-ddThh:mm'.length);
 };
 
 /**
@@ -76,6 +80,7 @@ const writeTime = (iso) => {
  * @type {(field: Field, value: unknown) => string | undefined}
  */
 export function ruleBroken({ schema }, value) {
+  if (value === undefined || value === null) return undefined;
   const { minLength = 0, maxLength = Infinity, minimum = -Infinity, maximum = Infinity } = schema;
   const { enum: values, pattern = '', type } = schema;
   if (values)

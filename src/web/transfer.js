@@ -2,8 +2,9 @@
 /** Imports records from files and exports them to files. */
 import { Problem, call } from './api.js';
 import { readCsv, writeCsv } from './csv.js';
-import { bdi, h, part, set } from './dom.js';
+import { bdi, button, h, part, set } from './dom.js';
 import { collectionNow, listPath, loadList } from './records.js';
+import { causesOf, report } from './refused.js';
 import { ask, explain, say, state } from './state.js';
 import { fromText, ruleBroken } from './texts.js';
 
@@ -11,16 +12,19 @@ import { fromText, ruleBroken } from './texts.js';
 
 /**
  * A line of a file: the record that it describes, or the problem with it.
- * @typedef {{ number: number, record: { [field: string]: unknown }, problem: string }} Line
+ * @typedef {{ number: number, source: unknown, isCsv: boolean, record: { [field: string]: unknown }, problem: string }} Line
  */
 
-const [previewLines, problemsShown] = [5, 50];
+const previewLines = 5;
 
 /** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
 export async function transfer(what) {
   const collection = collectionNow();
   if (collection) await (what === 'import' ? importFile(collection) : exportList(collection, what));
 }
+
+/** @param {Line} line */
+const lineAndProblem = ({ number, problem }) => ({ what: `line ${number}`, why: problem });
 
 /** A list is written as lines. @param {unknown} value */
 const plain = (value) => (Array.isArray(value) ? value.join('\n') : value);
@@ -35,11 +39,31 @@ async function exportList({ name, fields }, format) {
   const rows = data.map((/** @type {Row} */ row) => names.map((each) => plain(row[each])));
   const text =
     format === 'json' ? JSON.stringify(data, null, 1) : `\ufeff${writeCsv([names, ...rows])}`;
+  download(`${name}.${format}`, text);
+  say(`Exported ${data.length} records to ${name}.${format}.`);
+}
+
+/** @type {(name: string, text: string) => void} */
+function download(name, text) {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text]));
-  link.download = `${name}.${format}`;
+  link.download = name;
   link.click();
-  say(`Exported ${data.length} records to ${link.download}.`);
+}
+
+/**
+ * Saves lines as they stand in their file, so that they can be mended and imported alone.
+ * @type {(collection: Collection, lines: readonly Line[]) => void}
+ */
+function downloadRefused({ name }, lines) {
+  const sources = lines.map(({ source }) => source);
+  const [first] = lines;
+  if (!first?.isCsv) download(`${name}-refused.json`, JSON.stringify(sources, null, 1));
+  else {
+    const names = Object.keys(Object(first.source));
+    const rows = sources.map((source) => Object.values(Object(source)));
+    download(`${name}-refused.csv`, `\ufeff${writeCsv([names, ...rows])}`);
+  }
 }
 
 /**
@@ -58,7 +82,10 @@ async function importFile(collection) {
     const rows = good.slice(0, previewLines).map(({ record }) =>
       h(
         'tr',
-        columns.map(({ name, kind }) => h('td', { class: kind }, bdi(`${record[name] ?? '–'}`))),
+        columns.map(({ name, kind }) => {
+          const text = `${plain(record[name]) ?? '–'}`;
+          return h('td', { class: kind, title: text }, bdi(text));
+        }),
       ),
     );
     const heads = columns.map(({ label, kind }) => h('th', { scope: 'col', class: kind }, label));
@@ -66,11 +93,10 @@ async function importFile(collection) {
       'preview',
       h('p.error', problem),
       h('p', `${good.length} can be created, ${bad.length} cannot.`),
-      h('table', h('thead', h('tr', heads)), h('tbody', rows)),
-      h(
-        'ul.error',
-        bad.slice(0, problemsShown).map((line) => h('li', `Line ${line.number}: ${line.problem}`)),
-      ),
+      h('div.scroll', h('table', h('thead', h('tr', heads)), h('tbody', rows))),
+      h('ul.error', causesOf(bad.map(lineAndProblem))),
+      bad.length > 0 &&
+        button('Download the refused lines', () => downloadRefused(collection, bad)),
     );
     set('omitted', { hidden: given.length === 0 });
     set('omitted-names', given.join(', '));
@@ -134,7 +160,7 @@ export function linesOf({ fields }, text) {
   /** @type {Set<string>} */ const given = new Set();
   const lines = records.map((record, index) => {
     const line = readLine(record);
-    return { number: index + (isJson ? 1 : 2), ...line };
+    return { number: index + (isJson ? 1 : 2), source: record, isCsv: !isJson, ...line };
   });
   return { lines, given: [...given] };
 
@@ -167,8 +193,11 @@ export function linesOf({ fields }, text) {
  * Creates records, as many in one request as the server allows. Refused lines are left out and reported.
  * @type {(collection: Collection, lines: readonly Line[]) => Promise<void>}
  */
-async function create({ name, title, bulkMax }, lines) {
-  /** @type {string[]} */ const failed = [];
+async function create(collection, lines) {
+  const { name, title, bulkMax } = collection;
+  /** @type {Line[]} */ const failed = [];
+  const fail = (/** @type {Line} */ line, /** @type {string} */ problem) =>
+    failed.push({ ...line, problem });
   let done = 0;
   const parts = [];
   for (let at = 0; at < lines.length; at += bulkMax) parts.push(lines.slice(at, at + bulkMax));
@@ -185,15 +214,17 @@ async function create({ name, title, bulkMax }, lines) {
       const refused = new Map(
         issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], detail]),
       );
-      for (const [line, detail] of refused) failed.push(`line ${line?.number} ${detail}`);
+      for (const [line, detail] of refused) if (line) fail(line, `It ${detail}.`);
       // A refused record keeps the whole request from being carried out, so the others are sent again.
       if (refused.size > 0) parts.push(part.filter((line) => !refused.has(line)));
-      else failed.push(`lines ${first.number} to ${part.at(-1)?.number}: ${explain(error)}`);
+      else for (const line of part) fail(line, explain(error));
     }
     say(`Creating ${title.toLowerCase()}: ${done} of ${lines.length}…`);
   }
   const news = `Created ${done} of ${lines.length}.`;
-  if (failed.length > 0) say(`${news} Not created: ${failed.join('; ')}`, 60);
-  else say(news);
+  say(news);
   await loadList(true);
+  if (failed.length === 0) return;
+  set('refused-save', { hidden: false, onclick: () => downloadRefused(collection, failed) });
+  await report(news, failed.map(lineAndProblem));
 }

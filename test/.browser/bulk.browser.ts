@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerResponse } from 'node:http';
+import { defineCollection } from '../../src/index.ts';
 import { describing } from './server.ts';
 import { visitTest, type Visit } from './visit.ts';
 
@@ -74,9 +75,9 @@ visitTest('a record that someone else has changed meanwhile is not removed', { t
   await browser.click('#remove [value=remove]');
   await visit.says('Removing 3 items');
   await browser.letTimePass();
-  await visit.says('Not removed');
-  const kept = 'Not removed: item 2: Someone else has changed it. Check it, then remove it again.';
-  assert.equal(await visit.text('#status'), kept);
+  await visit.shows('Removed 2 of 3 items.', '#refused');
+  const kept = 'Item Thing 2: Someone else has changed it. Check it, then remove it again.';
+  assert.equal(await visit.text('#refused-list'), kept);
   assert.deepEqual(await items(visit), [{ id: 2, name: 'Not what you saw', price: 2.5 }]);
 });
 
@@ -179,9 +180,43 @@ visitTest('an import sends many records at once, and again without refused lines
   await importFile(visit, 'many.csv', `name,price\n${lines.join('\n')}\n`);
   await visit.shows('1200 can be created, 0 cannot.', '#preview');
   await browser.click('#create-all');
-  await says('Created 1198 of 1200. Not created: line 5 must be at least 0; line 1102 must be at least 0');
+  await visit.shows('Created 1198 of 1200.', '#refused');
+  assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: It must be at least 0.');
+  const path = await folder(visit);
+  await browser.click('#refused-save');
+  assert.equal(await downloaded(join(path, 'items-refused.csv')), '\ufeffname,price\r\nThing 3,\'-1\r\nThing 1100,\'-1\r\n');
   assert.deepEqual(sizes, [1000, 200, 999, 199]);
   assert.equal((await items(visit)).length, 1198);
+});
+
+const shirts = defineCollection({
+  name: 'shirts',
+  singular: 'shirt',
+  fields: { title: { kind: 'text', min: 1 }, size: { kind: 'choice', values: ['S', 'M'], optional: true } },
+});
+
+visitTest('an import may leave out a choice, shows whole columns, and groups mistakes by their cause', {
+  collections: [shirts],
+}, async (visit) => {
+  const { browser, server, text } = visit;
+  await visit.signIn('#shirts');
+  const long = 'A title that is long enough to be seen';
+  const rows = [`${long},S`, 'Plain,', ...Array.from({ length: 40 }, (_, n) => `Odd ${n},XXL`), ',M'];
+  await importFile(visit, 'shirts.csv', `title,size\n${rows.join('\n')}\n`);
+  await visit.shows('2 can be created, 41 cannot.', '#preview');
+  assert.deepEqual((await text('#preview ul')).split('\n'), [
+    'Line 4, line 5, line 6, line 7, line 8 and 35 more: Size must be one of S, M.',
+    'Line 44: Title must be filled in.',
+  ]);
+  const widths = 'return [...document.querySelectorAll("#preview tbody tr:first-child td")].map((at) => at.clientWidth)';
+  assert.ok((await browser.run(widths))[0] > 150, 'a column is as wide as its text needs');
+  const path = await folder(visit);
+  await browser.run('document.querySelector("#preview button").click()');
+  assert.equal((await downloaded(join(path, 'shirts-refused.csv'))).split('\r\n').length, 43);
+  await browser.click('#create-all');
+  await visit.says('Created 2 of 2.');
+  const stored = (await server.as('ada', 'GET', '/shirts')).data;
+  assert.deepEqual(stored, [{ id: 1, title: long, size: 'S' }, { id: 2, title: 'Plain' }]);
 });
 
 visitTest('a record and a list are copied as curl', { things: 1 }, async (visit) => {

@@ -1,0 +1,42 @@
+// @ts-check
+/** Tells a person what was refused of many things that they asked for at once. */
+import { h, set } from './dom.js';
+import { showNumber } from './model.js';
+import { ask } from './state.js';
+
+/**
+ * @import { Description } from './types.js'
+ * @typedef {{ readonly what: string, readonly why: string }} Refusal
+ */
+
+/** Number of causes that are shown, and of things named for each. */
+const [causesMax, namedMax] = [20, 5];
+
+/**
+ * Describes what was refused by its cause, the most frequent first: `Line 3, line 5 and 40 more: Price must be …`.
+ * @type {(refusals: readonly Refusal[]) => Description[]}
+ */
+export function causesOf(refusals) {
+  /** @type {Map<string, string[]>} */ const causes = new Map();
+  for (const { what, why } of refusals) {
+    const all = causes.get(why);
+    if (all) all.push(what);
+    else causes.set(why, [what]);
+  }
+  const sorted = [...causes].sort(([, one], [, other]) => other.length - one.length);
+  return sorted.slice(0, causesMax).map(([why, all]) => {
+    const rest = all.length - namedMax;
+    const named = all.slice(0, namedMax).join(', ');
+    const more = rest > 0 ? ` and ${showNumber(rest)} more` : '';
+    return h('li', `${named.charAt(0).toUpperCase()}${named.slice(1)}${more}: ${why}`);
+  });
+}
+
+/**
+ * Shows what was refused until the person closes it.
+ * @type {(title: string, refusals: readonly Refusal[]) => Promise<string>}
+ */
+export function report(title, refusals) {
+  set('refused-list', false, ...causesOf(refusals));
+  return ask('refused', title);
+}
