@@ -18,12 +18,13 @@ import {
   state,
 } from './state.js';
 
-const retryMs = 3000;
+const [retryMs, restAfterMs] = [3000, 2000];
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
 let failure = '';
+/** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
 /** The address of the view that is shown. */ let shown = '';
 
 events.run = async (work) => {
@@ -60,8 +61,12 @@ page.paint = () => {
       ),
     ),
   );
+  const current = document.querySelector('#views [aria-current]');
+  if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  tab = current;
   set('who', { hidden: !me }, bdi(me?.name ?? ''), h('small', me?.role));
-  set('failure', failure && `${failure} The page tries again by itself.`);
+  const problem = failure || (!navigator.onLine && 'This device has no network.');
+  set('failure', problem && `${problem} The page tries again by itself.`);
   set('main', { hidden: !me });
   set('records', { hidden: !collection });
   set('drawer', { hidden: !isForm });
@@ -159,6 +164,8 @@ page.signOut = async (everywhere) => {
     await (await import('./session.js')).signOut(everywhere);
 };
 
+window.ononline = window.onoffline = () => draw();
+
 /** When the tab gets the focus back, checks whether the session has ended, or belongs to someone else. */
 window.onfocus = () =>
   events.run(async () => {
@@ -173,3 +180,8 @@ onClick('skip', () => draw('#main'));
 set('instance', location.host);
 void page.start();
 void import('./keys.js');
+// The rest is there before it is needed, so that a form opens without a network as well.
+window.setTimeout(() => {
+  for (const name of ['filter', 'home', 'record', 'removal', 'transfer'])
+    import(`./${name}.js`).catch(() => {});
+}, restAfterMs);

@@ -56,10 +56,8 @@ export function control({ name, kind, schema, isOptional }, value, onText, more)
     );
   }
   const isNumber = kind === 'number' || kind === 'integer';
-  const isToTheSecond = value.length > 'yyyy-mm-ddThh:mm'.length;
   return h('input', {
     type: types[kind] ?? 'text',
-    step: kind === 'time' && (isToTheSecond ? 0.001 : 60),
     dir: kind === 'text' && 'auto',
     inputmode: isNumber && 'decimal',
     autocomplete: completions[name] ?? 'off',

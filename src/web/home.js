@@ -2,7 +2,7 @@
 /** The overview with the state of the server, and the sessions of a user. */
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
-import { capitalized, isAllowed, showNumber, showTime, toShow } from './model.js';
+import { capitalized, isAllowed, showFigure, showNumber, showTime, toShow } from './model.js';
 import { address, ask, collectionOf, draw, isAccount, page, say, state } from './state.js';
 import { age } from './values.js';
 
@@ -107,24 +107,24 @@ export function homeView() {
   );
 }
 
-/** @type {readonly [figure: keyof Minute & ('requests' | 'p99Ms' | 'writes' | 'records'), label: string][]} */
+/** @type {readonly [figure: 'requests' | 'p99Ms' | 'writes' | 'records', label: string, digits: number][]} */
 const figures = [
-  ['requests', 'Requests a minute'],
-  ['p99Ms', 'p99 latency, ms'],
-  ['writes', 'Writes a minute'],
-  ['records', 'Records'],
+  ['requests', 'Requests a minute', 0],
+  ['p99Ms', 'p99 latency, ms', 1],
+  ['writes', 'Writes a minute', 0],
+  ['records', 'Records', 0],
 ];
 
 /** Draws the last hour as a picture for each figure, and as a table. @param {readonly Minute[]} minutes */
 function tiles(minutes) {
   // The current minute is not complete yet.
   const last = minutes.at(-2) ?? minutes.at(-1);
-  const tile = figures.map(([figure, label]) =>
+  const tile = figures.map(([figure, label, digits]) =>
     h(
       'div.card',
       { key: figure },
       h('p.quiet', label),
-      h('p', h('strong', showNumber(last?.[figure] ?? 0))),
+      h('p', h('strong', showFigure(last?.[figure] ?? 0, digits))),
       spark(minutes.map((minute) => minute[figure])),
     ),
   );
@@ -133,7 +133,7 @@ function tiles(minutes) {
       'tr',
       { key: minute.at },
       h('th', { scope: 'row' }, showTime(minute.at)),
-      figures.map(([figure]) => h('td.number', showNumber(minute[figure]))),
+      figures.map(([figure, , digits]) => h('td.number', showFigure(minute[figure], digits))),
     ),
   );
   const heads = figures.map(([, label]) => h('th.number', { scope: 'col' }, label));
@@ -177,7 +177,7 @@ function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes,
 const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
 
 /** @param {import('./types.js').Activity} activity */
-function activityView({ type, collection, id, record, count, at }) {
+function activityView({ key, type, collection, id, record, count, at }) {
   const { one = '', title = '', nameField = 'id' } = collectionOf(collection) ?? {};
   const isMany = count > 1;
   const name = isMany
@@ -185,7 +185,7 @@ function activityView({ type, collection, id, record, count, at }) {
     : `${record?.[nameField] ?? `${one} ${id}`}`;
   const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(
-    `${at} ${collection} ${type}`,
+    key,
     h('span', h('a', { href }, bdi(name)), ` ${verbs[type]}`),
     h('small', age(new Date(at).toISOString())),
   );

@@ -10,9 +10,9 @@ useKeys.onchange = () => (localStorage['keys'] = useKeys.checked ? 'on' : 'off')
 
 /** Returns the element that a key acts on: another row, the row's checkbox, or a control. @param {string} key */
 function targetOf(key) {
-  const links = [...document.querySelectorAll('tbody a')];
-  const at = links.findIndex((link) => link === document.activeElement);
-  if (key === 'j' || key === 'k') return links[key === 'j' ? at + 1 : at - 1];
+  const rows = [...document.querySelectorAll('#list tbody tr')];
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  if (key === 'j' || key === 'k') return rows[key === 'j' ? at + 1 : at - 1]?.querySelector('th a');
   return document.querySelector(
     key === 'x' ? 'tr:focus-within input' : `[data-key='${CSS.escape(key)}']`,
   );

@@ -11,6 +11,7 @@ import { draw, inNextFrame, page, state } from './state.js';
 const [togetherMs, activitiesMax] = [10_000, 8];
 
 let last = '';
+/** Number of lines that the activity has had. */ let noted = 0;
 /** @type {EventSource | undefined} */ let source;
 /** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
 
@@ -61,6 +62,9 @@ function note(change) {
   const at = Date.now();
   const isSame = latest?.type === change.type && latest.collection === change.collection;
   if (latest && isSame && at - latest.at < togetherMs) {
-    state.activity = [{ ...change, count: latest.count + 1, at: latest.at }, ...others];
-  } else state.activity = [{ ...change, count: 1, at }, ...state.activity].slice(0, activitiesMax);
+    state.activity = [{ ...latest, ...change, count: latest.count + 1 }, ...others];
+  } else {
+    const activity = { ...change, key: (noted += 1), count: 1, at };
+    state.activity = [activity, ...state.activity].slice(0, activitiesMax);
+  }
 }

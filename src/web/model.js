@@ -111,6 +111,22 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 /** Formats a number for reading. @param {number} value */
 export const showNumber = (value) => numbers.format(value);
 
+/** Formats with 0 to 4 decimals. */
+const decimals = [0, 1, 2, 3, 4].map(
+  (digits) =>
+    new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+);
+
+/** Formats a number with as many decimals as its column has. @type {(value: number, digits: number) => string} */
+export const showFigure = (value, digits) => decimals[digits]?.format(value) ?? showNumber(value);
+
+/** Returns how many decimals the numbers of a column need, four at most. @param {readonly unknown[]} values */
+export const digitsOf = (values) =>
+  values.reduce((/** @type {number} */ most, value) => {
+    const { length = 0 } = `${value ?? ''}`.split(/[.e]/u)[1] ?? '';
+    return Math.min(Math.max(most, length), decimals.length - 1);
+  }, 0);
+
 /** Formats a point in time for reading. @param {string} iso */
 export const showTime = (iso) => times.format(new Date(iso));
 

@@ -330,10 +330,10 @@ function recordForm(of) {
     !mayChange &&
       h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
     base && button('Copy as curl', () => copyAsCurl(`${name}/${id}`)),
-    h('p.error', { role: 'alert' }, message),
     mayChange &&
       h(
         'div.foot row pad line',
+        h('p.error', { role: 'alert' }, message || troubled(of)),
         of.isGone
           ? isAllowed(collection, 'create', state.me?.role) &&
               button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
@@ -346,6 +346,12 @@ function recordForm(of) {
         base && mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
       ),
   );
+}
+
+/** Says which fields keep the form from being saved: they may be out of view. @param {Draft} of */
+function troubled(of) {
+  const labels = fieldsOf(of).flatMap(({ name, label }) => (of.issues[name] ? [label] : []));
+  return labels.length > 0 && `Not saved. Look at ${labels.join(', ')}.`;
 }
 
 /** Says the rule of a field before it is broken. @param {Field} field */

@@ -5,7 +5,7 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
-import { isAllowed, showNumber, toShow } from './model.js';
+import { digitsOf, isAllowed, showFigure, showNumber, toShow } from './model.js';
 import { nameOf, show } from './values.js';
 import {
   address,
@@ -244,13 +244,29 @@ const shownOf = ({ fields }) => fields.filter(({ shown }) => shown);
 /** Rows that are drawn: one that is the same, and looks the same, is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
+/** How many decimals each column of numbers has. @type {Map<string, number>} */
+let digits = new Map();
+
 /** @type {(collection: Collection, field: Field, row: Row) => Description} */
 function cell({ name, nameField }, field, row) {
   const value = row[field.name];
   const title = toShow(field, value);
-  if (field.name !== nameField) return h('td', { class: field.kind, title }, show(field, value));
+  const figure = field.kind === 'number' && typeof value === 'number';
+  const shown = figure ? showFigure(value, digits.get(field.name) ?? 0) : show(field, value);
+  if (field.name !== nameField) return h('td', { class: field.kind, title }, shown);
   const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
   return h('th', { scope: 'row', title }, h('a', link, bdi(title)));
+}
+
+/**
+ * Opens the record of a row that is clicked beside its links and controls, unless text of it is selected.
+ * @param {Event} event
+ */
+function openRow({ target, currentTarget }) {
+  if (!(target instanceof Element) || !(currentTarget instanceof Element)) return;
+  const link = currentTarget.querySelector('th a');
+  if (target.closest('a, input, button') || getSelection()?.isCollapsed === false) return;
+  if (link instanceof HTMLElement) link.click();
 }
 
 /** @param {Collection} collection */
@@ -275,16 +291,20 @@ function table(collection) {
       .map(({ id }) => id),
   );
   const here = address(collection.name, '', state.route.query);
+  const figures = columns.filter(({ kind }) => kind === 'number');
+  digits = new Map(figures.map(({ name }) => [name, digitsOf(rows.map((row) => row[name]))]));
+  const decimals = [...digits.values()].join();
   const body = rows
     .filter(({ id }) => !leaving.has(id))
     .map((row) => {
       const isCurrent = state.route.id === `${row.id}`;
-      const look = `${here} ${state.namesRead} ${maySelect} ${chosen.has(row.id)} ${isCurrent}`;
+      const isChosen = chosen.has(row.id);
+      const look = [here, state.namesRead, maySelect, isChosen, isCurrent, decimals].join(' ');
       const former = drawn.get(row);
       if (former?.look === look) return former.view;
       const view = h(
         'tr',
-        { key: row.id, class: isCurrent && 'current' },
+        { key: row.id, class: isCurrent && 'current', onclick: openRow },
         h('td', box(`Select ${row[nameField]}`, [row])),
         columns.map((field) => cell(collection, field, row)),
       );
@@ -310,7 +330,7 @@ function table(collection) {
  * Draws the head of a column. A click sorts by this column first and keeps the former order behind it.
  * @type {(collection: Collection, field: Field) => Description}
  */
-function heading({ sortMax }, { name, label, kind, isSortable }) {
+function heading({ sortMax, nameField }, { name, label, kind, isSortable }) {
   const terms = (parameter('sort') || 'id').split(',');
   const term = terms.find((each) => each.replace('-', '') === name);
   const others = terms.filter((each) => each !== term && each !== 'id');
@@ -318,7 +338,7 @@ function heading({ sortMax }, { name, label, kind, isSortable }) {
   const direction = term && (term === name ? 'ascending' : 'descending');
   return h(
     'th',
-    { scope: 'col', class: kind, 'aria-sort': direction },
+    { scope: 'col', class: name === nameField ? 'name' : kind, 'aria-sort': direction },
     isSortable ? button(label, () => go(withQuery({ sort })), { id: `sort-${name}` }) : label,
   );
 }

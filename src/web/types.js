@@ -9,7 +9,7 @@
 /**
  * An event of the feed, and several of one kind.
  * @typedef {{ type: 'created' | 'replaced' | 'removed', collection: string, id: number, record?: Row }} Change
- * @typedef {Change & { count: number, at: number }} Activity
+ * @typedef {Change & { key: number, count: number, at: number }} Activity
  */
 
 /** @typedef {{ readonly id: number, readonly name: string, readonly email: string, readonly role: string }} User */

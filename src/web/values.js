@@ -58,12 +58,18 @@ export function nameOf(target, id) {
   return names.get(key) || `${id}`;
 }
 
+/** As many ids as an address holds. */
+const idsAtOnce = 100;
+
 async function readNames() {
   const reading = wanted;
   wanted = new Map();
   for (const [target, ids] of reading) {
-    // Without a name, the id is shown.
-    await find(target, { 'id:in': [...ids].join() }).catch(() => []);
+    const all = [...ids].map((id) => `${id}`.replaceAll(/[\\,]/gu, '\\$&'));
+    while (all.length > 0) {
+      // Without a name, the id is shown.
+      await find(target, { 'id:in': all.splice(0, idsAtOnce).join() }).catch(() => []);
+    }
   }
   state.namesRead += 1;
   draw();
@@ -74,8 +80,9 @@ async function readNames() {
  * @type {(target: string, query: Record<string, string>) => Promise<Row[]>}
  */
 export async function find(target, query) {
-  const { data } = await call('GET', `${target}?${new URLSearchParams(query)}`);
   const nameField = collectionOf(target)?.nameField ?? 'id';
+  const fields = [...new Set(['id', nameField])].join();
+  const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
   for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
   return data;
 }

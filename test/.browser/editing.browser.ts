@@ -25,7 +25,7 @@ visitTest('an item is created, shown, changed and removed', { things: 2 }, async
   await save(visit);
   await says('Saved item 3.');
   assert.deepEqual(await stored(visit, 3), { id: 3, name: 'Reading lamp', price: 30 });
-  assert.deepEqual(await column(3), ['1.25', '2.5', '30']);
+  assert.deepEqual(await column(3), ['1.25', '2.50', '30.00'], 'the points of a column stand below each other');
 
   await browser.click('.record .danger');
   await says('Removing 1 item');
@@ -312,7 +312,7 @@ visitTest('changes by two people to different fields are merged', {
   await visit.says('Saved. Someone else had changed price; that was kept.');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Mine', price: 99 });
   assert.equal(await value('price'), '99');
-  assert.deepEqual(await visit.column(3), ['1.25', '99']);
+  assert.deepEqual(await visit.column(3), ['1.25', '99.00']);
 });
 
 visitTest('a field that both have changed is asked about; the new version becomes the base', {
@@ -327,14 +327,14 @@ visitTest('a field that both have changed is asked about; the new version become
     (await text('.dispute')).replaceAll(/\s+/g, ' '),
     'Before Thing 2 Theirs Theirs Mine Mine Keep mine Take theirs',
   );
-  assert.match(await text('.record > .error'), /^Not saved yet: someone else has changed the same field\./);
+  assert.match(await text('.record .foot .error'), /^Not saved yet: someone else has changed the same field\./);
   assert.equal(await value('name'), 'Mine');
   assert.equal(await value('price'), '99', 'what only they changed is taken');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 99 });
   // Until the person has decided, nothing is saved, however often they try and whatever else changes.
   await server.as('ada', 'PATCH', '/items/2', { price: 98 });
   await save(visit);
-  await visit.shows('Not saved yet: someone else', '.record > .error');
+  await visit.shows('Not saved yet: someone else', '.record .foot .error');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 98 });
   // To keep one's own is to save over the version that has been seen, and over no other one.
   await browser.click('.dispute button');

@@ -47,3 +47,90 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   await browser.click('#list td a');
   await shows('Desk lamp', '#record-title');
 });
+
+const crates = defineCollection({
+  name: 'crates',
+  singular: 'crate',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    itemIds: { kind: 'list', of: { kind: 'reference', to: 'items' } },
+    note: { kind: 'text', multiline: true, optional: true },
+    weight: { kind: 'number' },
+    dueAt: { kind: 'timestamp', optional: true },
+  },
+  access: { patch: 'admin' },
+});
+
+visitTest('chips of references lie beside each other, rows open by a click and j and k go by rows', {
+  things: 3, collections: [crates],
+}, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'PATCH', '/items/1', { name: 'A very long name of a thing that is referred to' });
+  for (const weight of [1, 2.125]) {
+    const crate = { title: `Crate of ${weight}`, itemIds: [1, 2, 3], weight, note: 'One\nTwo', dueAt: '2026-05-01T08:00:12.345Z' };
+    await server.as('ada', 'POST', '/crates', crate);
+  }
+  await visit.signIn('#crates');
+  await visit.shows('Thing 3', '#list');
+  for (const width of [1280, 768, 360]) {
+    await browser.resize(width, 800);
+    const overlaps = await browser.run(`
+      return [...document.querySelectorAll('#list td .row')].flatMap(({ children }) => [...children].slice(1)
+        .filter((chip, index) => chip.getBoundingClientRect().left < children[index].getBoundingClientRect().right
+          || chip.scrollWidth > chip.clientWidth + 1 && getComputedStyle(chip).overflow !== 'hidden'))
+        .map((chip) => chip.innerText);
+    `);
+    assert.deepEqual(overlaps, [], `${width} px`);
+    const name = await browser.run('return document.querySelector("#open-1").closest("th").clientWidth');
+    assert.ok(name > 100, `at ${width} px the name has ${name} px`);
+  }
+  await browser.resize(1280, 800);
+  assert.deepEqual(await visit.column(5), ['1.000', '2.125']);
+  await browser.press('j');
+  await browser.press('j');
+  assert.equal(await visit.focused(), 'Crate of 2.125');
+  await browser.press('k');
+  assert.equal(await visit.focused(), 'Crate of 1');
+  await browser.click('#list tbody tr:nth-child(2) td.number');
+  await visit.shows('Crate of 2.125', '#record-title');
+  assert.equal((await visit.value('dueAt')).length, 'yyyy-mm-ddThh:mm'.length);
+  await visit.fill('title', 'Another');
+  await browser.click('.record .primary');
+  await visit.says('Saved');
+  const { data } = await server.as('ada', 'GET', '/crates/2');
+  assert.deepEqual([data.title, data.dueAt], ['Another', '2026-05-01T08:00:12.345Z']);
+  await browser.forget();
+  await visit.signIn('#crates/1', 'grace');
+  await visit.shows('One\nTwo', '#record');
+});
+
+const shelves = defineCollection({ name: 'shelves', singular: 'shelf', fields: { itemId: { kind: 'reference', to: 'items' } } });
+
+visitTest('names of many references are read in portions, and nothing but names', {
+  things: 250, collections: [shelves],
+}, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'POST', '/shelves/batch', Array.from({ length: 250 }, (_, n) => ({ itemId: n + 1 })));
+  server.requests.length = 0;
+  await visit.signIn('#shelves?limit=250');
+  await browser.until('return document.querySelector("#list tbody tr:last-child")?.innerText.includes("Thing 250")');
+  const reads = server.requests.filter((each) => each.startsWith('GET /items?'));
+  assert.equal(reads.length, 3);
+  for (const read of reads) assert.match(read, /fields=id%2Cname/);
+});
+
+visitTest('a form opens without a network', { things: 1, isNoisy: true }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  await browser.until(`
+    const names = performance.getEntriesByType('resource').map(({ name }) => name);
+    return ['record', 'filter', 'removal', 'transfer'].every((each) => names.some((name) => name.endsWith(each + '.js')));
+  `);
+  await browser.setOffline(true);
+  await visit.says('This device has no network.');
+  await visit.browser.run('document.querySelector("#new").click()');
+  await visit.fill('name', 'Typed offline');
+  await browser.setOffline(false);
+  await browser.until('return !document.querySelector("#failure").checkVisibility()');
+  assert.equal(await visit.value('name'), 'Typed offline');
+});

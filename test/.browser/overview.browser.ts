@@ -34,6 +34,13 @@ visitTest('the overview shows the last hour as pictures and as a table, and what
   await shows('41 items created', '#home');
   await server.as('ada', 'PATCH', '/items/1', { price: 7 });
   await shows('Thing 1 changed', '#home');
+  // However the kinds alternate, eight lines are kept.
+  for (let turn = 0; turn < 12; turn += 1) {
+    await server.as('ada', 'PATCH', '/items/1', { price: turn });
+    await server.as('ada', 'POST', '/items', { name: `Turn ${turn}`, price: 1 });
+  }
+  await shows('Turn 11 created', '#home');
+  assert.equal(await browser.run('return document.querySelectorAll("#home section ul")[1].children.length'), 8);
 });
 
 visitTest('nothing needs attention where all is well, and a member sees no figures of the server', {
