@@ -166,7 +166,7 @@ visitTest('an import shows a preview and names every refused line', {
 visitTest('an import sends many records at once, and again without refused lines', {
   refusals: [422],
 }, async (visit) => {
-  const { browser, server, says } = visit;
+  const { browser, server } = visit;
   const sizes: number[] = [];
   // A rule that only the server knows.
   server.double = describing((document) => {
