@@ -12,7 +12,9 @@ import { fromText, ruleBroken } from './texts.js';
 
 /**
  * A line of a file: the record that it describes, or the problem with it.
- * @typedef {{ number: number, source: unknown, isCsv: boolean, record: { [field: string]: unknown }, problem: string }} Line
+ * `source` is what the file has.
+ * @typedef {{ number: number, source: unknown, isCsv: boolean, record: { [field: string]: unknown },
+ *   problem: string }} Line
  */
 
 const previewLines = 5;

@@ -184,7 +184,8 @@ visitTest('an import sends many records at once, and again without refused lines
   assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: It must be at least 0.');
   const path = await folder(visit);
   await browser.click('#refused-save');
-  assert.equal(await downloaded(join(path, 'items-refused.csv')), '\ufeffname,price\r\nThing 3,\'-1\r\nThing 1100,\'-1\r\n');
+  const refused = await downloaded(join(path, 'items-refused.csv'));
+  assert.equal(refused, '\ufeffname,price\r\nThing 3,\'-1\r\nThing 1100,\'-1\r\n');
   assert.deepEqual(sizes, [1000, 200, 999, 199]);
   assert.equal((await items(visit)).length, 1198);
 });
@@ -208,8 +209,8 @@ visitTest('an import may leave out a choice, shows whole columns, and groups mis
     'Line 4, line 5, line 6, line 7, line 8 and 35 more: Size must be one of S, M.',
     'Line 44: Title must be filled in.',
   ]);
-  const widths = 'return [...document.querySelectorAll("#preview tbody tr:first-child td")].map((at) => at.clientWidth)';
-  assert.ok((await browser.run(widths))[0] > 150, 'a column is as wide as its text needs');
+  const width = await browser.run('return document.querySelector("#preview tbody td").clientWidth');
+  assert.ok(width > 150, 'a column is as wide as its text needs');
   const path = await folder(visit);
   await browser.run('document.querySelector("#preview button").click()');
   assert.equal((await downloaded(join(path, 'shirts-refused.csv'))).split('\r\n').length, 43);

@@ -67,7 +67,8 @@ visitTest('chips of references lie beside each other, rows open by a click and j
   const { browser, server } = visit;
   await server.as('ada', 'PATCH', '/items/1', { name: 'A very long name of a thing that is referred to' });
   for (const weight of [1, 2.125]) {
-    const crate = { title: `Crate of ${weight}`, itemIds: [1, 2, 3], weight, note: 'One\nTwo', dueAt: '2026-05-01T08:00:12.345Z' };
+    const dueAt = '2026-05-01T08:00:12.345Z';
+    const crate = { title: `Crate of ${weight}`, itemIds: [1, 2, 3], weight, note: 'One\nTwo', dueAt };
     await server.as('ada', 'POST', '/crates', crate);
   }
   await visit.signIn('#crates');
@@ -104,7 +105,11 @@ visitTest('chips of references lie beside each other, rows open by a click and j
   await visit.shows('One\nTwo', '#record');
 });
 
-const shelves = defineCollection({ name: 'shelves', singular: 'shelf', fields: { itemId: { kind: 'reference', to: 'items' } } });
+const shelves = defineCollection({
+  name: 'shelves',
+  singular: 'shelf',
+  fields: { itemId: { kind: 'reference', to: 'items' } },
+});
 
 visitTest('names of many references are read in portions, and nothing but names', {
   things: 250, collections: [shelves],
@@ -124,7 +129,8 @@ visitTest('a form opens without a network', { things: 1, isNoisy: true }, async 
   await visit.signIn('#items');
   await browser.until(`
     const names = performance.getEntriesByType('resource').map(({ name }) => name);
-    return ['record', 'filter', 'removal', 'transfer'].every((each) => names.some((name) => name.endsWith(each + '.js')));
+    return ['record', 'filter', 'removal', 'transfer']
+      .every((each) => names.some((name) => name.endsWith(each + '.js')));
   `);
   await browser.setOffline(true);
   await visit.says('This device has no network.');
