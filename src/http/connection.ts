@@ -103,7 +103,7 @@ export class Connection {
   async #receiveWaiting(): Promise<void> {
     const { takeTurn, options } = this.#shared;
     this.#socket.pause();
-    this.#shared.beginWaiting(this.#peer.address);
+    const endWaiting = this.#shared.beginWaiting(this.#socket);
     for (let count = 0; this.#waiting.length > 0 && !this.#socket.destroyed; count += 1) {
       if (count % options.limits.pipelinedRequestsMax === 0) await takeTurn(this.#peer.address);
       const [next] = this.#waiting;
@@ -113,7 +113,7 @@ export class Connection {
       this.#waiting.shift();
     }
     this.#waiting = [];
-    this.#shared.waiting -= 1;
+    endWaiting();
     this.#socket.resume();
   }
 
@@ -204,6 +204,8 @@ export class Connection {
   #ignore(): void {
     if (this.#state === 'answering') this.#state = 'closing';
     discardInput(this.#socket);
+    if (this.#pipelined === this.#shared.options.limits.pipelinedRequestsMax)
+      this.#shared.pauseNetwork(this.#socket);
     // By now, Node may have parsed thousands of requests. It keeps them until the reply
     // is sent.
     this.#holdFurther(furtherRequestBytes);
@@ -213,8 +215,10 @@ export class Connection {
   #holdFurther(bytes: number): boolean {
     this.#further ??= new Holding(this.#shared.memory, this.#latest?.caller ?? '', undefined);
     const isHeld = this.#further.resize(this.#further.amount + bytes);
-    if (!isHeld) this.#socket.destroy();
-    return isHeld;
+    if (isHeld || this.#socket.destroyed) return isHeld;
+    this.#socket.destroy();
+    this.#shared.pauseAll();
+    return false;
   }
 
   /**

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, Server } from 'node:http';
-import { Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -16,6 +20,7 @@ import { createProxies } from '../../src/options/proxies/proxies.ts';
 import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
+import { makeCertificate } from '../.support/http/certificates.ts';
 import { createHandle, startListener, text, type Listener } from '../.support/http/listener.ts';
 import { RawClient, within } from '../.support/http/raw.ts';
 
@@ -316,6 +321,73 @@ test('many pipelined requests of one address hold up nobody else', async (contex
     assert.equal(listener.server.memory.sum, 0);
     await assertServes(listener);
   }
+});
+
+/** How much a figure grows in one turn of the loop, at most, until `isOver`. */
+async function growthPerTurn(figure: () => number, isOver: () => boolean): Promise<number> {
+  let [before, most] = [figure(), 0];
+  while (!isOver()) {
+    await new Promise(setImmediate);
+    const now = figure();
+    most = Math.max(most, now - before);
+    before = now;
+  }
+  return most;
+}
+
+for (const name of ['http', 'https']) {
+  test(`${name}: ignored requests of one address are read from one connection in each turn`, async (context) => {
+    const directory = mkdtempSync(join(tmpdir(), 'cairn-pause-'));
+    context.after(() => rmSync(directory, { recursive: true }));
+    const tls = name === 'http' ? undefined : makeCertificate(directory, 'only');
+    if (name === 'https' && tls === undefined) return context.skip('there is no openssl here');
+    const { wait, open } = gatedHandler();
+    const listener = await startListener(
+      { handle: createHandle({ 'GET /wait': wait }), memoryMax: 2 ** 30 }, tls);
+    context.after(() => listener.server.drain(0));
+    const to = { port: listener.port, host: '127.0.0.1' };
+    const sockets = Array.from({ length: 8 }, () =>
+      tls === undefined ? connect(to) : connectTls({ ...to, rejectUnauthorized: false }));
+    await Promise.all(sockets.map((socket) => once(socket, tls === undefined ? 'connect' : 'secureConnect')));
+    await until(() => listener.server.connections === 8, 'they do not connect');
+    await delay(20);
+    const { memory } = listener.server;
+    for (const socket of sockets) socket.write(`GET /wait ${host}\r\n${get.repeat(400)}`);
+    const most = await growthPerTurn(() => memory.sum, () => memory.sum >= 8 * 400 * 2048);
+    for (const socket of sockets) socket.destroy();
+    open();
+    assert.ok(most <= 400 * 2048, `${most / 2048} requests in a turn`);
+  });
+}
+
+test('the memory of a connection that is cut comes back before another one is read', async (context) => {
+  const { wait, open } = gatedHandler();
+  // Connections of a proxy may have any caller, so none of them is paused for another.
+  const more = { memoryMax: 4 * 100 * 2048, proxies: createProxies(['127.0.0.1']) };
+  const listener = await start(context, {}, { 'GET /wait': wait }, more);
+  const clients = Array.from({ length: 8 }, () => new RawClient(listener.port));
+  await until(() => listener.server.connections === 8, 'they do not connect');
+  for (const client of clients) client.send(`GET /wait ${host}\r\n${get.repeat(1000)}`);
+  const { server } = listener;
+  const most = await growthPerTurn(() => -server.connections, () => server.connections === 0);
+  open();
+  assert.equal(most, 1);
+  await assertServes(listener);
+});
+
+test('behind a trusted proxy, nobody waits for the many requests of another connection', async (context) => {
+  let handled = 0;
+  const count: Handle = () => text(String((handled += 1)));
+  const proxies = createProxies(['127.0.0.1']);
+  const listener = await start(context, {}, { 'GET /count': count }, { proxies });
+  const [many, one] = [new RawClient(listener.port), new RawClient(listener.port)];
+  await until(() => listener.server.connections === 2, 'they do not connect');
+  many.send(`GET /count ${host}\r\n`.repeat(1500));
+  one.send(`GET /count ${host}\r\n`);
+  const { body } = await one.reply();
+  assert.ok(Number(body) < 1000, `it was answered as number ${body}`);
+  many.socket.destroy();
+  one.socket.destroy();
 });
 
 test('a reply without content counts in memory while an earlier one is not read', async (context) => {

@@ -158,3 +158,24 @@ test("500 searches of one caller leave another's sorted page within three times"
   console.log(`# a sorted page alone ms: ${shown(alone)}; beside: ${shown(beside)}`);
   assert.ok(beside.middle < 3 * alone.middle + 20, 'a sorted page takes many times as long');
 });
+
+test('100 connections with 1,700 requests each behind an unread list leave a small heap be', async (context) => {
+  const server = await serve(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
+  const attacker = await server.signUp('attacker');
+  const name = 'a thing to be sold '.repeat(4);
+  await createMany(server, '/items', Array.from({ length: 10_000 }, () => ({ name, price: 1 })));
+  const requests = requestOf('GET /items', attacker) + requestOf('HEAD /livez', '').repeat(1700);
+  // Callers of many addresses, and of one.
+  for (const addresses of [100, 1]) {
+    const sockets: Socket[] = Array.from({ length: 100 }, (_, index) => {
+      const localAddress = `127.0.0.${2 + (index % addresses)}`;
+      const socket = connect({ port: server.port, host: '127.0.0.1', localAddress });
+      socket.on('error', () => undefined).pause().write(requests);
+      return socket;
+    });
+    const { ninth } = await timesOf(server, requestOf('GET /livez', ''), 200, 200);
+    console.log(`# /livez beside ${addresses} addresses: ${ninth.toFixed(1)} ms`);
+    for (const socket of sockets) socket.destroy();
+    assert.ok(ninth < 250, `/livez takes ${ninth} ms`);
+  }
+});

@@ -33,8 +33,10 @@ export function requestOf(line: string, token: string, content?: unknown): strin
   return `${line} ${host}${bearer}${typed}\r\n${body}`;
 }
 
-/** Starts a server with these collections, on data of its own. It has to end well. */
-export async function serve(context: TestContext, collections?: readonly object[]): Promise<Served> {
+/** Starts a server with these collections and flags of Node.js, on data of its own. It has to end well. */
+export async function serve(
+  context: TestContext, collections?: readonly object[], flags: readonly string[] = [],
+): Promise<Served> {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-served-'));
   const main = join(import.meta.dirname, '../../src/main.ts');
   const words = [main, 'serve', '--port', '0', '--ops-port', '0', '--data', join(directory, 'data')];
@@ -43,7 +45,7 @@ export async function serve(context: TestContext, collections?: readonly object[
     writeFileSync(path, JSON.stringify({ collections }));
     words.push('--collections', path);
   }
-  const server = spawn(process.execPath, [...typescript, ...words], {
+  const server = spawn(process.execPath, [...flags, ...typescript, ...words], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, CAIRN_ADMIN_PASSWORD: password },
   });
