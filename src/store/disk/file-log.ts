@@ -45,7 +45,7 @@ const sizesOf = ({ snapshots }: Recovered): number[] =>
 /** A start that has read everything, and has not written snapshots and a journal of its own. */
 interface Start {
   readonly found: Recovered;
-  readonly image: Image;
+  readonly epoch: string;
 }
 
 /**
@@ -96,7 +96,10 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     try {
       await this.#fence.acquire(this.#options);
       const start = await this.#recover();
-      const { epoch, through: sequence } = start.image;
+      const {
+        epoch,
+        found: { sequence },
+      } = start;
       await this.#finish(start).catch((error: unknown) => this.#postpone(start, error));
       this.#client = client;
       this.#fence.onFailure = (error) => client.onFailure(error);
@@ -236,28 +239,33 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     const { sequence, epoch = newEpoch(random) } = found;
     this.sequence = this.#checkpointer.through = sequence;
     this.#checkpointer.largestBytes = Math.max(0, ...sizesOf(found));
-    return { found, image: imageOf(this.#tables.values(), epoch, sequence) };
+    return { found, epoch };
   }
 
   /**
    * Begins a journal. After a stop that was not clean, the snapshots are left to the first
    * checkpoint, which is due at once; else they hold everything, or are written before.
    */
-  async #finish({ found, image }: Start): Promise<void> {
+  async #finish({ found, epoch }: Start): Promise<void> {
     const { closed, isCurrent, journals, needed, sequence, through } = found;
+    const tables = [...this.#tables.values()];
     this.#fence.assertHeld();
-    if (!closed && through < sequence && needed.length <= olderMax) {
-      this.#begin(await continueStore(this.#target, image, found));
+    if (isCurrent) {
+      this.#begin(await continueStore(this.#target, tables, epoch, found));
+      this.#checkpointer.note(sequence, sizesOf(found));
+    } else if (!closed && through < sequence && needed.length <= olderMax) {
+      this.#begin(await continueStore(this.#target, tables, epoch, found));
       this.#checkpointer.through = through;
       this.#older = needed.map(({ name, last }) => {
         const size = last.offset + last.bytes.length;
         return { name, size, groupBytes: size };
       });
     } else {
-      const number = (journals.at(-1) ?? 0) + 1;
-      const written = await writeStore(this.#target, image, { number, closed: false, isCurrent });
-      this.#begin(written.journal);
-      this.#checkpointer.note(image.through, isCurrent ? sizesOf(found) : written.sizes);
+      const image = imageOf(tables, epoch, sequence);
+      const made = { number: (journals.at(-1) ?? 0) + 1, closed: false, isCurrent };
+      const { journal, sizes } = await writeStore(this.#target, image, made);
+      this.#begin(journal);
+      this.#checkpointer.note(sequence, sizes);
     }
     this.#start = undefined;
     this.#foundBytes = 0;

@@ -29,20 +29,21 @@ export async function writeStore(
 }
 
 /**
- * Goes on after a process that did not stop cleanly: begins a journal that follows the former
- * ones, which stay as long as the snapshots need them. Its last group may not have been synced, or
+ * Goes on with a store as it was found: begins a journal that follows the former ones, which stay
+ * as long as the snapshots need them. After a stop that was not clean, the last group may not have been synced, or
  * the sync may have failed, which nobody is told a second time. So the same bytes are written
  * again, where they are, before anything follows them.
  */
 export async function continueStore(
   { files }: Target,
-  { epoch, through: after, views }: Image,
-  { journals, needed, snapshots }: Recovered,
+  tables: readonly AnyTable[],
+  epoch: string,
+  { journals, needed, sequence: after, snapshots }: Recovered,
 ): Promise<JournalFile> {
   const last = needed.at(-1);
   if (last !== undefined) await rewrite(files, last.name, last.last);
   const number = (journals.at(-1) ?? 0) + 1;
-  const collections = listing(views, (name) => {
+  const collections = listing(tables, (name) => {
     const { through = 0, size = 0 } = snapshots.get(name) ?? {};
     return { through, file: size > 0 };
   });
