@@ -10,6 +10,7 @@ import { isLoopback } from '../base/network.ts';
 import type { Handle, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
+import { ListPool } from '../lists/list-pool.ts';
 import { logError, type Observer } from '../log/log.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
@@ -68,6 +69,9 @@ export class Application {
   readonly #options: CompleteOptions;
   readonly #features: readonly Feature[];
   readonly #pipeline: Handle;
+  readonly #listPool: ListPool;
+  /** Writes refused for lack of memory, and of a disk. */
+  readonly #full = { memoryFull: 0, diskFull: 0 };
   #started: () => void = () => undefined;
   readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));
   #closed: Promise<void> | undefined;
@@ -89,7 +93,9 @@ export class Application {
     const tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     data.keys.onRing = (ring) => tokens.setRing(ring);
     const unready = (): Unready | undefined => this.unready();
-    const services = { ...data, tokens, unready };
+    this.#listPool = new ListPool(clock, () => unready() === 'draining');
+    const load = (): Load => this.load();
+    const services = { ...data, tokens, unready, load, listPool: this.#listPool };
     const context = { settings, clock, data, tokens };
     const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
@@ -117,7 +123,8 @@ export class Application {
         const advice = 'if this is your proxy, name it in --trust-proxy';
         log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
-      onAnswered(entry) {
+      onAnswered: (entry) => {
+        if (entry.status === 507) this.#noteFull();
         for (const observer of observers) observer.request?.(entry);
       },
     });
@@ -180,10 +187,22 @@ export class Application {
     return this.store.isMemoryFull ? undefined : unreadyStates[this.store.state];
   }
 
+  /** Counts a write that was refused for lack of room. */
+  #noteFull(): void {
+    const isDisk = this.store.state === 'full' && !this.store.isMemoryFull;
+    this.#full[isDisk ? 'diskFull' : 'memoryFull'] += 1;
+  }
+
   /** What the app is busy with. */
   load(): Load {
-    const { unanswered, connections, refused } = this.server;
-    const none = { inFlight: unanswered, connections, refused, listeners: 0, dropped: 0 };
+    const { unanswered, connections, refused, exchanges, memory } = this.server;
+    const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, ...this.#full };
+    for (const each of [exchanges, memory, this.#listPool.places, this.data.passwords.places]) {
+      refusals.ownShare += each.refusals.ownShare;
+      refusals.usedUp += each.refusals.usedUp;
+      refusals.brokenOff += each.refusals.brokenOff;
+    }
+    const none = { inFlight: unanswered, connections, refused, refusals, listeners: 0, dropped: 0 };
     return this.#features.reduce((sum, { load }) => ({ ...sum, ...load?.() }), none);
   }
 

@@ -25,6 +25,7 @@ export interface Data {
   readonly registry: Registry;
   readonly writes: Writes;
   readonly records: AccountRecords;
+  readonly passwords: Passwords;
   readonly users: Users;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
@@ -81,6 +82,7 @@ export function openData(
     registry,
     writes,
     records,
+    passwords,
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),

@@ -8,15 +8,22 @@ import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
 import { version } from '../base/version.ts';
 import { CollectionResource } from '../collections/resource.ts';
-import { ListPool } from '../lists/list-pool.ts';
+import type { ListPool } from '../lists/list-pool.ts';
+import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 import type { Feature } from './parts.ts';
 
+/** What was asked of a server beyond its bounds. */
+interface Pressed {
+  readonly listPool: ListPool;
+  readonly load: () => Load;
+}
+
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
-  services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'>,
+  services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'> & Pressed,
   complete: CompleteOptions,
   features: readonly Feature[],
 ): Endpoint[] {
@@ -26,7 +33,7 @@ export function endpointsOf(
     ...settings,
     writes,
     store,
-    listPool: new ListPool(complete.clock, () => services.unready() === 'draining'),
+    listPool: services.listPool,
   };
   const endpoints = [
     ...collectionEndpoints(usersCollection(settings), users, options),
@@ -40,7 +47,7 @@ export function endpointsOf(
     }),
     ...signInEndpoints(services),
     ...accountEndpoints(services),
-    ...healthEndpoints({ ...services, status: statusOf(store, features, complete) }),
+    ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }),
   ];
   for (const feature of features) {
     endpoints.push(...feature.endpoints(endpoints.map(({ route }) => route)));
@@ -50,14 +57,14 @@ export function endpointsOf(
 
 /** Returns a function that writes the status of the server and its store. */
 function statusOf(
-  store: Store,
+  { store, load }: Pick<Pressed, 'load'> & { readonly store: Store },
   features: readonly Feature[],
   { clock, directory }: CompleteOptions,
 ): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
     const { state, journalBytes, checkpointedAt, clockNotice, ...figures } = store.status();
-    const { memoryBytes, memoryMaxBytes } = figures;
+    const { memoryBytes, memoryMaxBytes, slowestWaitMs } = figures;
     const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
@@ -67,6 +74,8 @@ function statusOf(
       records: store.size,
       memoryBytes,
       memoryMaxBytes,
+      slowestWaitMs: Math.round(slowestWaitMs),
+      refusals: load().refusals,
       journalBytes,
       checkpointedAt:
         checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),

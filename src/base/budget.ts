@@ -26,6 +26,16 @@ export class Holding {
 }
 
 /**
+ * How often there was no room: because of a caller's own share, and in all; and how often a
+ * holding was broken off.
+ */
+export interface Refusals {
+  ownShare: number;
+  usedUp: number;
+  brokenOff: number;
+}
+
+/**
  * A bounded amount, such as memory, that callers hold parts of.
  *
  * - A caller holds at most its share, unless it is a single holding, such as one large record.
@@ -45,6 +55,7 @@ export class Budget {
   readonly #held = new Map<string, number>();
   /** What can be broken off, by site, the oldest first. */
   readonly #breakable = new Map<string, Set<Holding>>();
+  readonly refusals: Refusals = { ownShare: 0, usedUp: 0, brokenOff: 0 };
   #sum = 0;
   #heldByStrangers = 0;
 
@@ -63,9 +74,10 @@ export class Budget {
     return this.#held.get(caller) ?? 0;
   }
 
-  /** Whether a caller could take an amount, without breaking anything off. */
+  /** Whether a caller could take an amount, without breaking anything off. If not, it is refused. */
   hasRoom(caller: string, amount: number): boolean {
-    return this.#isInShare(caller, amount, 0) && this.#isLeft(caller, amount, 0);
+    if (!this.#isInShare(caller, amount, 0)) return this.#refuse('ownShare');
+    return this.#isLeft(caller, amount, 0) || this.#refuse('usedUp');
   }
 
   /** Takes an amount for a caller. Returns `undefined` if there is no room. */
@@ -80,9 +92,11 @@ export class Budget {
     const more = amount - holding.amount;
     if (more === 0) return true;
     const own = holding.amount;
-    if (more > 0 && !this.#isInShare(caller, more, own)) return false;
-    while (more > 0 && !this.#isLeft(caller, more, own))
-      if (!this.#isUsedUp(caller, more) || !this.#makeRoom(caller, more)) return false;
+    if (more > 0 && !this.#isInShare(caller, more, own)) return this.#refuse('ownShare');
+    while (more > 0 && !this.#isLeft(caller, more, own)) {
+      if (!this.#isUsedUp(caller, more)) return this.#refuse('ownShare');
+      if (!this.#makeRoom(caller, more)) return this.#refuse('usedUp');
+    }
     holding.amount = amount;
     this.#sum += more;
     if (isStranger(caller)) this.#heldByStrangers += more;
@@ -91,6 +105,11 @@ export class Budget {
     if (site !== caller) this.#add(site, more);
     if (holding.breakOff !== undefined) this.#note(holding, site);
     return true;
+  }
+
+  #refuse(cause: 'ownShare' | 'usedUp'): false {
+    this.refusals[cause] += 1;
+    return false;
   }
 
   /** Whether a caller that has `own` in a holding may have more in it. */
@@ -143,6 +162,7 @@ export class Budget {
     const [oldest] = this.#breakable.get(most) ?? [];
     if (oldest === undefined) return false;
     if (this.heldBy(most) - oldest.amount < this.heldBy(own) + amount) return false;
+    this.refusals.brokenOff += 1;
     oldest.release();
     oldest.breakOff?.();
     return true;

@@ -178,7 +178,10 @@ export class Connection {
       else if (exchange.fields.get('x-forwarded-for') !== undefined)
         this.#shared.reportProxy(exchange.address);
       const isOverloaded = exchanges.sum >= limits.requestsInFlightMax;
-      if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) throw overloaded;
+      if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) {
+        exchanges.refusals.usedUp += 1;
+        throw overloaded;
+      }
       return handle(exchange);
     } catch (error) {
       return problemOf(error, exchange, options);

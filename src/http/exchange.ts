@@ -141,7 +141,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     const { exchanges, options } = this.#shared;
     // No caller can have used up its share of so few.
     if (exchanges.sum < options.limits.requestsInFlightPerCallerMax) return;
-    if (exchanges.hasRoom(this.caller, 1) || options.alwaysServedTargets?.has(this.target)) return;
+    if (options.alwaysServedTargets?.has(this.target) || exchanges.hasRoom(this.caller, 1)) return;
     throw overloaded;
   }
 

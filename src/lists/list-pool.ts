@@ -37,7 +37,7 @@ export class ListPool {
   readonly orders: KeptOrders;
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #isStopping: () => boolean;
-  readonly #places = new Budget(limits.listsMax, limits.listsPerCallerMax);
+  readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);
 
   /** `isStopping`: pages that are still searched for are not waited for. */
   constructor(clock: Clock, isStopping = () => false) {
@@ -55,7 +55,7 @@ export class ListPool {
   begin(from: Caller): ListWork {
     const { caller, signal, abandon } = from;
     if (signal.aborted) throw abandoned;
-    const place = this.#places.take(caller, 1, abandon && (() => from.abandon?.()));
+    const place = this.places.take(caller, 1, abandon && (() => from.abandon?.()));
     if (place === undefined) throw tooManyLists;
     const end = (): void => {
       signal.removeEventListener('abort', end);

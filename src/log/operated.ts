@@ -1,3 +1,4 @@
+import type { Refusals } from '../base/budget.ts';
 import type { Store } from '../store/store.ts';
 import type { Log } from './log.ts';
 
@@ -12,6 +13,8 @@ export interface Load {
   readonly listeners: number;
   /** Those so far that were disconnected because they read too slowly. */
   readonly dropped: number;
+  /** What was refused so far, by cause. */
+  readonly refusals: Refusals & { memoryFull: number; diskFull: number };
 }
 
 /** A server, as an operator looks at it. */

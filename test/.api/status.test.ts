@@ -41,7 +41,7 @@ test('the status has figures of the last hour, minute by minute', { skip: isLock
 });
 
 test('full memory refuses what grows, is no reason to be unready, and has room after removals', async (t) => {
-  const { app, as, ask } = await openTestApp(t, { memoryMax: 1 });
+  const { app, as, ask, token } = await openTestApp(t, { memoryMax: 1 });
   const member = await as('member');
   const admin = await as('admin');
   // So small that memory is nearly full when one is refused.
@@ -54,9 +54,17 @@ test('full memory refuses what grows, is no reason to be unready, and has room a
   const ready = await ask('GET', '/readyz');
   assert.deepEqual([ready.status, ready.json], [200, { status: 'ready', writes: 'full' }]);
   assert.equal(app.unready(), undefined);
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  const headers = { authorization: `Bearer ${await token('member')}`, 'content-type': 'application/json' };
+  const target = `http://127.0.0.1:${port}/items/batch`;
+  const refused = await fetch(target, { method: 'POST', headers, body: JSON.stringify(batch) });
+  assert.equal(refused.status, 507);
+  await refused.arrayBuffer();
   const status = Object((await admin('GET', '/status')).json);
+  assert.deepEqual(status.refusals, { ownShare: 0, usedUp: 0, brokenOff: 0, memoryFull: 1, diskFull: 0 });
   assert.equal(status.state, 'full');
   assert.equal(status.memoryMaxBytes, 2 ** 20);
+  assert.ok(Number.isInteger(status.slowestWaitMs), status.slowestWaitMs);
   assert.ok(status.memoryBytes > 2 ** 19 && status.memoryBytes <= 2 ** 20, status.memoryBytes);
   for (let id = first.id; app.store.state === 'full'; id += 1) {
     assert.equal((await member('DELETE', `/items/${id}`)).status, 204);

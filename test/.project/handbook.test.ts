@@ -133,7 +133,7 @@ test('the systemd unit is one', (t) => {
 
 test('the alert rules are rules, and ask for figures that there are', async (t) => {
   const rules = /^```yaml\n(.*?)^```$/ms.exec(all)?.[1] ?? '';
-  assert.equal(rules.match(/- alert:/g)?.length, 8);
+  assert.equal(rules.match(/- alert:/g)?.length, 10);
   const figures = filesBelow('src', '.ts').map(projectText).join();
   for (const [name] of rules.matchAll(/cairn_\w+/g)) assert.ok(figures.includes(`'${name}'`), name);
   const file = join(temporaryDirectory(t), 'rules.yml');

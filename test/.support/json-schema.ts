@@ -37,6 +37,10 @@ export function violations(
       for (const name of rule) check(object === undefined || Object.hasOwn(object, String(name)), `required ${name}`);
     } else if (keyword === 'additionalProperties' && rule === false) {
       for (const name of Object.keys(object ?? {})) check(Object.hasOwn(properties, name), `no other member: ${name}`);
+    } else if (keyword === 'additionalProperties' && isJsonObject(rule)) {
+      for (const [name, member] of Object.entries(object ?? {})) {
+        if (!Object.hasOwn(properties, name)) inner(rule, member, `${place}/${name}`);
+      }
     } else if (keyword === 'items') {
       if (Array.isArray(value)) value.forEach((element, index) => inner(rule, element, `${place}/${index}`));
     } else if ((keyword === 'anyOf' || keyword === 'oneOf') && Array.isArray(rule)) {

@@ -85,6 +85,16 @@ export const statusSchema = objectSchema(
     },
     memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
     memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
+    slowestWaitMs: {
+      ...count,
+      description:
+        'The longest time within the last two minutes that a caller has waited for its turn to write.',
+    },
+    refusals: {
+      type: 'object',
+      additionalProperties: count,
+      description: 'What was refused or broken off for lack of room, by cause.',
+    },
     journalBytes: { ...count, description: 'The size of the journal.' },
     checkpointedAt: {
       type: 'string',

@@ -119,7 +119,11 @@ async function families({ app, log, directory }: Operated, metrics: Metrics): Pr
 }
 
 function appFamilies(app: Operated['app']): Family[] {
-  const { inFlight, connections, refused, listeners, dropped } = app.load();
+  const { inFlight, connections, refused, refusals, listeners, dropped } = app.load();
+  const causes = Object.entries(refusals).map(([cause, count]): Sample => [
+    `{cause="${cause.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`)}"}`,
+    count,
+  ]);
   const { collections, state: current, figures = [], ...store } = app.store.status();
   const records = collections.map(({ name, records }): Sample => [
     `{collection="${name}"}`,
@@ -136,6 +140,8 @@ function appFamilies(app: Operated['app']): Family[] {
     ['gauge', 'cairn_http_connections', 'Open connections', connections],
     ['counter', 'cairn_http_connections_refused_total',
       'Connections refused because a limit was reached', refused],
+    ['counter', 'cairn_refusals_total',
+      'What was refused or broken off for lack of room, by cause', causes],
     ['gauge', 'cairn_feed_listeners', 'Callers that follow the change feed', listeners],
     ['counter', 'cairn_feed_listeners_dropped_total',
       'Listeners of the change feed dropped because they read too slowly', dropped],
@@ -146,6 +152,9 @@ function appFamilies(app: Operated['app']): Family[] {
       'Memory that records take, as it is counted', store.memoryBytes],
     ['gauge', 'cairn_store_memory_max_bytes',
       'The most memory that records may take', store.memoryMaxBytes],
+    ['gauge', 'cairn_store_slowest_wait_seconds',
+      'Longest time within the last two minutes that a caller waited for its turn to write',
+      store.slowestWaitMs / 1000],
     ['counter', 'cairn_store_groups_total',
       'Group commits; each of them is one sync', store.groups],
     ['counter', 'cairn_store_commits_total',
