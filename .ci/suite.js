@@ -18,7 +18,17 @@ if (files.length === 0) {
   process.exit(64);
 }
 
-process.exitCode = kind === 'test' ? runBuilt() : run(['--import', 'tsx', '--test', ...files]);
+/** Files that measure time have the machine to themselves. The others wait a lot: two of them at a time. */
+const measuring = /(balancers|device|http-(costly|overload|shutdown)|lists|sign-in-timing)[.](release|torture)[.]ts$/;
+
+process.exitCode = kind === 'test' ? runBuilt() : runSources();
+
+function runSources() {
+  const [alone, others] = [true, false].map((wanted) => files.filter((path) => measuring.test(path) === wanted));
+  const statuses = [[others, kind === 'browser' ? 1 : 2], [alone, 1]].map(([chosen, concurrency]) => chosen.length === 0 ? 0
+    : run(['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, ...chosen]));
+  return Math.max(...statuses);
+}
 
 /** Without a loader each process starts faster; its stacks still name the TypeScript. Leaves no second copy of the tests. */
 function runBuilt() {
