@@ -8,10 +8,13 @@ import { fieldValue, readableFields, scalarValue } from '../schema/record.ts';
 import { comparedBy, comparedValue } from './order.ts';
 import { textSearch } from './search.ts';
 
-/** One filter of a list, such as `price:gte=10`. */
-export interface Filter {
-  /** A record passes if one of these fields passes. */
-  readonly names: readonly string[];
+/** One filter of a list. A record passes if one of the conditions holds. */
+export type Filter = readonly Condition[];
+
+/** A condition of a record, such as `price:gte=10`. */
+export interface Condition {
+  /** The field. */
+  readonly name: string;
   /** `search` is that of the parameter `q`. */
   readonly operator: Operator | 'search';
   /** One value, or several for `in`. */
@@ -21,7 +24,7 @@ export interface Filter {
 /** Makes the test of a field's value. `operand` is the first of `operands`. */
 type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
-const operators: { readonly [operator in Filter['operator']]: MakeTest } = {
+const operators: { readonly [operator in Condition['operator']]: MakeTest } = {
   eq: (operand) => (value) => value === operand,
   ne: (operand) => (value) => value !== operand,
   lt: (operand) => (value) => value < operand,
@@ -57,15 +60,15 @@ export function onlyParameter(query: Query, name: string): string | undefined {
 }
 
 /**
- * Parses a filter. `others` returns the parameters of the list that are no filters.
+ * Parses a condition. `others` are the parameters of the list that are no filters.
  * @throws CairnError `invalid_query` for a parameter that names no readable field, too
  */
-export function readFilter(
+export function readCondition(
   shape: Shape,
   parameter: string,
   value: string,
   others: readonly string[],
-): Filter {
+): Condition {
   const [, name, written = 'eq'] = /^(\w+)(?::(\w+))?$/.exec(parameter) ?? [];
   const fields = readableFields(shape);
   const [, field] = fields.find(([known]) => known === name) ?? [];
@@ -90,7 +93,7 @@ export function readFilter(
     if (isScalar(operand)) return operand;
     throw invalidParameter(parameter, operand.detail);
   });
-  return { names: [name], operator, operands };
+  return { name, operator, operands };
 }
 
 /** Splits at commas. A backslash before a comma or a backslash makes it part of the value. */
@@ -121,29 +124,33 @@ export type Test = (record: object) => boolean;
  * passes only `ne`.
  */
 export function matcher(shape: Shape, filters: readonly Filter[]): Test {
-  const tests = filters.map(({ names, operator, operands }) => {
-    const ofFields = names.map((name): Test => {
-      const passes = operandTest(shape[name], operator, operands);
-      if (operator === 'has') {
-        return (record) => {
-          const values = fieldValue(record, name);
-          return typeof values === 'object' && values.some(passes);
-        };
-      }
-      return (record) => {
-        const value = scalarValue(record, name);
-        return value === undefined ? operator === 'ne' : passes(value);
-      };
-    });
-    return (record: object): boolean => ofFields.some((passes) => passes(record));
+  const tests = filters.map((conditions): Test => {
+    const alternatives = conditions.map((condition) => conditionTest(shape, condition));
+    const [only] = alternatives;
+    if (only !== undefined && alternatives.length === 1) return only;
+    return (record) => alternatives.some((passes) => passes(record));
   });
   return (record) => tests.every((passes) => passes(record));
+}
+
+function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
+  const passes = operandTest(shape[name], operator, operands);
+  if (operator === 'has') {
+    return (record) => {
+      const values = fieldValue(record, name);
+      return typeof values === 'object' && values.some(passes);
+    };
+  }
+  return (record) => {
+    const value = scalarValue(record, name);
+    return value === undefined ? operator === 'ne' : passes(value);
+  };
 }
 
 /** Returns the test of a value of a field that is there, or of an element of a list. */
 function operandTest(
   field: Field | undefined,
-  operator: Filter['operator'],
+  operator: Condition['operator'],
   operands: readonly Scalar[],
 ): (value: Scalar) => boolean {
   const compared = comparedBy(field);
@@ -157,16 +164,20 @@ const searchedPerStep = 8192;
 
 /** Returns how many records can be tested in one step: the fewer, the longer their texts are. */
 export function testsPerStep(shape: Shape, filters: readonly Filter[]): number {
-  const names = filters.flatMap((filter) => (isSearch(filter) ? filter.names : []));
-  const length = names.reduce((sum, name) => sum + lengthMax(shape[name]), 0);
+  const searches = filters.flat().filter(isSearch);
+  const length = searches.reduce((sum, { name }) => sum + lengthMax(shape[name]), 0);
   return Math.max(1, Math.min(64, Math.floor(searchedPerStep / length)));
 }
 
-const isSearch = ({ operator }: Filter): boolean =>
+const isSearch = ({ operator }: Condition): boolean =>
   operator === 'contains' || operator === 'search';
 
 const lengthMax = (field: Field | undefined): number =>
   (field && kindOf(field).lengthMax?.(field)) ?? 0;
+
+/** Returns the condition of a filter that has no alternatives. */
+export const onlyCondition = (filter: Filter): Condition | undefined =>
+  filter.length === 1 ? filter[0] : undefined;
 
 /** The part of an ascending order that filters leave. */
 export interface Range {
@@ -177,7 +188,7 @@ export interface Range {
 }
 
 /** The operators that bound a range from below and from above. */
-const lowerBounds: { readonly [operator in Filter['operator']]?: Operator } = {
+const lowerBounds: { readonly [operator in Condition['operator']]?: Operator } = {
   gt: 'gt',
   gte: 'gte',
   eq: 'gte',
@@ -192,9 +203,12 @@ const upperBounds: typeof lowerBounds = {
 export function rangeOf(shape: Shape, filters: readonly Filter[], name: string): Range {
   const read = comparedValue(shape, name);
   const testsOf = (bounds: typeof lowerBounds) =>
-    filters.flatMap(({ names, operator, operands }) => {
-      const bound = names.length === 1 && names[0] === name ? bounds[operator] : undefined;
-      return bound === undefined ? [] : [operandTest(shape[name], bound, operands)];
+    filters.flatMap((conditions) => {
+      const condition = onlyCondition(conditions);
+      const bound = condition?.name === name ? bounds[condition.operator] : undefined;
+      return bound === undefined
+        ? []
+        : [operandTest(shape[name], bound, condition?.operands ?? [])];
     });
   const lower = testsOf(lowerBounds);
   const upper = testsOf(upperBounds);

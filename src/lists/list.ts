@@ -2,7 +2,15 @@ import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
-import { matcher, rangeOf, testsPerStep, type Filter, type Range, type Test } from './filters.ts';
+import {
+  matcher,
+  onlyCondition,
+  rangeOf,
+  testsPerStep,
+  type Filter,
+  type Range,
+  type Test,
+} from './filters.ts';
 import { finish, type Caller, type ListPool, type ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery } from './query.ts';
 import {
@@ -142,8 +150,8 @@ function referringRecords(
   shape: Shape,
   filters: readonly Filter[],
 ): readonly Block[] | undefined {
-  for (const { names, operator, operands } of filters) {
-    const [[name = ''], [id]] = [names, operands];
+  for (const filter of filters) {
+    const { name = '', operator, operands: [id] = [] } = onlyCondition(filter) ?? {};
     const field = shape[name];
     if (field === undefined || referenceIn(field) === undefined) continue;
     if (typeof id !== 'number' || (operator !== 'eq' && operator !== 'has')) continue;

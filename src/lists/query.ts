@@ -6,7 +6,7 @@ import type { Query } from '../http/query.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
 import { hasType, kindOf } from '../schema/kinds.ts';
-import { invalidParameter, readFilter, type Filter } from './filters.ts';
+import { invalidParameter, readCondition, type Filter } from './filters.ts';
 import type { SortTerm } from './order.ts';
 import { normalised } from './search.ts';
 
@@ -63,13 +63,13 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     const value = values.join();
     if (values.length > 1 && !takesSeveral.test(parameter))
       throw invalidParameter(parameter, 'is given more than once');
-    const filter = offered.includes(parameter)
+    const condition = offered.includes(parameter)
       ? undefined
-      : readFilter(shape, parameter, value, offered);
-    const key = filter === undefined ? parameter : `${filter.names.join()}:${filter.operator}`;
+      : readCondition(shape, parameter, value, offered);
+    const key = condition === undefined ? parameter : `${condition.name}:${condition.operator}`;
     if (filters.has(key)) throw invalidParameter(parameter, 'is given more than once');
-    if (filter === undefined) own.set(parameter, value);
-    else filters.set(key, filter);
+    if (condition === undefined) own.set(parameter, value);
+    else filters.set(key, [condition]);
   }
   const searched = own.get('q');
   const owner = own.get('owner');
@@ -161,14 +161,14 @@ function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {
 function readSearch(shape: Shape, value: string): Filter {
   const { length } = normalised(value);
   if (length > 0 && length <= limits.searchLengthMax) {
-    return { names: searchedNames(shape), operator: 'search', operands: [value] };
+    return searchedNames(shape).map((name) => ({ name, operator: 'search', operands: [value] }));
   }
   throw invalidParameter('q', `must be from 1 to ${limits.searchLengthMax} characters long`);
 }
 
 function readOwner(value: string, userId: number | undefined): Filter {
   if (value !== 'me') throw invalidParameter('owner', 'must be "me"');
-  if (userId !== undefined) return { names: ['ownerId'], operator: 'eq', operands: [userId] };
+  if (userId !== undefined) return [{ name: 'ownerId', operator: 'eq', operands: [userId] }];
   const message = 'Cannot list your own records: sign in or send a bearer token';
   throw new CairnError('authentication_required', message);
 }

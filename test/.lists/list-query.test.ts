@@ -91,7 +91,7 @@ describe('the query of a list', () => {
   ];
   for (const [query, name, operator, operands] of filters) {
     test(`has a filter: ${query}`, () => {
-      assert.deepEqual(parse(query).filters, [{ names: [name], operator, operands }]);
+      assert.deepEqual(parse(query).filters, [[{ name, operator, operands }]]);
     });
   }
 
@@ -132,8 +132,8 @@ describe('the query of a list', () => {
 describe('the parameters q and owner', () => {
   test('are additional filters', () => {
     assert.deepEqual(parse('q=Lamp+shade&owner=me').filters, [
-      { names: ['name', 'email', 'note'], operator: 'search', operands: ['Lamp shade'] },
-      { names: ['ownerId'], operator: 'eq', operands: [7] },
+      ['name', 'email', 'note'].map((name) => ({ name, operator: 'search', operands: ['Lamp shade'] })),
+      [{ name: 'ownerId', operator: 'eq', operands: [7] }],
     ]);
     assert.equal(refusalOf(`q=${'é'.repeat(64)}`), 'accepted');
   });
@@ -147,7 +147,7 @@ describe('the parameters q and owner', () => {
     // A field with this name can still be used as a filter.
     const named: Shape = { id: idField, q: { kind: 'text' }, owner: { kind: 'text' } };
     const { filters } = parseListQuery({ fields: named, hasOwners: true }, parseQuery('q:eq=x&owner:eq=me'), 7);
-    assert.deepEqual(filters.map(({ names: [name] }) => name), ['q', 'owner']);
+    assert.deepEqual(filters.flat().map(({ name }) => name), ['q', 'owner']);
   });
 
   test('need an authenticated caller for owner=me', () => {

@@ -99,7 +99,7 @@ export function expected(records: readonly Thing[], query: string): unknown[] {
     return name === 'id' || name === 'price' || name === 'size' ? record[name] : record.name;
   };
   const passes = (record: Thing): boolean =>
-    filters.every(({ names: [name = ''], operator, operands: [operand = '', ...others] }) => {
+    filters.every((conditions) => conditions.some(({ name, operator, operands: [operand = '', ...others] }) => {
       const has = (text: string): boolean => text.toLowerCase().includes(String(operand).toLowerCase());
       if (operator === 'search') return has(record.name) || has(record.email);
       const value = keyOf(record, name);
@@ -115,7 +115,7 @@ export function expected(records: readonly Thing[], query: string): unknown[] {
       if (operator === 'contains') return String(value).includes(String(wanted));
       assert.equal(operator, 'starts');
       return String(value).startsWith(String(wanted));
-    });
+    }));
   const compare = (a: Thing, b: Thing): number => {
     for (const { name, descending } of sort) {
       const [x, y] = [keyOf(a, name), keyOf(b, name)];
