@@ -34,6 +34,7 @@ const operators: { readonly [operator in Condition['operator']]: MakeTest } = {
   in: (_, operands) => (value) => operands.has(value),
   contains: (operand) => (value) => String(value).includes(String(operand)),
   starts: (operand) => (value) => String(value).startsWith(String(operand)),
+  ends: (operand) => (value) => String(value).endsWith(String(operand)),
   has: (operand) => (value) => value === operand,
   search: (operand) => textSearch(String(operand)),
 };
@@ -47,6 +48,10 @@ export function invalidParameter(parameter: string, problem: string): CairnError
   );
 }
 
+/** Returns the error for a parameter that comes twice. */
+export const repeated = (parameter: string): CairnError =>
+  invalidParameter(parameter, 'is given more than once');
+
 /**
  * Returns the value of the only parameter that a query may have.
  * @throws CairnError `invalid_query`
@@ -54,7 +59,7 @@ export function invalidParameter(parameter: string, problem: string): CairnError
 export function onlyParameter(query: Query, name: string): string | undefined {
   for (const [parameter, values] of query) {
     if (parameter !== name) throw invalidParameter(parameter, 'is not a known parameter');
-    if (values.length > 1) throw invalidParameter(parameter, 'is given more than once');
+    if (values.length > 1) throw repeated(parameter);
   }
   return query.get(name)?.[0];
 }
@@ -94,6 +99,29 @@ export function readCondition(
     throw invalidParameter(parameter, operand.detail);
   });
   return { name, operator, operands };
+}
+
+/**
+ * Returns the filters that conditions make together. Several of a field mean one of their
+ * values with `eq` and `in`, and all of the conditions with `ne` and `has`.
+ * @throws CairnError `invalid_query` for another operator that comes twice
+ */
+export function combined(conditions: readonly Condition[]): Filter[] {
+  const groups = new Map<string, Condition[]>();
+  for (const condition of conditions) {
+    const key = `${condition.name}:${condition.operator}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [condition]);
+    else group.push(condition);
+  }
+  return [...groups].flatMap(([key, group]): Filter[] => {
+    const [{ name, operator } = { name: '', operator: 'eq' }] = group;
+    if (group.length === 1 || operator === 'ne' || operator === 'has') {
+      return group.map((condition) => [condition]);
+    }
+    if (operator !== 'eq' && operator !== 'in') throw repeated(key);
+    return [[{ name, operator: 'in', operands: group.flatMap(({ operands }) => operands) }]];
+  });
 }
 
 /** Splits at commas. A backslash before a comma or a backslash makes it part of the value. */

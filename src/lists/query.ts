@@ -6,7 +6,7 @@ import type { Query } from '../http/query.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
 import { hasType, kindOf } from '../schema/kinds.ts';
-import { invalidParameter, readCondition, type Filter } from './filters.ts';
+import { combined, invalidParameter, readCondition, repeated, type Condition, type Filter } from './filters.ts';
 import type { SortTerm } from './order.ts';
 import { normalised } from './search.ts';
 
@@ -46,10 +46,10 @@ export interface ListQuery extends RecordQuery {
 }
 
 /**
- * Parses the parameters of a list. A parameter that is unknown or repeated and a value
- * that is not allowed are refused; nothing is ignored. `userId` is the caller's. A parameter
- * with several values may be repeated, since some generated clients do not put commas between
- * them.
+ * Parses the parameters of a list. A parameter that is unknown and a value that is not
+ * allowed are refused; nothing is ignored. `userId` is the caller's. A parameter with several
+ * values may be repeated, since some generated clients do not put commas between them. A
+ * repeated filter means one of the values, with `ne` none of them, with `has` all of them.
  * @throws CairnError `invalid_query`, which names the parameter and what is allowed;
  *   `authentication_required`
  */
@@ -58,28 +58,23 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   const embeddableNames = embeddables.map(({ name }) => name);
   const offered: readonly string[] = listParameters(subject);
   const own = new Map<string, string>();
-  const filters = new Map<string, Filter>();
-  for (const [parameter, values] of query) {
-    const value = values.join();
-    if (values.length > 1 && !takesSeveral.test(parameter))
-      throw invalidParameter(parameter, 'is given more than once');
-    const condition = offered.includes(parameter)
-      ? undefined
-      : readCondition(shape, parameter, value, offered);
-    const key = condition === undefined ? parameter : `${condition.name}:${condition.operator}`;
-    if (filters.has(key)) throw invalidParameter(parameter, 'is given more than once');
-    if (condition === undefined) own.set(parameter, value);
-    else filters.set(key, [condition]);
+  const conditions: Condition[] = [];
+  for (const [parameter, value] of parametersOf(query)) {
+    if (!offered.includes(parameter)) {
+      conditions.push(readCondition(shape, parameter, value, offered));
+    } else {
+      const former = own.get(parameter);
+      if (former !== undefined && !takesSeveral.test(parameter)) throw repeated(parameter);
+      own.set(parameter, former === undefined ? value : `${former},${value}`);
+    }
   }
+  const filters = combined(conditions);
   const searched = own.get('q');
   const owner = own.get('owner');
   const until = own.get('until');
-  if (searched !== undefined) filters.set('q', readSearch(shape, searched));
-  if (owner !== undefined) filters.set('owner', readOwner(owner, userId));
-  const ordering = {
-    sort: readSort(shape, own.get('sort')),
-    filters: [...filters.values()],
-  };
+  if (searched !== undefined) filters.push(readSearch(shape, searched));
+  if (owner !== undefined) filters.push(readOwner(owner, userId));
+  const ordering = { sort: readSort(shape, own.get('sort')), filters };
   if (until !== undefined && (own.has('cursor') || !own.has('limit'))) {
     throw invalidParameter('until', 'must come with a limit and without a cursor');
   }
@@ -95,7 +90,15 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
 }
 
 /** The parameters that take several values. */
-const takesSeveral = /^(?:sort|fields|embed)$|:in$/;
+const takesSeveral = /^(?:sort|fields|embed)$/;
+
+/** Yields each parameter with each of its values. Axios sends an array as `id[]=1&id[]=2`. */
+function* parametersOf(query: Query): Generator<[parameter: string, value: string]> {
+  for (const [written, values] of query) {
+    const parameter = written.replace(/\[\]$/, '');
+    for (const value of values) yield [parameter, value];
+  }
+}
 
 /**
  * Parses the query of a single record.

@@ -81,7 +81,7 @@ export type MemberRule =
 
 /** The operators of filters. */
 export type Operator =
-  'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'has';
+  'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'ends' | 'has';
 
 const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
 
@@ -98,7 +98,7 @@ const texts = {
   hasType: isText,
   type: () => ({ type: 'string' }),
   members: {},
-  operators: [...comparisons, 'contains', 'starts'],
+  operators: [...comparisons, 'contains', 'starts', 'ends'],
   operand: (text: string) => text,
 } as const;
 

@@ -10,6 +10,7 @@ const operators = {
   has: 'has',
   contains: 'contains (case matters)',
   starts: 'starts with (case matters)',
+  ends: 'ends with (case matters)',
   eq: 'is',
   ne: 'is not',
   gte: 'is at least',

@@ -215,3 +215,25 @@ test('owner=me lists what the caller created', async (t) => {
     assert.deepEqual([(await admin('GET', target)).code], ['invalid_query'], target);
   }
 });
+
+test('a repeated filter means one of the values, none of them with ne, all of them with has', async (t) => {
+  const boxes = defineCollection({
+    name: 'boxes',
+    singular: 'box',
+    fields: { title: { kind: 'text' }, tags: { kind: 'list', of: { kind: 'text' } } },
+    access: { list: 'public', create: 'public' },
+  });
+  const { ask } = await openTestApp(t, { collections: [boxes] });
+  const tags = [['red'], ['red', 'oak'], ['oak'], []];
+  for (const each of tags) await ask('POST', '/boxes', { json: { title: `Box ${each.join('-')}`, tags: each } });
+  const ids = async (query: string) => {
+    const { json } = await ask('GET', `/boxes?${query}`);
+    return Object(json).map(({ id }: { id: number }) => id);
+  };
+  assert.deepEqual(await ids('id=3&id=1'), [1, 3]);
+  assert.deepEqual(await ids('id[]=3&id[]=1&id[]=99'), [1, 3]);
+  assert.deepEqual(await ids('id:ne=3&id:ne=1'), [2, 4]);
+  assert.deepEqual(await ids('tags:has=red&tags:has=oak'), [2]);
+  assert.deepEqual(await ids('title:ends=oak'), [2, 3]);
+  assert.deepEqual(await ids('title:ends=%20&id=4&id=1'), [4]);
+});

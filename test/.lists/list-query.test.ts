@@ -95,11 +95,26 @@ describe('the query of a list', () => {
     });
   }
 
+  test('that is repeated means one of the values, with "ne" none of them', () => {
+    const one = (query: string): unknown => parse(query).filters;
+    const inOneTwo = [[{ name: 'price', operator: 'in', operands: [1, 2] }]];
+    for (const query of ['price=1&price=2', 'price=1&price:eq=2', 'price[]=1&price[]=2', 'price=1&price[]=2', 'price:in=1,2']) {
+      assert.deepEqual(one(query), inOneTwo, query);
+    }
+    assert.deepEqual(one('price:in=1,2&price:in=3'), [[{ name: 'price', operator: 'in', operands: [1, 2, 3] }]]);
+    const ne = (operand: number) => [{ name: 'price', operator: 'ne', operands: [operand] }];
+    assert.deepEqual(one('price:ne=1&price:ne[]=2&price:ne=2'), [ne(1), ne(2), ne(2)]);
+    assert.deepEqual(parse('sort[]=price&sort[]=name&fields[]=id').sort.map(({ name }) => name), ['price', 'name', 'id']);
+    const cursorOf = (query: string): string => writeCursor(parse(query), { id: 1 });
+    assert.equal(cursorOf('price=1&price=2'), cursorOf('price[]=1&price[]=2'), 'a cursor is good for both');
+  });
+
   const refused = [
     'colour=red', '=', 'x', 'Price=1', 'price:=1', 'price:like=1', 'price:gte:lt=1', 'price:contains=1', ':eq=1',
     'password=x', 'password:starts=x', 'revision=1', 'ownerId=1', '__proto__=1', 'toString=1', 'constructor:eq=1',
     'limit=', 'limit=0', 'limit=1001', 'limit=-1', 'limit=1.0', 'limit=+1', 'limit=01', 'limit=1e2', 'limit=ten',
-    'limit=1&limit=1', 'sort=id&sort=id', 'price=1&price=1', 'price=1&price:eq=2', 'cursor=a&cursor=a',
+    'limit=1&limit=1', 'sort=id&sort=id', 'price:gt=1&price:gt=2', 'name:ends=a&name:ends=b', 'cursor=a&cursor=a',
+    'price[][]=1', '[]=1', 'price=1&price[]=x', 'limit=1&limit[]=1', 'name:contains=a&name:contains[]=b',
     'sort=', 'sort=,', 'sort=price,', 'sort=colour', 'sort=+price', 'sort=--price', 'sort=price,price',
     'sort=price,-price', 'sort=password', 'sort=note', 'sort=name,price,on,role', 'sort=price desc',
     'fields=', 'fields=id,id', 'fields=password', 'fields=id,', 'fields=revision', 'fields=*',
@@ -123,7 +138,7 @@ describe('the query of a list', () => {
     );
     assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
     assert.equal(refusalOf('limit=0'), '"limit" must be a whole number from 1 to 1000');
-    assert.equal(refusalOf('price=1&price=2'), '"price" is given more than once');
+    assert.equal(refusalOf('price:gt=1&price:gt=2'), '"price:gt" is given more than once');
     assert.equal(refusalOf('role=owner'), '"role" must be one of admin, member');
     assert.equal(refusalOf(`${'x'.repeat(5000)}=1`).slice(0, 70), `"${'x'.repeat(64)}…" is`);
   });

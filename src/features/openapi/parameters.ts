@@ -50,8 +50,8 @@ function describeFilter(name: string, field: Field, operator: Operator): QueryPa
 }
 
 const operatorWords: { readonly [operator in Operator]: string } = {
-  eq: 'equals this value',
-  ne: 'does not equal this value',
+  eq: 'equals this value, or one of them where it is repeated',
+  ne: 'does not equal this value, or any of them where it is repeated',
   lt: 'is less than this value',
   lte: 'is at most this value',
   gt: 'is greater than this value',
@@ -59,7 +59,8 @@ const operatorWords: { readonly [operator in Operator]: string } = {
   in: 'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
   contains: 'contains this text',
   starts: 'starts with this text',
-  has: 'has this value as an element',
+  ends: 'ends with this text',
+  has: 'has this value as an element, and each of them where it is repeated',
 };
 
 const notes: { readonly [kind in Field['kind']]?: string } = {
