@@ -15,8 +15,8 @@ export type Filter = readonly Condition[];
 export interface Condition {
   /** The field. */
   readonly name: string;
-  /** `search` is that of the parameter `q`. */
-  readonly operator: Operator | 'search';
+  /** `search` is that of the parameter `q`, and `exists` is for fields that may be absent. */
+  readonly operator: Operator | 'search' | 'exists';
   /** One value, or several for `in`. */
   readonly operands: readonly Scalar[];
 }
@@ -24,7 +24,7 @@ export interface Condition {
 /** Makes the test of a field's value. `operand` is the first of `operands`. */
 type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
-const operators: { readonly [operator in Condition['operator']]: MakeTest } = {
+const operators: { readonly [operator in Operator | 'search']: MakeTest } = {
   eq: (operand) => (value) => value === operand,
   ne: (operand) => (value) => value !== operand,
   lt: (operand) => (value) => value < operand,
@@ -83,11 +83,16 @@ export function readCondition(
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
   const kind = kindOf(field);
-  const allowed = kind.operators;
+  const allowed = operatorsOf(field);
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
     throw invalidParameter(parameter, `is not a known parameter; ${known}`);
+  }
+  if (operator === 'exists') {
+    if (value !== 'true' && value !== 'false')
+      throw invalidParameter(parameter, 'must be true or false');
+    return { name, operator, operands: [value === 'true'] };
   }
   if (operator === 'contains' && value.length > limits.containedTextMax) {
     throw invalidParameter(parameter, `must be at most ${limits.containedTextMax} characters long`);
@@ -100,6 +105,35 @@ export function readCondition(
   });
   return { name, operator, operands };
 }
+
+/** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
+export const operatorsOf = (field: Field): readonly (Operator | 'exists')[] =>
+  field.optional === true ? [...kindOf(field).operators, 'exists'] : kindOf(field).operators;
+
+/** What `or` needs. */
+const alternativesForm =
+  'must be (field:operator:value,…) with up to 20 parts, not nested; ' +
+  'in a value, write "\\" before "," "(" ")" and "\\"';
+const alternativesMax = 20;
+
+/**
+ * Parses alternatives, such as `(price:lt:10,state:eq:new)`.
+ * @throws CairnError `invalid_query`
+ */
+export function readAlternatives(shape: Shape, value: string): Filter {
+  const parts = isWrapped.test(value) ? splitValues(value.slice(1, -1), ',()\\') : [];
+  if (parts.length < 1 || parts.length > alternativesMax)
+    throw invalidParameter('or', alternativesForm);
+  return parts.map((part) => {
+    const [, parameter, operand] = /^([^:]*:[^:]*):(.*)$/s.exec(part) ?? [];
+    if (parameter === undefined || operand === undefined)
+      throw invalidParameter('or', alternativesForm);
+    return readCondition(shape, parameter, operand, []);
+  });
+}
+
+/** Matches a text in parentheses that has no others, but after a backslash. */
+const isWrapped = /^\((?:[^\\()]|\\.)*\)$/s;
 
 /**
  * Returns the filters that conditions make together. Several of a field mean one of their
@@ -124,8 +158,8 @@ export function combined(conditions: readonly Condition[]): Filter[] {
   });
 }
 
-/** Splits at commas. A backslash before a comma or a backslash makes it part of the value. */
-function splitValues(list: string): string[] {
+/** Splits at commas. A backslash before one of the `escaped` makes it part of the value. */
+function splitValues(list: string, escaped = ',\\'): string[] {
   const values: string[] = [];
   let value = '';
   for (let at = 0; at < list.length; at += 1) {
@@ -134,7 +168,7 @@ function splitValues(list: string): string[] {
     if (character === ',') {
       values.push(value);
       value = '';
-    } else if (character === '\\' && (next === ',' || next === '\\')) {
+    } else if (character === '\\' && next !== undefined && escaped.includes(next)) {
       value += next;
       at += 1;
     } else {
@@ -162,6 +196,10 @@ export function matcher(shape: Shape, filters: readonly Filter[]): Test {
 }
 
 function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
+  if (operator === 'exists') {
+    const [wanted] = operands;
+    return (record) => (fieldValue(record, name) !== undefined) === wanted;
+  }
   const passes = operandTest(shape[name], operator, operands);
   if (operator === 'has') {
     return (record) => {
@@ -178,7 +216,7 @@ function conditionTest(shape: Shape, { name, operator, operands }: Condition): T
 /** Returns the test of a value of a field that is there, or of an element of a list. */
 function operandTest(
   field: Field | undefined,
-  operator: Condition['operator'],
+  operator: Operator | 'search',
   operands: readonly Scalar[],
 ): (value: Scalar) => boolean {
   const compared = comparedBy(field);

@@ -6,7 +6,15 @@ import type { Query } from '../http/query.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
 import { hasType, kindOf } from '../schema/kinds.ts';
-import { combined, invalidParameter, readCondition, repeated, type Condition, type Filter } from './filters.ts';
+import {
+  combined,
+  invalidParameter,
+  readAlternatives,
+  readCondition,
+  repeated,
+  type Condition,
+  type Filter,
+} from './filters.ts';
 import type { SortTerm } from './order.ts';
 import { normalised } from './search.ts';
 
@@ -69,9 +77,11 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     }
   }
   const filters = combined(conditions);
+  const alternatives = own.get('or');
   const searched = own.get('q');
   const owner = own.get('owner');
   const until = own.get('until');
+  if (alternatives !== undefined) filters.push(readAlternatives(shape, alternatives));
   if (searched !== undefined) filters.push(readSearch(shape, searched));
   if (owner !== undefined) filters.push(readOwner(owner, userId));
   const ordering = { sort: readSort(shape, own.get('sort')), filters };
@@ -120,6 +130,7 @@ const ownParameters = [
   'sort',
   'fields',
   'embed',
+  'or',
   'q',
   'owner',
 ] as const;

@@ -216,11 +216,16 @@ test('owner=me lists what the caller created', async (t) => {
   }
 });
 
-test('a repeated filter means one of the values, none of them with ne, all of them with has', async (t) => {
+test('filters repeat, have alternatives, and ask whether a field exists', async (t) => {
   const boxes = defineCollection({
     name: 'boxes',
     singular: 'box',
-    fields: { title: { kind: 'text' }, tags: { kind: 'list', of: { kind: 'text' } } },
+    fields: {
+      title: { kind: 'text' },
+      tags: { kind: 'list', of: { kind: 'text' } },
+      notes: { kind: 'list', of: { kind: 'text' }, optional: true },
+      dueAt: { kind: 'timestamp', optional: true },
+    },
     access: { list: 'public', create: 'public' },
   });
   const { ask } = await openTestApp(t, { collections: [boxes] });
@@ -236,4 +241,11 @@ test('a repeated filter means one of the values, none of them with ne, all of th
   assert.deepEqual(await ids('tags:has=red&tags:has=oak'), [2]);
   assert.deepEqual(await ids('title:ends=oak'), [2, 3]);
   assert.deepEqual(await ids('title:ends=%20&id=4&id=1'), [4]);
+  assert.deepEqual(await ids('or=(id:eq:4,tags:has:oak)'), [2, 3, 4]);
+  assert.deepEqual(await ids('or=(id:eq:4,tags:has:oak)&id:ne=3'), [2, 4]);
+  const due = { title: 'Due', tags: [], notes: ['x'], dueAt: '2026-01-31T12:00:00.000Z' };
+  await ask('POST', '/boxes', { json: due });
+  assert.deepEqual(await ids('dueAt:exists=true'), [5]);
+  assert.deepEqual(await ids('notes:exists=false&sort=-id'), [4, 3, 2, 1]);
+  assert.deepEqual(await ids('or=(notes:exists:true,id:lte:1)'), [1, 5]);
 });

@@ -98,15 +98,46 @@ describe('the query of a list', () => {
   test('that is repeated means one of the values, with "ne" none of them', () => {
     const one = (query: string): unknown => parse(query).filters;
     const inOneTwo = [[{ name: 'price', operator: 'in', operands: [1, 2] }]];
-    for (const query of ['price=1&price=2', 'price=1&price:eq=2', 'price[]=1&price[]=2', 'price=1&price[]=2', 'price:in=1,2']) {
+    const both = ['price=1&price=2', 'price=1&price:eq=2', 'price[]=1&price[]=2', 'price=1&price[]=2', 'price:in=1,2'];
+    for (const query of both) {
       assert.deepEqual(one(query), inOneTwo, query);
     }
     assert.deepEqual(one('price:in=1,2&price:in=3'), [[{ name: 'price', operator: 'in', operands: [1, 2, 3] }]]);
     const ne = (operand: number) => [{ name: 'price', operator: 'ne', operands: [operand] }];
     assert.deepEqual(one('price:ne=1&price:ne[]=2&price:ne=2'), [ne(1), ne(2), ne(2)]);
-    assert.deepEqual(parse('sort[]=price&sort[]=name&fields[]=id').sort.map(({ name }) => name), ['price', 'name', 'id']);
+    const { sort } = parse('sort[]=price&sort[]=name&fields[]=id');
+    assert.deepEqual(sort.map(({ name }) => name), ['price', 'name', 'id']);
     const cursorOf = (query: string): string => writeCursor(parse(query), { id: 1 });
     assert.equal(cursorOf('price=1&price=2'), cursorOf('price[]=1&price[]=2'), 'a cursor is good for both');
+  });
+
+  test('"or" holds where one of its parts does', () => {
+    assert.deepEqual(parse('or=(price:lt:10,role:eq:admin)').filters, [[
+      { name: 'price', operator: 'lt', operands: [10] }, { name: 'role', operator: 'eq', operands: ['admin'] },
+    ]]);
+    const operandsOf = (value: string): unknown =>
+      parse(`or=${encodeURIComponent(value)}`).filters.flat().map(({ operands }) => operands);
+    assert.deepEqual(operandsOf('(name:eq:a\\,b\\(c\\)\\\\:d)'), [['a,b(c)\\:d']]);
+    assert.deepEqual(operandsOf('(price:in:1\\,2,name:eq:)'), [[1, 2], ['']]);
+    const parts = (count: number): string => `or=(${Array.from({ length: count }, (_, n) => `id:eq:${n + 1}`).join()})`;
+    assert.equal(refusalOf(parts(20)), 'accepted');
+    const bad = [
+      '', '()', '(', ')', 'price:lt:10', '(price:lt:10', 'price:lt:10)', '(price:lt:10,)', '(,price:lt:10)', '(price)',
+      '(price:10)', '(price:lt:x)', '(colour:eq:1)', '(or:eq:(price:eq:1))', '((price:eq:1),price:eq:2)',
+      '(price:eq:1))', '(name:eq:a\\)', '(q:eq:x)', '(limit:eq:0x)', '(password:eq:x)',
+    ];
+    for (const value of bad) assert.notEqual(refusalOf(`or=${encodeURIComponent(value)}`), 'accepted', value);
+    assert.notEqual(refusalOf(parts(21)), 'accepted');
+    assert.notEqual(refusalOf(`${parts(1)}&${parts(1)}`), 'accepted', 'twice');
+  });
+
+  test('"exists" is for fields that may be absent', () => {
+    const dated: Shape = { id: idField, at: { kind: 'timestamp', optional: true }, name: { kind: 'text' } };
+    const filtersOf = (query: string) => parseListQuery({ fields: dated }, parseQuery(query)).filters;
+    assert.deepEqual(filtersOf('at:exists=false'), [[{ name: 'at', operator: 'exists', operands: [false] }]]);
+    for (const query of ['at:exists=', 'at:exists=1', 'name:exists=true', 'at:exists=true&at:exists=true']) {
+      assert.throws(() => filtersOf(query), { code: 'invalid_query' }, query);
+    }
   });
 
   const refused = [
@@ -133,7 +164,7 @@ describe('the query of a list', () => {
   test('is refused with the parameter and the allowed values', () => {
     assert.equal(
       refusalOf('colour=red'),
-      '"colour" is not a known parameter; this list takes limit, cursor, until, sort, fields, q, owner, ' +
+      '"colour" is not a known parameter; this list takes limit, cursor, until, sort, fields, or, q, owner, ' +
         'and filters by id, name, email, price, on, role, at, note, limit',
     );
     assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
@@ -229,12 +260,12 @@ test('every parameter in the OpenAPI document is accepted with a value of its sc
   const parameters = describeList(subject);
   const names = parameters.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
-  assert.deepEqual(names.slice(0, 7), ['limit', 'cursor', 'until', 'sort', 'fields', 'q', 'owner']);
+  assert.deepEqual(names.slice(0, 7), ['limit', 'cursor', 'until', 'sort', 'fields', 'or', 'q']);
   assert.ok(names.includes('price:gte') && names.includes('limit:gte') && names.includes('role:in'));
   assert.ok(!names.some((name) => name.startsWith('password')));
   const values: { [type: string]: string } = { string: 'admin', number: '1', integer: '1', boolean: 'true' };
   for (const { name, schema } of parameters) {
-    if (name === 'cursor' || name === 'until') continue;
+    if (name === 'cursor' || name === 'until' || name === 'or') continue;
     const items = schema['type'] === 'array' ? schema['items'] : schema;
     assert.ok(isJsonObject(items), name);
     const choice = Array.isArray(items['enum']) ? String(items['enum'][0]) : undefined;

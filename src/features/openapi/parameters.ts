@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
+import { operatorsOf } from '../../lists/filters.ts';
 import {
   listParameters,
   recordParameters,
@@ -27,7 +28,7 @@ interface Described {
 export function describeList(subject: ListSubject): QueryParameter[] {
   const own = describeOwn(listParameters(subject), subject);
   const filters = readableFields(subject.fields).flatMap(([name, field]) =>
-    kindOf(field).operators.map((operator) => describeFilter(name, field, operator)),
+    operatorsOf(field).map((operator) => describeFilter(name, field, operator)),
   );
   return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
 }
@@ -41,7 +42,7 @@ function describeOwn(names: readonly OwnParameter[], subject: ListSubject): Quer
   return names.map((name) => ({ name, ...ownParameters[name](subject) }));
 }
 
-function describeFilter(name: string, field: Field, operator: Operator): QueryParameter {
+function describeFilter(name: string, field: Field, operator: ListOperator): QueryParameter {
   return {
     name: operator === 'eq' ? name : `${name}:${operator}`,
     description: `Only records whose ${name} ${operatorWords[operator]}.${notes[field.kind] ?? ''}`,
@@ -49,7 +50,7 @@ function describeFilter(name: string, field: Field, operator: Operator): QueryPa
   };
 }
 
-const operatorWords: { readonly [operator in Operator]: string } = {
+const operatorWords: { readonly [operator in ListOperator]: string } = {
   eq: 'equals this value, or one of them where it is repeated',
   ne: 'does not equal this value, or any of them where it is repeated',
   lt: 'is less than this value',
@@ -60,6 +61,7 @@ const operatorWords: { readonly [operator in Operator]: string } = {
   contains: 'contains this text',
   starts: 'starts with this text',
   ends: 'ends with this text',
+  exists: 'is there, or with `false` is not',
   has: 'has this value as an element, and each of them where it is repeated',
 };
 
@@ -69,7 +71,10 @@ const notes: { readonly [kind in Field['kind']]?: string } = {
   timestamp: ' A date stands for its first moment.',
 };
 
-function operandSchema(operator: Operator, field: Field): JsonObject {
+type ListOperator = Operator | 'exists';
+
+function operandSchema(operator: ListOperator, field: Field): JsonObject {
+  if (operator === 'exists') return { type: 'boolean' };
   const operand = field.kind === 'list' ? field.of : field;
   const one = { ...kindOf(operand).type(operand) };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
@@ -110,6 +115,13 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
       'References whose records are added, and collections whose records that refer here are ' +
       `added, up to ${limits.embeddedMax} for each.`,
     schema: arrayOf(embeddables.map(({ name }) => name)),
+  }),
+  or: () => ({
+    description:
+      'Only records for which one of up to 20 conditions holds, written as ' +
+      '`(price:lt:10,state:eq:new)`. In a value, write a backslash before commas, parentheses ' +
+      'and backslashes.',
+    schema: { type: 'string', pattern: '^\\(.*\\)$' },
   }),
   q: ({ fields }) => ({
     description:
