@@ -7,7 +7,7 @@ import type { KeyedRequest } from '../collections/idempotency.ts';
 import type { Embedded } from '../collections/registry.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
+import { parseListQuery, parseRecordQuery, type ListQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Writes } from '../collections/writes.ts';
@@ -205,7 +205,8 @@ function listHandler<N, C>(
     const asked = parseListQuery(collection, parseQuery(query), principal.userId);
     const embedded = embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, writer } = embedded;
-    const withTotal = prefersCount(request);
+    const isPreferred = prefersCount(request);
+    const withTotal = isPreferred || asked.offset !== undefined;
     // The revision and the list's view are taken in the same loop turn, so the tag fits
     // the list.
     const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
@@ -216,13 +217,12 @@ function listHandler<N, C>(
     if (isUnchanged(request, tag, other)) return notModified(tag);
     const reply = (list: List): Reply => {
       const { body, total } = list;
-      const count =
-        total === undefined
-          ? []
-          : ['X-Total-Count', String(total), 'Preference-Applied', 'count=exact'];
+      const count = total === undefined ? [] : ['X-Total-Count', String(total)];
+      if (isPreferred) count.push('Preference-Applied', 'count=exact');
       // While all records are sent, those that are embedded may change.
       const hasTag = embed === undefined || asked.limit !== undefined;
-      return shown(200, hasTag ? tag : undefined, body, [...linkTo(request, list), ...count]);
+      const links = linksTo(request, asked, list);
+      return shown(200, hasTag ? tag : undefined, body, [...links, ...count]);
     };
     const embed = writer?.(representationWriter(fields, asked.fields));
     const list = readList(source, { query: asked, withTotal, caller: request, embed });
@@ -237,24 +237,38 @@ function prefersCount({ fields }: Request): boolean {
 }
 
 /**
- * Returns the `Link` field of a list, as a name and a value: its next or its previous
- * page (RFC 8288).
+ * Returns the `Link` field of a list, as a name and a value (RFC 8288): its next or its
+ * previous page, or the four pages by number.
  */
-function linkTo(request: Request, { next, previous }: List): readonly string[] {
-  if (next !== undefined) return ['Link', `<${withCursor(request, 'cursor', next)}>; rel="next"`];
-  return previous === undefined
-    ? []
-    : ['Link', `<${withCursor(request, 'until', previous)}>; rel="prev"`];
+function linksTo(request: Request, { limit = 1, offset }: ListQuery, list: List): string[] {
+  const { next, previous, total = 0 } = list;
+  const links: string[] = [];
+  const add = (relation: string, parameter: PageParameter, place: number | string): void =>
+    void links.push(`<${pageAt(request, parameter, place)}>; rel="${relation}"`);
+  if (offset === undefined) {
+    if (next !== undefined) add('next', 'cursor', next);
+    if (previous !== undefined) add('prev', 'until', previous);
+  } else {
+    const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
+    add('first', 'offset', 0);
+    if (offset > 0) add('prev', 'offset', Math.max(0, Math.min(offset - limit, last)));
+    if (offset + limit < total) add('next', 'offset', offset + limit);
+    add('last', 'offset', last);
+  }
+  return links.length === 0 ? [] : ['Link', links.join(', ')];
 }
 
+/** The parameters that name the place of a page. */
+type PageParameter = 'cursor' | 'until' | 'offset';
+
 /**
- * Returns the path of another page. Apart from the cursor, its query is as it was sent,
+ * Returns the path of another page. Apart from its place, its query is as it was sent,
  * and thus not longer.
  */
-function withCursor(
+function pageAt(
   { basePath, target }: Request,
-  parameter: 'cursor' | 'until',
-  cursor: string,
+  parameter: PageParameter,
+  place: number | string,
 ): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
   const kept = query
@@ -262,7 +276,7 @@ function withCursor(
     .filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
   // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
   // early.
-  const written = [...kept, `${parameter}=${cursor}`]
+  const written = [...kept, `${parameter}=${place}`]
     .join('&')
     .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
   return `${basePath}${path}?${written}`;

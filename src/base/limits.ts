@@ -164,6 +164,8 @@ const limits = {
   keptOrdersMax: 4,
   /** The largest share of V8's heap for the orders of all collections when one is added. */
   keptOrdersHeapShareMax: 1 / 16,
+  /** The totals of filtered lists that are kept until a record changes. */
+  totalsKeptMax: 16,
   /** The most fields in `sort`. */
   sortTermsMax: 3,
   /**

@@ -24,6 +24,7 @@ import {
 import {
   blockLengthMax,
   placeOf,
+  skip,
   stepsThrough,
   wholeOf,
   type Direction,
@@ -124,10 +125,15 @@ function* page(
 ): Generator<void, List, void> {
   const { query, withTotal } = request;
   const selection = new Selection(source, query);
-  const total = withTotal ? yield* selection.count() : undefined;
+  const total = withTotal ? yield* totalOf(source, query, selection) : undefined;
+  const { offset = 0 } = query;
+  // Where no record is tested, the selection skips them at once.
+  let before = selection.isFoundAtOnce ? 0 : offset;
   const found: Block[number][] = [];
-  for (const block of selection.inOrder(limit + 1)) {
-    found.push(...block);
+  for (const block of selection.inOrder(offset + limit + 1)) {
+    if (before === 0) found.push(...block);
+    else found.push(...block.slice(before));
+    before = Math.max(0, before - block.length);
     if (found.length > limit) break;
     if (!selection.isFoundAtOnce) yield;
   }
@@ -139,6 +145,22 @@ function* page(
   const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
   const cursor = last && writeCursor(query, last);
   return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
+}
+
+/** Counts the records that pass the filters, once for a state of the collection. */
+function* totalOf(
+  { records, pool }: ListSource,
+  { filters }: ListQuery,
+  selection: Selection,
+): Generator<void, number> {
+  const key = JSON.stringify([records.name, records.revision, filters]);
+  const known = pool.totals.get(key);
+  if (known !== undefined) return known;
+  const total = yield* selection.count();
+  pool.totals.set(key, total);
+  const [oldest = key] = pool.totals.keys();
+  if (pool.totals.size > limits.totalsKeptMax) pool.totals.delete(oldest);
+  return total;
 }
 
 /**
@@ -201,10 +223,11 @@ class Selection {
   readonly #range: Range;
   /** Whether a record is behind the place of the cursor, in that order. */
   readonly #isPast: Test | undefined;
+  readonly #offset: number;
 
   constructor(
     { fields: shape, records, pool }: ListSource,
-    { sort, filters, after, until }: ListQuery,
+    { sort, filters, after, until, offset = 0 }: ListQuery,
   ) {
     const isDescending = sort[0]?.descending === true;
     const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
@@ -228,9 +251,10 @@ class Selection {
     this.#range = rangeOf(shape, filters, name);
     const place = until === 'end' ? undefined : (until ?? after);
     this.#isPast = place && ((record) => compare(record, place) >= behind);
+    this.#offset = offset;
   }
 
-  /** Whether no record is read that the list does not show. */
+  /** Whether no record is read that the list does not show; those before the page are skipped. */
   get isFoundAtOnce(): boolean {
     return this.#isOrdered && this.#passes === undefined;
   }
@@ -251,22 +275,28 @@ class Selection {
     return count;
   }
 
-  /** Yields the records of the list in the order of the query: all, or at least `wanted`. */
+  /**
+   * Yields the records of the list in the order of the query: all, or at least `wanted`, with
+   * those before the page.
+   */
   *inOrder(wanted: number): Generator<Block> {
     const isPast = this.#isPast;
     const isForward = this.#direction === 'forwards';
     if (this.#isOrdered) {
       const stretch = isForward ? this.#between(isPast) : this.#between(undefined, isPast);
-      const length = this.isFoundAtOnce ? Math.min(wanted, blockLengthMax) : this.#testsPerStep;
-      return yield* this.#passing(stepsThrough(stretch, this.#direction, length));
+      if (this.isFoundAtOnce) {
+        const rest = skip(stretch, this.#direction, this.#offset);
+        return yield* stepsThrough(rest, this.#direction, Math.min(wanted, blockLengthMax));
+      }
+      return yield* this.#passing(stepsThrough(stretch, this.#direction, this.#testsPerStep));
     }
+    // What is far from the beginning is not sorted in one go.
+    const isFar = wanted > limits.pageRecordsMax + 1;
     const compare: Compare = isForward ? this.#compare : (a, b) => this.#compare(b, a);
     const isInside: Test = (record) => isPast === undefined || isPast(record) === isForward;
-    const all = wholeOf(wanted === Infinity ? this.#blocks : scattered(this.#blocks));
+    const all = wholeOf(isFar ? this.#blocks : scattered(this.#blocks));
     const candidates = this.#passing(stepsThrough(all, 'forwards', this.#testsPerStep), isInside);
-    yield* wanted === Infinity
-      ? sorted(candidates, compare)
-      : firstInOrder(candidates, wanted, compare);
+    yield* isFar ? sorted(candidates, compare) : firstInOrder(candidates, wanted, compare);
   }
 
   /** The records that may pass, from where one test begins to hold to where another does. */

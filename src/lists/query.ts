@@ -51,6 +51,8 @@ export interface ListQuery extends RecordQuery {
    * stands for the end of the list.
    */
   readonly until: JsonObject | 'end' | undefined;
+  /** The number of records before the page. */
+  readonly offset: number | undefined;
 }
 
 /**
@@ -88,6 +90,9 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   if (until !== undefined && (own.has('cursor') || !own.has('limit'))) {
     throw invalidParameter('until', 'must come with a limit and without a cursor');
   }
+  if (own.has('offset') && (own.has('cursor') || own.has('until') || !own.has('limit'))) {
+    throw invalidParameter('offset', 'must come with a limit and without a cursor');
+  }
   return {
     ...ordering,
     limit: readLimit(own.get('limit')),
@@ -96,6 +101,7 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     isPersonal: owner !== undefined,
     after: readCursor(shape, ordering, 'cursor', own.get('cursor')),
     until: until === 'end' ? until : readCursor(shape, ordering, 'until', until),
+    offset: readOffset(own.get('offset')),
   };
 }
 
@@ -125,6 +131,7 @@ export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuer
 /** The parameters that are no filters by a field. */
 const ownParameters = [
   'limit',
+  'offset',
   'cursor',
   'until',
   'sort',
@@ -192,6 +199,12 @@ function readLimit(value: string | undefined): number | undefined {
   const limit = /^[1-9][0-9]{0,5}$/.test(value) ? Number(value) : Infinity;
   if (limit <= limits.pageRecordsMax) return limit;
   throw invalidParameter('limit', `must be a whole number from 1 to ${limits.pageRecordsMax}`);
+}
+
+function readOffset(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  if (/^(?:0|[1-9][0-9]{0,14})$/.test(value)) return Number(value);
+  throw invalidParameter('offset', 'must be a whole number from 0 on');
 }
 
 function readNames(

@@ -33,6 +33,27 @@ export function wholeOf(blocks: readonly Block[]): Stretch {
 
 export type Direction = 'forwards' | 'backwards';
 
+/** Returns what is left of a stretch behind its first `count` records in a direction. */
+export function skip(stretch: Stretch, direction: Direction, count: number): Stretch {
+  if (count === 0) return stretch;
+  if (direction === 'forwards') return { ...stretch, start: placeAt(stretch, count) };
+  const { blocks, start, end } = stretch;
+  let length = end.index - start.index;
+  for (let block = start.block; block < end.block; block += 1) length += blocks[block]?.length ?? 0;
+  return { ...stretch, end: placeAt(stretch, Math.max(0, length - count)) };
+}
+
+/** Returns the place in front of the nth record of a stretch, or its end. */
+function placeAt({ blocks, start, end }: Stretch, nth: number): Place {
+  let index = start.index + nth;
+  for (let block = start.block; block < end.block; block += 1) {
+    const { length } = blocks[block] ?? [];
+    if (index < length) return { block, index };
+    index -= length;
+  }
+  return { block: end.block, index: Math.min(index, end.index) };
+}
+
 /** Yields the records of a stretch, `length` of them in a step. */
 export function* stepsThrough(
   { blocks, start, end }: Stretch,

@@ -249,3 +249,36 @@ test('filters repeat, have alternatives, and ask whether a field exists', async 
   assert.deepEqual(await ids('notes:exists=false&sort=-id'), [4, 3, 2, 1]);
   assert.deepEqual(await ids('or=(notes:exists:true,id:lte:1)'), [1, 5]);
 });
+
+test('a page by number has the total, and links to the first, previous, next and last page', async (t) => {
+  const { list } = await withItems(t, [3, 1, 2, 5, 4, 2, 9]);
+  const page = async (query: string) => {
+    const { status, json, field } = await list(query);
+    const links = (field('link') ?? '').matchAll(/<\/items\?[^>]*offset=(\d+)[^>]*>; rel="(\w+)"/g);
+    return {
+      status, total: field('x-total-count'), ids: Object(json).map(({ id }: { id: number }) => id),
+      links: Object.fromEntries([...links].map(([, offset, relation]) => [relation, Number(offset)])),
+    };
+  };
+  assert.deepEqual(await page('?limit=3&offset=3'),
+    { status: 200, total: '7', ids: [4, 5, 6], links: { first: 0, prev: 0, next: 6, last: 6 } });
+  assert.deepEqual(await page('?limit=3&offset=0'),
+    { status: 200, total: '7', ids: [1, 2, 3], links: { first: 0, next: 3, last: 6 } });
+  assert.deepEqual(await page('?limit=3&offset=4&sort=-price'),
+    { status: 200, total: '7', ids: [3, 6, 2], links: { first: 0, prev: 1, last: 6 } });
+  assert.deepEqual(await page('?limit=2&offset=2&price:lt=5&sort=-id'),
+    { status: 200, total: '5', ids: [3, 2], links: { first: 0, prev: 0, next: 4, last: 4 } });
+  assert.deepEqual(await page('?limit=3&offset=100'),
+    { status: 200, total: '7', ids: [], links: { first: 0, prev: 6, last: 6 } });
+  assert.deepEqual(await page('?limit=3&offset=0&price=77'),
+    { status: 200, total: '0', ids: [], links: { first: 0, last: 0 } });
+  assert.deepEqual((await page('?limit=1&offset=999999999999999&sort=-id')).ids, []);
+  for (const query of ['offset=3', 'limit=3&offset=-1', 'limit=3&offset=1.5', 'limit=3&offset=', 'limit=3&offset=1e15',
+    'limit=3&offset=1&until=end', 'limit=3&offset=1&cursor=x', 'limit=3&offset=1&offset=2']) {
+    assert.equal((await list(`?${query}`)).status, 400, query);
+  }
+  const plain = await list('?limit=3&offset=3');
+  assert.equal(plain.field('preference-applied'), undefined);
+  const tag = plain.field('etag') ?? '';
+  assert.equal((await list('?limit=3&offset=3', { 'if-none-match': tag })).status, 304);
+});

@@ -53,6 +53,7 @@ describe('the query of a list', () => {
       isPersonal: false,
       after: undefined,
       until: undefined,
+      offset: undefined,
     });
   });
 
@@ -164,7 +165,7 @@ describe('the query of a list', () => {
   test('is refused with the parameter and the allowed values', () => {
     assert.equal(
       refusalOf('colour=red'),
-      '"colour" is not a known parameter; this list takes limit, cursor, until, sort, fields, or, q, owner, ' +
+      '"colour" is not a known parameter; this list takes limit, offset, cursor, until, sort, fields, or, q, owner, ' +
         'and filters by id, name, email, price, on, role, at, note, limit',
     );
     assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
@@ -260,12 +261,12 @@ test('every parameter in the OpenAPI document is accepted with a value of its sc
   const parameters = describeList(subject);
   const names = parameters.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
-  assert.deepEqual(names.slice(0, 7), ['limit', 'cursor', 'until', 'sort', 'fields', 'or', 'q']);
+  assert.deepEqual(names.slice(0, 8), ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'or', 'q']);
   assert.ok(names.includes('price:gte') && names.includes('limit:gte') && names.includes('role:in'));
   assert.ok(!names.some((name) => name.startsWith('password')));
   const values: { [type: string]: string } = { string: 'admin', number: '1', integer: '1', boolean: 'true' };
   for (const { name, schema } of parameters) {
-    if (name === 'cursor' || name === 'until' || name === 'or') continue;
+    if (['cursor', 'until', 'or', 'offset'].includes(name)) continue;
     const items = schema['type'] === 'array' ? schema['items'] : schema;
     assert.ok(isJsonObject(items), name);
     const choice = Array.isArray(items['enum']) ? String(items['enum'][0]) : undefined;

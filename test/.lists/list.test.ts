@@ -29,13 +29,16 @@ for (const size of [0, 1, 900, 2500]) {
     const { things, read, random, store } = all;
     const reads: Promise<void>[] = [];
     for (let round = 0; round < (size < 900 ? 20 : 60); round += 1) {
-      const query = [random.pick(sorts), random.pick(filters), random.pick(bounds)].filter(Boolean).join('&');
+      const parts = [random.pick(sorts), random.pick(filters), random.pick(bounds)];
+      const start = random.pick([-1, 0, 3, 1200, 2400]);
+      const offset = parts[2]?.startsWith('limit') && start >= 0 ? start : undefined;
+      const query = [...parts, offset !== undefined && `offset=${offset}`].filter(Boolean).join('&');
       const records = recordsIn(things);
       const withTotal = random.below(2) === 0;
       const reading = read(query, withTotal).then(async (listing) => {
-        const matching = expected(records, query.replace(/&?limit=\d+/, ''));
+        const matching = expected(records, query.replace(/&?limit=\d+(?:&offset=\d+)?/, ''));
         const limit = Number(/limit=(\d+)/.exec(query)?.[1] ?? Infinity);
-        await assertList(listing, matching.slice(0, limit), query);
+        await assertList(listing, matching.slice(offset, (offset ?? 0) + limit), query);
         assert.equal(listing.total, withTotal ? matching.length : undefined, query);
       });
       reads.push(reading);

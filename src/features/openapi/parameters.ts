@@ -86,6 +86,13 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
     description: 'The maximum number of records on a page. Without it, all records are sent.',
     schema: { type: 'integer', minimum: 1, maximum: limits.pageRecordsMax },
   }),
+  offset: () => ({
+    description:
+      'The number of records before the page. Requires a `limit`. The answer has the total and ' +
+      'links to the first, previous, next and last page. While others write, a page may skip or ' +
+      'repeat a record; a `cursor` never does.',
+    schema: { type: 'integer', minimum: 0 },
+  }),
   cursor: () => ({
     description: 'The start of the page, from the Link field of the previous page.',
     schema: { type: 'string' },
