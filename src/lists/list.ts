@@ -164,26 +164,45 @@ function* totalOf(
 }
 
 /**
- * Returns the records that a filter by a reference leaves, by ascending id; `undefined`
+ * Returns the records that a filter by ids or references leaves, by ascending id; `undefined`
  * without such a filter, and where its index has many.
  */
-function referringRecords(
+function indexedRecords(
   records: Collection<StoredRecord>,
   shape: Shape,
   filters: readonly Filter[],
 ): readonly Block[] | undefined {
   for (const filter of filters) {
-    const { name = '', operator, operands: [id] = [] } = onlyCondition(filter) ?? {};
+    const { name = '', operator = 'ne', operands = [] } = onlyCondition(filter) ?? {};
     const field = shape[name];
-    if (field === undefined || referenceIn(field) === undefined) continue;
-    if (typeof id !== 'number' || (operator !== 'eq' && operator !== 'has')) continue;
-    if (records.countAtMost(name, id) > limits.indexedRecordsMax) continue;
-    const found = records.members(name, id);
+    const isIndexed = name === 'id' || (field !== undefined && referenceIn(field) !== undefined);
+    if (!isIndexed || !indexedOperators.has(operator)) continue;
+    const ids = [...new Set(operands)].filter((id) => typeof id === 'number');
+    const found = name === 'id' ? withIds(records, ids) : referringTo(records, name, ids);
+    if (found === undefined) continue;
     return Array.from({ length: Math.ceil(found.length / blockLengthMax) }, (_, index) =>
       found.slice(index * blockLengthMax, (index + 1) * blockLengthMax),
     );
   }
   return undefined;
+}
+
+const indexedOperators: ReadonlySet<string> = new Set(['eq', 'in', 'has']);
+
+function withIds(records: Collection<StoredRecord>, ids: readonly number[]): Block {
+  return ids.toSorted((a, b) => a - b).flatMap((id) => records.get(id) ?? []);
+}
+
+function referringTo(
+  records: Collection<StoredRecord>,
+  name: string,
+  ids: readonly number[],
+): Block | undefined {
+  let count = 0;
+  for (const id of ids) count += records.countAtMost(name, id);
+  if (count > limits.indexedRecordsMax) return undefined;
+  const found = ids.flatMap((id) => records.members(name, id));
+  return ids.length === 1 ? found : found.sort((a, b) => a.id - b.id);
 }
 
 /** How a list is read in an order whose first field ascends. */
@@ -234,19 +253,19 @@ class Selection {
     const order = isDescending ? sort.map(reverse) : sort;
     const name = order[0]?.name ?? 'id';
     const compare = comparator(shape, order);
-    const referring = referringRecords(records, shape, filters);
+    const indexed = indexedRecords(records, shape, filters);
     const isById = name === 'id';
     const kept =
-      isById || referring !== undefined ? undefined : pool.orders.find(records, order, compare);
+      isById || indexed !== undefined ? undefined : pool.orders.find(records, order, compare);
     // The index has answered the only filter.
-    const isAnswered = referring !== undefined && filters.length === 1;
+    const isAnswered = indexed !== undefined && filters.length === 1;
     this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
     const { direction, behind }: Reading =
       readings[until === undefined ? 'after' : 'until'][isDescending ? 'descending' : 'ascending'];
     this.#direction = direction;
-    this.#blocks = referring ?? kept ?? records.view().blocks;
+    this.#blocks = indexed ?? kept ?? records.view().blocks;
     this.#isOrdered = isById || kept !== undefined;
     this.#range = rangeOf(shape, filters, name);
     const place = until === 'end' ? undefined : (until ?? after);

@@ -160,7 +160,8 @@ export const sorts = [
 ];
 export const filters = [
   '', 'price:lt=20', 'name:contains=b', 'size=3', 'size:ne=3', 'email:starts=ADA', 'price:gte=10&size:in=1,2',
-  'q=b1', 'q=O', 'q=%C3%89&price:lt=40', 'q=A%40x', 'name:ends=1&price=3.5&price:gte=1', 'size=1&size=5', 'size:exists=false',
+  'q=b1', 'q=O', 'q=%C3%89&price:lt=40', 'q=A%40x',
+  'name:ends=1&price=3.5&price:gte=1', 'size=1&size=5', 'size:exists=false',
   'or=(size:exists:false,price:lt:5,name:ends:3)', 'or=(size:eq:2,size:eq:4)&price:gte=20&id:ne=4&id:ne=7',
 ];
 export const bounds = ['', 'limit=1', 'limit=20', 'limit=1000'];
