@@ -78,11 +78,15 @@ function median(values: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
-/** All that have what the case asks for, in turn in each round; the bare server is the first. */
+/**
+ * All that have what the case asks for, in turn in each round, and in the other order in each second one; the bare
+ * server is the first.
+ */
 async function measure(one: Case, contenders: readonly Contender[]): Promise<Row[]> {
   const measured = new Map<string, Figures[]>();
+  const taking = contenders.filter((each) => each.takes(one));
   for (let round = 0; round < rounds; round += 1) {
-    for (const contender of contenders.filter((each) => each.takes(one))) {
+    for (const contender of round % 2 === 0 ? taking : taking.toReversed()) {
       const figures = await measureOnce(one, contender);
       measured.set(contender.name, [...(measured.get(contender.name) ?? []), figures]);
       process.stderr.write('.');
