@@ -177,19 +177,22 @@ export class IdempotencyKeys {
     const [oldestOwn] = own;
     const [oldest] = kept.referring('all', '');
     const surplus = own.countAtMost >= limits.keysPerCallerMax ? oldestOwn : undefined;
-    const removed = [oldestOwn, oldest].filter(
-      (reply) => reply !== undefined && (reply === surplus || this.#isExpired(reply)),
-    );
+    const removed = new Set<number>();
     let excess = this.#sizes.sum + sizeOf(added) - this.#bytesMax;
+    const remove = (reply: KeptReply): void => {
+      if (!removed.has(reply.id)) excess -= sizeOf(reply);
+      removed.add(reply.id);
+    };
+    for (const reply of [oldestOwn, oldest])
+      if (reply !== undefined && (reply === surplus || this.#isExpired(reply))) remove(reply);
     for (const caller of excess > 0 ? this.#sizes.largest() : []) {
       for (const reply of kept.referring('caller', caller)) {
         if (excess <= 0) break;
-        removed.push(reply);
-        excess -= sizeOf(reply);
+        remove(reply);
       }
       if (excess <= 0) break;
     }
-    for (const reply of removed) if (reply !== undefined) kept.remove(reply.id);
+    for (const id of removed) kept.remove(id);
   }
 
   #isExpired(kept: KeptReply): boolean {
