@@ -18,7 +18,7 @@ export type {
 } from './collections/declaration.ts';
 export type { Field, Shape } from './schema/field.ts';
 export type { ProgramCollection } from './programs/collection.ts';
-export type { Change, Hooks, Read } from './programs/hooks.ts';
+export type { Change, Hooks, Members, Read } from './programs/hooks.ts';
 export type { Access, Principal, Role } from './auth/access.ts';
 
 export { createLog } from './log/log.ts';

@@ -1,6 +1,7 @@
 import { userFields } from '../accounts/user-fields.ts';
 import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
@@ -24,8 +25,17 @@ export interface Change {
 export interface Read {
   /** The record of a declared collection as callers see it; `undefined` if there is none. */
   get(collection: string, id: number): JsonObject | undefined;
-  /** The records of a collection whose reference `field` has this id. */
-  members(collection: string, field: string, id: number): JsonObject[];
+  /**
+   * The records of a collection whose reference `field` has this id. Each is read when it is asked
+   * for. More than 50,000 are a fault.
+   */
+  members(collection: string, field: string, id: number): Members;
+}
+
+/** Records that are read one by one. */
+export interface Members extends Iterable<JsonObject> {
+  /** How many there are. */
+  readonly count: number;
 }
 
 /**
@@ -107,9 +117,17 @@ function readerOf(tx: Transaction, registry: Registry): Read {
     },
     members(name, field, id) {
       const { records, fields } = of(name);
-      return Array.from(tx.of(records).referring(field, id), (record) =>
-        representationOf(fields, record),
-      );
+      const referring = tx.of(records).referring(field, id);
+      const isBounded = referring.countAtMost <= limits.hookRecordsMax;
+      invariant(isBounded, `beforeWrite reads more than ${limits.hookRecordsMax} of ${name}`);
+      return {
+        get count() {
+          return [...referring].length;
+        },
+        *[Symbol.iterator]() {
+          for (const record of referring) yield representationOf(fields, record);
+        },
+      };
     },
   };
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import {
-  CairnError, createApp, type App, type AppOptions, type Change, type Hooks, type Read,
+  CairnError, createApp, defineCollection, type App, type AppOptions, type Change, type Hooks, type Read,
 } from '../../src/index.ts';
 import { silentLog } from '../../src/log/log.ts';
 
@@ -62,6 +62,33 @@ test('beforeWrite that reads what is not there is broken, and refuses with 500',
     assert.equal((await app.inject(lamp)).status, 500);
     assert.match(faults(logged).join(), problem);
   }
+});
+
+test('beforeWrite reads members one by one, and more than 50,000 are a fault', async (t) => {
+  const posts = { name: 'posts', singular: 'post', fields: { title: { kind: 'text' } } } as const;
+  const to = { kind: 'reference', to: 'posts' } as const;
+  const comments = { name: 'comments', singular: 'comment', fields: { postId: to } } as const;
+  let counts: number[] = [];
+  const hooks = {
+    beforeWrite({ operation, collection }: Change, read: Read): undefined {
+      if (collection !== 'posts' || operation !== 'update') return;
+      const members = read.members('comments', 'postId', 1);
+      const [first] = members;
+      counts = [members.count, Number(first?.['id'])];
+    },
+  };
+  const collections = [defineCollection(posts), defineCollection(comments)];
+  const { app, logged } = await open(t, { hooks, collections });
+  await app.collection('posts').create({ title: 'One' });
+  const content = JSON.stringify(Array.from({ length: 1000 }, () => ({ postId: 1 })));
+  const fields = { 'content-type': 'application/json' };
+  const batch = { method: 'POST', target: '/comments/batch', fields, body: content };
+  for (let index = 0; index < 50; index += 1) assert.equal((await app.inject(batch)).status, 201);
+  await app.collection('posts').change(1, { title: 'Two' });
+  assert.deepEqual(counts, [50_000, 1]);
+  await app.collection('comments').create({ postId: 1 });
+  await assert.rejects(app.collection('posts').change(1, { title: 'Three' }), /reads more than 50000 of comments/);
+  assert.deepEqual(logged, []);
 });
 
 test('beforeWrite refuses with issues of its own, with a message, or not at all when it is broken', async (t) => {
